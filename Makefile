@@ -1,0 +1,46 @@
+# Two commands do everything, set-up included: `make crawl` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help test check format bench simulate reference clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+test: $(STAMP)  ## run every test, real servers included
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## what CI runs and more: format, lint, types, import rules, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+format: $(STAMP)  ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## compare strategies, rivals, costs and memory, in one run (see bench/README.md)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	$(BIN)/python -m bench
+
+simulate: $(STAMP)  ## watch the learned strategy find a hidden limit (SERVER=bucket:5:10)
+	$(BIN)/mannerly simulate --server $(or $(SERVER),bucket:5:10) $(ARGS)
+
+reference: $(STAMP)  ## regenerate docs/settings.md from the code
+	$(BIN)/python -m docs.generate
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,7 @@
+"""`python -m mannerly` is the command `mannerly`."""
+
+from __future__ import annotations
+
+from .cli import main
+
+main()

@@ -1,0 +1,193 @@
+"""`mannerly simulate`: a strategy against a hidden limit, in virtual time, from the shell.
+
+Reads options, calls `mannerly.simulation.run`, prints. It computes nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from mannerly.politeness import Settings
+    from mannerly.simulation import Result
+
+
+def simulate(
+    *,
+    server: Annotated[
+        str, typer.Option(metavar="SPEC", help="The hidden limit; a wrong one lists the grammar.")
+    ] = "bucket:5:10",
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME", help="learned, linear, aimd, gradient or fixed.")
+    ] = "learned",
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=1, max=604_800, help="Virtual seconds.")
+    ] = 900.0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Repeats a run exactly.")] = 1,
+    max_rate: Annotated[
+        str | None, typer.Option(metavar="R", help="Requests/s never exceeded, or unlimited.")
+    ] = None,
+    start_delay: Annotated[
+        float | None, typer.Option(metavar="S", help="Gap between requests at the start.")
+    ] = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests under way at once.")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="All strategies side by side.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Figures as JSON instead.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG.")
+    ] = None,
+) -> None:
+    """Run a strategy against a modelled server and show how close to the limit it gets."""
+    from mannerly.politeness import SettingsError
+
+    order = Order(server, seconds, seed)
+    try:
+        settings = _settings(strategy, max_rate, start_delay, max_concurrency)
+    except SettingsError as error:
+        _fail(str(error))
+    if compare:
+        if plot:
+            _fail("--plot draws a single run: leave out --compare")
+        _compare(order, settings, json=json)
+        return
+    result = _run(order, settings)
+    if plot:
+        _draw(plot, order.title(strategy), result)
+    if json:
+        _print_json(order.described(result, strategy))
+    else:
+        _show(order.title(strategy), result, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run, whatever the strategy."""
+
+    server: str
+    seconds: float
+    seed: int
+
+    def title(self, strategy: str) -> str:
+        """A headline for a chart."""
+        return f"{strategy} against {self.server}, {self.seconds:g} s, seed {self.seed}"
+
+    def described(self, result: Result, strategy: str) -> dict[str, object]:
+        """The result's figures, and what they are figures of."""
+        about = {"server": self.server, "strategy": strategy, "seed": self.seed}
+        return {**about, **result.to_dict()}
+
+
+def _settings(
+    strategy: str, max_rate: str | None, start_delay: float | None, max_concurrency: int | None
+) -> Settings:
+    from mannerly.politeness import Settings, SettingsError
+
+    given: dict[str, object] = {"strategy": strategy}
+    if max_rate is not None:
+        try:
+            given["max_rate"] = max_rate if max_rate == "unlimited" else float(max_rate)
+        except ValueError:
+            raise SettingsError("max_rate", max_rate, 'a number, or "unlimited"') from None
+    if start_delay is not None:
+        given["start_delay_s"] = start_delay
+    if max_concurrency is not None:
+        given["max_concurrency"] = max_concurrency
+    return Settings(**given)  # type: ignore[arg-type]  # Settings checks them all
+
+
+def _run(order: Order, settings: Settings) -> Result:
+    from mannerly.simulation import SpecError, run
+
+    try:
+        return run(settings, order.server, order.seconds, order.seed)
+    except SpecError as error:
+        _fail(str(error))
+
+
+def _compare(order: Order, settings: Settings, *, json: bool) -> None:
+    from dataclasses import replace
+
+    from mannerly.politeness.settings import STRATEGIES
+
+    results = {name: _run(order, replace(settings, strategy=name)) for name in STRATEGIES}
+    if json:
+        _print_json({name: order.described(result, name) for name, result in results.items()})
+        return
+    typer.echo(f"{order.server}, {order.seconds:g} s, seed {order.seed}\n")
+    names = [name for name, _ in _figures(next(iter(results.values())))]
+    typer.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
+    for strategy, result in results.items():
+        cells = "".join(f"{value:>18}" for _, value in _figures(result))
+        typer.echo(f"{strategy:10}{cells}")
+
+
+def _show(title: str, result: Result, settings: Settings) -> None:
+    import os
+    import shutil
+    import sys
+
+    from mannerly.simulation.chart import plot_text
+
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size().columns
+    typer.echo(plot_text(result, title, width=width, color=color), color=color or None)
+    typer.echo()
+    for name, value in _figures(result):
+        typer.echo(f"  {name:<18}{value:>10}")
+    limit = result.timeline[-1].allowed
+    if limit > settings.rate_ceiling:
+        typer.echo(
+            f"The ceiling of {settings.rate_ceiling:g} requests/s is below the server's limit: "
+            f"--max-rate {limit * 1.5:.0f} would let the strategy find it.",
+            err=True,
+        )
+
+
+def _figures(result: Result) -> list[tuple[str, str]]:
+    """The figures worth reading first."""
+    from math import isfinite
+
+    converged = f"{result.convergence_s:.0f} s" if isfinite(result.convergence_s) else "never"
+    broken = (
+        result.gap_violations
+        + result.retry_after_violations
+        + result.half_open_violations
+        + result.in_flight_violations
+    )
+    return [
+        ("steady util", f"{result.steady_util:.3f}"),
+        ("steady rejected", f"{100 * result.steady_rejected:.2f} %"),
+        ("regret", f"{result.regret:.3f}"),
+        ("at 85 % after", converged),
+        ("p95 latency", f"{result.p95_latency_s:.2f} s"),
+        ("broken promises", str(broken)),
+    ]
+
+
+def _print_json(value: dict[str, object]) -> None:
+    from json import dumps
+
+    typer.echo(dumps(value, allow_nan=False))
+
+
+def _draw(path: Path, title: str, result: Result) -> None:
+    from mannerly.simulation.svg import plot_svg
+
+    try:
+        path.write_text(plot_svg(result, title), encoding="utf-8")
+    except OSError as error:
+        _fail(f"cannot write {path}: {error.strerror}")
+
+
+def _fail(why: str) -> NoReturn:
+    """One sentence for the user, and exit code 2."""
+    typer.echo(f"mannerly: {why}", err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,111 @@
+"""What the fetch stage promises, whoever does the fetching: curl, or a fake in virtual time.
+
+The contract is synchronous, because a shard's loop is: start what is due, wait on the sockets
+until the next wake-up, handle what finished.
+
+- Every started request comes back exactly once: from `wait`, or from `cancel_all`.
+- `start` never blocks and never raises for what a URL or a server does: a refusal comes back
+  from `wait` like any answer.
+- Of `status` and `error` exactly one is set. A body that was cut at `max_bytes` is an answer all
+  the same (`is_truncated`): the server did what we asked, asking again would bring the same
+  bytes, and the first ten megabytes of a page hold its links.
+- An answer of 300 or more stands even if its body broke off (`is_truncated`, and `detail` says
+  how): what a redirect or a refusal has to say is in its headers, and a Retry-After must not be
+  forgotten because a connection died after it.
+- Redirects are not followed, cookies are neither kept nor sent.
+
+An `ErrorKind` says something about the server, so it belongs in the politeness report; a
+`LocalError` does not (no byte of an answer was waited for in vain): its permit is cancelled.
+This file knows no client and no socket.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from mannerly.politeness.model import ErrorKind
+
+DEFAULT_MAX_BYTES = 10 * 1024 * 1024
+
+
+class LocalError(StrEnum):
+    """Why a request failed on our side of the wire. It says nothing about the server's load."""
+
+    BLOCKED_ADDRESS = "blocked_address"  # the network guard: no packet was sent
+    BLOCKED_PORT = "blocked_port"
+    BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the one we were told
+    NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
+    STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
+    TRUST = "trust"  # the file of trusted certificates cannot be read
+
+
+FetchError: TypeAlias = "ErrorKind | LocalError"
+
+
+class Request(NamedTuple):
+    """One GET. `host` is the URL's host as the caller's parser read it: lower case, no port.
+
+    The fetcher compares it with what it reads itself, so that no two parsers disagree unseen.
+    """
+
+    url: str
+    host: str
+    timeout_s: float
+    max_bytes: int = DEFAULT_MAX_BYTES
+    headers: tuple[tuple[str, str], ...] = ()
+    tag: object = None
+
+
+class Fetched(NamedTuple):
+    """What came of one request.
+
+    `latency_s` is the server's own answer time: from the request's last byte to the answer's
+    first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
+    case, repeated ones are joined with ", ", and Set-Cookie is dropped.
+    """
+
+    request: Request
+    status: int | None = None
+    headers: dict[str, str] = {}  # noqa: RUF012  # a shared empty default, never written to
+    body: bytes = b""
+    latency_s: float = 0.0
+    total_s: float = 0.0
+    error: FetchError | None = None
+    detail: str | None = None
+    address: str | None = None
+    is_truncated: bool = False
+    wire_bytes: int = 0
+    http_version: str | None = None
+
+
+class Fetcher(Protocol):
+    """Starts requests and tells which finished. One owner, one thread, one process."""
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were started and have not come back yet."""
+        ...
+
+    def start(self, request: Request) -> None:
+        """Begin a request; it is sent within the next `wait`, at its very beginning."""
+        ...
+
+    def wait(self, timeout_s: float) -> list[Fetched]:
+        """What finished; blocks until something does, a watched descriptor is readable,
+        or the time is over. With a timeout of 0 it does what can be done at once.
+        """
+        ...
+
+    def watch(self, descriptor: int) -> None:
+        """From now on `wait` ends early while this descriptor is readable. Its owner drains it."""
+        ...
+
+    def cancel_all(self) -> list[Request]:
+        """Drop everything in flight and name it: whoever holds the permits gives them back."""
+        ...
+
+    def close(self) -> None:
+        """Cancel everything and give back every socket. A second call does nothing."""
+        ...

@@ -1,0 +1,211 @@
+"""Fetching with curl on a bare epoll loop: a shard's hands on the network.
+
+curl tells through two callbacks which sockets it wants watched and when it wants to be called;
+this file keeps an epoll set and one alarm, and hands curl each event (`socket_action`). Not
+`CurlMulti.select`: that is select(2) and ends at 1,024 descriptors. Not asyncio: the same work
+there costs half as much CPU again, and a shard's loop could not run in virtual time.
+
+Nothing blocks but `wait`: curl resolves names in threads of its own. Nothing waits unseen: curl
+would queue transfers above its connection limits, after their politeness permit was taken and
+counted, so `start` refuses what would be queued, and there is no per-host limit here at all
+(the politeness core is that limit). Kept-alive connections are closed, oldest first, to make
+room for new ones.
+
+One fetcher belongs to one thread of one process; do not carry it through a fork.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import select
+import time
+from typing import TYPE_CHECKING
+
+import pycurl  # type: ignore[import-untyped]
+
+from .base import Fetched, LocalError
+from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
+from .guard import Verdict, split_origin
+from .settings import FetchSettings
+from .transfer import Transfer
+from .trust import find_trust
+
+if TYPE_CHECKING:
+    from .base import Request
+    from .guard import NetworkGuard
+
+_EVENTS = {
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+
+# What a lack of descriptors looks like through curl, depending on who needed one.
+_MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
+
+
+class CurlFetcher:
+    """Fetches over the network, many requests at once, on one thread."""
+
+    def __init__(self, guard: NetworkGuard, settings: FetchSettings | None = None) -> None:
+        self._guard = guard
+        self._settings = settings or FetchSettings()
+        self._trust = find_trust(self._settings.ca_file)
+        self._epoll = select.epoll()
+        self._polled: set[int] = set()
+        self._watched: set[int] = set()
+        self._alarm_at = math.inf
+        self._busy: dict[object, Transfer] = {}  # by curl handle
+        self._idle: list[Transfer] = []
+        self._done: list[Fetched] = []
+        self._is_closed = False
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        # Both, because they count alike but act at different moments: the first when a transfer
+        # ends and its connection could stay open, the second when a new one is opened.
+        self._multi.setopt(pycurl.M_MAXCONNECTS, self._settings.max_connections)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._settings.max_connections)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._busy) + len(self._done)
+
+    def start(self, request: Request) -> None:
+        """Begin a request. Raises RuntimeError above `max_connections`, ValueError for headers
+        that cannot be sent: both are the caller's mistakes.
+        """
+        origin = split_origin(request.url)
+        if origin is None:
+            self._refuse(request, LocalError.BAD_URL, "bad_url")
+            return
+        scheme, host, port = origin
+        if host != request.host.strip("[]"):
+            self._refuse(request, LocalError.BAD_URL, "host_mismatch")
+            return
+        verdict = self._guard.judge_host(host, port)
+        if verdict is not Verdict.ALLOWED:
+            self._refuse(request, LocalError(verdict.value), verdict.value)
+            return
+        if len(self._busy) >= self._settings.max_connections:
+            raise RuntimeError(f"more than {self._settings.max_connections} requests in flight")
+        transfer = (
+            self._idle.pop() if self._idle else Transfer(self._settings, self._guard, self._trust)
+        )
+        transfer.load(request, scheme, host, port)
+        self._busy[transfer.handle] = transfer
+        self._multi.add_handle(transfer.handle)
+
+    def wait(self, timeout_s: float) -> list[Fetched]:
+        deadline = time.monotonic() + timeout_s
+        is_woken = False
+        while True:
+            now = time.monotonic()
+            if self._alarm_at <= now:
+                self._alarm_at = math.inf
+                self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+                self._collect()
+            pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
+            events = self._epoll.poll(pause_s)
+            for descriptor, event in events:
+                if descriptor in self._watched:
+                    is_woken = True
+                else:
+                    self._multi.socket_action(descriptor, _to_curl(event))
+            if events:
+                self._collect()
+            if self._done or is_woken or time.monotonic() >= deadline:
+                finished, self._done = self._done, []
+                return finished
+
+    def watch(self, descriptor: int) -> None:
+        self._epoll.register(descriptor, select.EPOLLIN)
+        self._watched.add(descriptor)
+
+    def cancel_all(self) -> list[Request]:
+        cancelled = [fetched.request for fetched in self._done]
+        self._done.clear()
+        for handle, transfer in self._busy.items():
+            self._multi.remove_handle(handle)
+            cancelled.append(transfer.request)
+            transfer.unload()
+            self._idle.append(transfer)
+        self._busy.clear()
+        return cancelled
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.cancel_all()
+        self._multi.close()
+        for transfer in self._idle:
+            transfer.close()
+        self._idle.clear()
+        self._epoll.close()
+
+    def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
+        self._done.append(Fetched(request, error=error, detail=detail))
+
+    def _collect(self) -> None:
+        queued = 1
+        while queued:
+            queued, succeeded, failed = self._multi.info_read()
+            for handle in succeeded:
+                self._settle(handle, 0)
+            for handle, code, _ in failed:
+                self._settle(handle, code)
+
+    def _settle(self, handle: object, code: int) -> None:
+        transfer = self._busy.pop(handle)
+        self._multi.remove_handle(handle)
+        fetched = transfer.finish(code)
+        if code in _MAYBE_STARVED and self._is_starved():
+            fetched = fetched._replace(
+                error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
+            )
+        self._done.append(fetched)
+        self._idle.append(transfer)
+
+    def _is_starved(self) -> bool:
+        # curl does not pass on why a resolver thread or its wake-up socket could not be had, so
+        # we ask the system the same question ourselves.
+        try:
+            os.close(os.dup(self._epoll.fileno()))
+        except OSError as problem:
+            return problem.errno in OUT_OF_DESCRIPTORS
+        return False
+
+    def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            self._polled.discard(descriptor)
+            self._forget(descriptor)
+        elif descriptor in self._polled:
+            self._epoll.modify(descriptor, _EVENTS[what])
+        else:
+            self._epoll.register(descriptor, _EVENTS[what])
+            self._polled.add(descriptor)
+
+    def _forget(self, descriptor: int) -> None:
+        try:
+            self._epoll.unregister(descriptor)
+        except OSError as problem:
+            # curl may have closed it already, and then the kernel has forgotten it too.
+            if problem.errno not in (errno.ENOENT, errno.EBADF):
+                raise
+
+    def _on_timer(self, delay_ms: int) -> None:
+        self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
+
+
+def _to_curl(event: int) -> int:
+    flags = 0
+    if event & (select.EPOLLIN | select.EPOLLHUP):
+        flags |= pycurl.CSELECT_IN
+    if event & select.EPOLLOUT:
+        flags |= pycurl.CSELECT_OUT
+    if event & select.EPOLLERR:
+        flags |= pycurl.CSELECT_ERR
+    return flags

@@ -1,0 +1,146 @@
+"""A fetcher in virtual time, so that the real shard loop can live through a day in a second.
+
+It keeps the contract of `base.py`, but nothing leaves the process: a function or a table says
+what each URL answers and how long that takes, and `wait` moves a shared clock to the next answer
+instead of sleeping. Order is by finishing time, then by start: the same run gives the same log.
+
+    clock = VirtualClock()
+    fetcher = FakeFetcher(clock, lambda request: Reply(body=b"hello", latency_s=0.2))
+
+It may not read any other clock, and it draws no random numbers: latencies are the caller's.
+"""
+
+from __future__ import annotations
+
+import select
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mannerly.politeness.model import ErrorKind
+
+from .base import Fetched, FetchError, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class VirtualClock:
+    """Time that only moves when told to."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; it never runs backwards."""
+        if seconds < 0:
+            raise ValueError(f"time does not run backwards (by {seconds} s)")
+        self.now += seconds
+
+
+class Reply(NamedTuple):
+    """What a fake server says: a status, or with `error` none. Header names in lower case."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = {}  # noqa: RUF012  # a shared empty default, never written to
+    latency_s: float = 0.1
+    error: FetchError | None = None
+    detail: str | None = None
+
+
+Answer: TypeAlias = "Callable[[Request], Reply] | Mapping[str, Reply]"
+
+NOT_FOUND = Reply(status=404)
+
+
+class FakeFetcher:
+    """Answers every request from a function or a table of URLs; what the table lacks is 404."""
+
+    def __init__(self, clock: VirtualClock, answer: Answer) -> None:
+        self.clock = clock
+        self._answer = answer if callable(answer) else _from_table(answer)
+        self._due: list[tuple[float, int, Request, Reply, float]] = []
+        self._started = 0
+        self._watched = select.poll()
+        self._is_watching = False
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._due)
+
+    def start(self, request: Request) -> None:
+        reply = self._answer(request)
+        now = self.clock.now
+        # The number settles ties by order of start, so two requests are never compared.
+        self._started += 1
+        lasts_s = min(reply.latency_s, request.timeout_s)
+        heappush(self._due, (now + lasts_s, self._started, request, reply, lasts_s))
+
+    def wait(self, timeout_s: float) -> list[Fetched]:
+        if self._is_watching and self._watched.poll(0):
+            return self._finished()
+        clock = self.clock
+        until = clock.now + max(0.0, timeout_s)
+        clock.now = max(clock.now, min(until, self._due[0][0])) if self._due else until
+        return self._finished()
+
+    def watch(self, descriptor: int) -> None:
+        self._watched.register(descriptor, select.POLLIN)
+        self._is_watching = True
+
+    def cancel_all(self) -> list[Request]:
+        cancelled = [request for _, _, request, _, _ in sorted(self._due, key=_by_start)]
+        self._due.clear()
+        return cancelled
+
+    def close(self) -> None:
+        self.cancel_all()
+
+    def _finished(self) -> list[Fetched]:
+        now, due = self.clock.now, self._due
+        finished = []
+        while due and due[0][0] <= now:
+            _, _, request, reply, lasts_s = heappop(due)
+            finished.append(_fetched(request, reply, lasts_s))
+        return finished
+
+
+def _from_table(table: Mapping[str, Reply]) -> Callable[[Request], Reply]:
+    return lambda request: table.get(request.url, NOT_FOUND)
+
+
+def _by_start(entry: tuple[float, int, Request, Reply, float]) -> int:
+    return entry[1]
+
+
+def _fetched(request: Request, reply: Reply, lasts_s: float) -> Fetched:
+    if reply.latency_s > request.timeout_s:
+        return Fetched(
+            request,
+            latency_s=lasts_s,
+            total_s=lasts_s,
+            error=ErrorKind.TIMEOUT,
+            detail="first_byte_timeout",
+        )
+    if reply.error is not None:
+        return Fetched(
+            request, latency_s=lasts_s, total_s=lasts_s, error=reply.error, detail=reply.detail
+        )
+    body, limit = reply.body, request.max_bytes
+    is_cut = len(body) > limit
+    return Fetched(
+        request,
+        reply.status,
+        reply.headers,
+        body[:limit] if is_cut else body,
+        lasts_s,
+        lasts_s,
+        None,
+        "cut_at_cap" if is_cut else reply.detail,
+        None,
+        is_cut,
+        len(body),
+        "1.1",
+    )

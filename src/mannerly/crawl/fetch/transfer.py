@@ -1,0 +1,256 @@
+"""One reusable curl handle and the state of the request on it.
+
+A handle keeps its options between requests, so they are set once; a request sets its URL and
+what differs from the one before. Everything that a hostile server can make grow is bounded here,
+in the callbacks: the body *after* decompression (curl hands over at most 16 KB at a time, so a
+bomb costs its cap and the decoder's window), the headers by size and number.
+
+Two callbacks guard the outside:
+
+- *open socket* asks the network guard about the address that is about to be connected;
+- *before each send* stops curl's silent second attempt on a kept-alive connection that was
+  closed under it. That second request would reach the server without a politeness permit, so
+  the request comes back as STALE_CONNECTION and whoever sent it asks for a new permit.
+
+A transfer knows nothing of the loop, of other transfers, or of time.
+"""
+
+from __future__ import annotations
+
+import socket
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import pycurl  # type: ignore[import-untyped]
+
+from mannerly.politeness.model import ErrorKind
+
+from .base import Fetched, LocalError
+from .failures import OUT_OF_DESCRIPTORS, Progress, explain
+from .guard import Verdict
+from .settings import check_header
+
+if TYPE_CHECKING:
+    from .base import Request
+    from .failures import Failure
+    from .guard import NetworkGuard
+    from .settings import FetchSettings
+    from .trust import Trust
+
+_REFUSE = -1  # any number but the length ends a transfer from a write or header callback
+
+_HTTP_VERSIONS = {1: "1.0", 2: "1.1", 3: "2", 30: "3"}
+
+# Answers that say all they have to say in their headers (see base.py).
+_HEADERS_SUFFICE = 300
+
+_VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
+
+
+class Transfer:
+    """A curl handle with the request that is on it, if any."""
+
+    def __init__(self, settings: FetchSettings, guard: NetworkGuard, trust: Trust) -> None:
+        self.handle = pycurl.Curl()
+        self._settings = settings
+        self._guard = guard
+        self._headers_set: tuple[tuple[str, str], ...] = ()
+        self._timeout_set_s = 0.0
+        self._is_verified = True
+        self._configure(settings, trust)
+
+    def load(self, request: Request, scheme: str, host: str, port: int) -> None:
+        """Put a request on the handle. Raises ValueError for headers that cannot be sent."""
+        handle = self.handle
+        if request.headers != self._headers_set:
+            self._set_headers(request.headers)
+        if request.timeout_s != self._timeout_set_s:
+            handle.setopt(pycurl.TIMEOUT_MS, max(1, int(request.timeout_s * 1000)))
+            self._timeout_set_s = request.timeout_s
+        if (host not in self._settings.unverified_hosts) != self._is_verified:
+            self._is_verified = not self._is_verified
+            handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
+            handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
+        handle.setopt(pycurl.URL, request.url)
+        self.request = request
+        self._is_https = scheme == "https"
+        self._host = host
+        self._port = port
+        self._lines: list[bytes] = []
+        self._header_bytes = 0
+        self._body = BytesIO()
+        self._room = request.max_bytes
+        self._sends = 0
+        self._is_cut = False
+        self._refusal: LocalError | ErrorKind | None = None
+
+    def finish(self, code: int) -> Fetched:
+        """What came of the request, after curl is done with it. Leaves the handle empty."""
+        request = self.request
+        failure = self._failure(code) if code and not self._is_cut else None
+        info = self.handle.getinfo
+        total_s = info(pycurl.TOTAL_TIME)
+        status, headers = info(pycurl.RESPONSE_CODE), _parse_headers(self._lines)
+        error, detail = failure or (None, "cut_at_cap" if self._is_cut else None)
+        if failure and headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
+            error = None
+        first_byte_s = info(pycurl.STARTTRANSFER_TIME)
+        latency_s = first_byte_s - info(pycurl.PRETRANSFER_TIME) if first_byte_s else total_s
+        fetched = Fetched(
+            request,
+            status if error is None else None,
+            headers if headers and error is None else {},
+            self._body.getvalue() if error is None else b"",
+            latency_s,
+            total_s,
+            error,
+            detail,
+            info(pycurl.PRIMARY_IP) or None,
+            error is None and (self._is_cut or failure is not None),
+            info(pycurl.SIZE_DOWNLOAD_T) + info(pycurl.HEADER_SIZE),
+            _HTTP_VERSIONS.get(info(pycurl.INFO_HTTP_VERSION)),
+        )
+        self.unload()
+        return fetched
+
+    def unload(self) -> None:
+        """Let go of what the request left behind: idle handles would hold on to their bodies."""
+        del self.request, self._lines, self._body
+
+    def close(self) -> None:
+        """Free the handle."""
+        self.handle.close()
+
+    def _configure(self, settings: FetchSettings, trust: Trust) -> None:
+        option = self.handle.setopt
+        http_only = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
+        option(pycurl.PROTOCOLS, http_only)
+        option(pycurl.REDIR_PROTOCOLS, http_only)
+        option(pycurl.FOLLOWLOCATION, 0)
+        option(pycurl.PATH_AS_IS, 1)  # the URL was normalised once, by our own parser
+        option(pycurl.NOSIGNAL, 1)
+        option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
+        option(pycurl.HTTP09_ALLOWED, 0)
+        option(pycurl.ACCEPT_ENCODING, "")  # all that this curl can decode
+        option(pycurl.USERAGENT, settings.user_agent)
+        option(pycurl.PROXY, settings.proxy or "")
+        option(pycurl.NOPROXY, "")  # curl would read it from the environment too
+        option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
+        option(pycurl.LOW_SPEED_LIMIT, settings.min_bytes_per_s)
+        option(pycurl.LOW_SPEED_TIME, settings.min_speed_window_s)
+        option(pycurl.DNS_CACHE_TIMEOUT, settings.dns_cache_s)
+        if trust.file:
+            option(pycurl.CAINFO, trust.file)
+        if trust.directory:
+            option(pycurl.CAPATH, trust.directory)
+        option(pycurl.HEADERFUNCTION, self._on_header)
+        option(pycurl.WRITEFUNCTION, self._on_body)
+        option(pycurl.PREREQFUNCTION, self._on_send)
+        option(pycurl.OPENSOCKETFUNCTION, self._on_open_socket)
+
+    def _set_headers(self, headers: tuple[tuple[str, str], ...]) -> None:
+        for name, value in headers:
+            check_header(name, value)
+        self.handle.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in headers])
+        self._headers_set = headers
+
+    def _on_header(self, line: bytes) -> int | None:
+        self._header_bytes += len(line)
+        self._lines.append(line)
+        limits = self._settings
+        if self._header_bytes <= limits.max_header_bytes and len(self._lines) <= limits.max_headers:
+            return None
+        self._refusal = ErrorKind.TOO_LARGE
+        return _REFUSE
+
+    def _on_body(self, chunk: bytes) -> int | None:
+        self._room -= len(chunk)
+        if self._room >= 0:
+            self._body.write(chunk)
+            return None
+        self._body.write(chunk[: self._room])
+        self._is_cut = True
+        return _REFUSE
+
+    def _on_send(self, *_connection: object) -> int:
+        self._sends += 1
+        if self._sends == 1:
+            return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
+        self._refusal = LocalError.STALE_CONNECTION
+        return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
+
+    def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:
+        # Behind a proxy the peer is the proxy, which the user named; names are its business then.
+        if not self._settings.proxy:
+            verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)
+            if verdict is not Verdict.ALLOWED:
+                self._refusal = LocalError(verdict.value)
+                return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
+        try:
+            return _Lent(socket.socket(peer.family, peer.socktype, peer.protocol))
+        except OSError as problem:
+            if problem.errno in OUT_OF_DESCRIPTORS:
+                self._refusal = LocalError.NO_DESCRIPTORS
+            return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
+
+    def _failure(self, code: int) -> Failure:
+        if self._refusal is ErrorKind.TOO_LARGE:
+            return ErrorKind.TOO_LARGE, "header_too_large"
+        if self._refusal is not None:
+            return self._refusal, self._refusal.value
+        info = self.handle.getinfo
+        total_s = info(pycurl.TOTAL_TIME)
+        return explain(
+            code,
+            Progress(
+                is_https=self._is_https,
+                has_name=info(pycurl.NAMELOOKUP_TIME) > 0,
+                has_connection=info(pycurl.CONNECT_TIME) > 0,
+                has_tls=info(pycurl.APPCONNECT_TIME) > 0,
+                has_bytes=self._header_bytes > 0,
+                is_out_of_time=total_s >= self._timeout_set_s * 0.99,
+                os_errno=info(pycurl.OS_ERRNO),
+                verify_result=info(pycurl.SSL_VERIFYRESULT),
+            ),
+        )
+
+
+class _Lent:
+    """A socket that pycurl duplicates; ours is closed as soon as pycurl lets go of it."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def __del__(self) -> None:
+        self._socket.close()
+
+
+def _parse_headers(lines: list[bytes]) -> dict[str, str] | None:
+    """The headers of the final answer, without interim ones (1xx) and without trailers.
+
+    None if they never came to an end.
+    """
+    headers: dict[str, str] = {}
+    is_complete = False
+    for line in lines:
+        if line.startswith(b"HTTP/"):
+            headers.clear()
+            is_complete = False
+            continue
+        if is_complete:
+            continue
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon:
+            is_complete = not name.strip()
+            continue
+        name = name.lower()
+        if name == "set-cookie":
+            continue
+        value = value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers if is_complete else None

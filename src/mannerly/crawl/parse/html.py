@@ -1,0 +1,191 @@
+"""From the bytes of a response to a `Page`, in one function and, for a page of 45 KB, in 0.2 ms.
+
+    decode  →  parse (a `TreeReader`)  →  one walk over a dozen kinds of element
+
+The parser sits behind `TreeReader`, so that a second one can check the first. Whatever it raises
+becomes `ParseFailed`: a page may cost its own links, never the crawl. Work is bounded by the body,
+which the fetcher has capped, and by `max_links`.
+
+This file knows no URL rules beyond `<base href>`, no scope and no clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawl.urls import LinkBase
+
+from . import turbo
+from .charset import decode
+from .page import Page, ParseFailed, clean_title
+from .robots_meta import RobotsMeta, robots_directives
+
+if TYPE_CHECKING:
+    from .page import Element, Tree, TreeReader
+
+# Past this a page is a generated list or a trap; the flag tells the report (F18).
+DEFAULT_MAX_LINKS = 10_000
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+# The relations of <link> that lead to a page somebody could read.
+_PAGE_RELATIONS = frozenset(
+    {"alternate", "canonical", "contents", "first", "index", "last", "next", "prev", "previous"}
+    | {"start", "up"}
+)
+
+
+def parse_page(
+    body: bytes,
+    content_type: str | None,
+    base_url: str,
+    *,
+    x_robots_tag: str | None = None,
+    agent: str = "mannerly",
+    max_links: int = DEFAULT_MAX_LINKS,
+    reader: TreeReader = turbo.read,
+) -> Page | ParseFailed:
+    """Read one response. Content that is not HTML has no links, and is no failure.
+
+    `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
+    by commas; `agent` is our name in directives that are addressed to one crawler.
+    """
+    robots = robots_directives(x_robots_tag, agent)
+    if not is_html(content_type, body):
+        return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+    text, charset = decode(body, content_type)
+    try:
+        tree = reader(text)
+        collector = _Collector(robots, agent, max_links)
+        collector.walk(tree)
+    except Exception as error:  # noqa: BLE001 - whatever a parser raises costs this page only
+        return ParseFailed(f"{type(error).__name__}: {error}")
+    return collector.page(base_url, tree.title, charset)
+
+
+def is_html(content_type: str | None, body: bytes) -> bool:
+    """By the header; without one, by whether the body begins like markup."""
+    if content_type is not None and (media := content_type.partition(";")[0].strip()):
+        return media.lower() in HTML_TYPES
+    return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\f")[:1] == b"<"
+
+
+class _Collector:
+    """What one walk over the elements has found so far."""
+
+    __slots__ = (
+        "_agent",
+        "_base_href",
+        "_canonical",
+        "_capped",
+        "_links",
+        "_max_links",
+        "_nofollow_links",
+        "_refresh",
+        "_robots",
+    )
+
+    def __init__(self, robots: RobotsMeta, agent: str, max_links: int) -> None:
+        self._robots = robots
+        self._agent = agent
+        self._max_links = max_links
+        self._links: list[str] = []
+        self._nofollow_links: list[str] = []
+        self._capped = False
+        self._base_href: str | None = None
+        self._canonical: str | None = None
+        self._refresh: str | None = None
+
+    def walk(self, tree: Tree) -> None:
+        """Anchors are nine of ten elements, so they are taken care of without a call."""
+        links, nofollow_links, room = self._links, self._nofollow_links, self._max_links
+        for element in tree.elements:
+            tag = element.tag
+            if tag == "a":
+                href = element.attr("href")
+                if not href:
+                    continue
+                rel = element.attr("rel")
+                if rel is not None and "nofollow" in rel.lower().split():
+                    nofollow_links.append(href)
+                else:
+                    links.append(href)
+            else:
+                self._take(tag, element)
+            if len(links) + len(nofollow_links) >= room:
+                # What follows may hold no link; to know would cost a walk to the end.
+                self._capped = next(tree.elements, None) is not None
+                break
+
+    def page(self, base_url: str, title: str | None, charset: str) -> Page:
+        base = base_url
+        if self._base_href is not None:
+            base = LinkBase(base_url, self._base_href).text
+        return Page(
+            base=base,
+            title=clean_title(title),
+            canonical=self._canonical,
+            refresh=self._refresh,
+            noindex=self._robots.noindex,
+            nofollow=self._robots.nofollow,
+            charset=charset,
+            links=self._links,
+            nofollow_links=self._nofollow_links,
+            links_capped=self._capped,
+        )
+
+    def _take(self, tag: str, element: Element) -> None:
+        if tag == "meta":
+            self._take_meta(element)
+        elif tag == "base":
+            # Browsers honour the first base that has an href.
+            if self._base_href is None:
+                self._base_href = element.attr("href")
+        elif tag == "link":
+            self._take_link(element)
+        elif tag == "area":
+            self._take_target(element.attr("href"), element.attr("rel"))
+        else:
+            self._take_target(element.attr("src"), None)
+
+    def _take_target(self, href: str | None, rel: str | None) -> None:
+        if href:
+            is_nofollow = rel is not None and "nofollow" in rel.lower().split()
+            (self._nofollow_links if is_nofollow else self._links).append(href)
+
+    def _take_link(self, element: Element) -> None:
+        relations = (element.attr("rel") or "").lower().split()
+        href = element.attr("href")
+        if not href or _PAGE_RELATIONS.isdisjoint(relations):
+            return
+        # Alternate style sheets share the word, but they are no pages.
+        if "stylesheet" in relations:
+            return
+        if "canonical" in relations and self._canonical is None:
+            self._canonical = href
+        self._take_target(href, " ".join(relations))
+
+    def _take_meta(self, element: Element) -> None:
+        name = (element.attr("name") or "").strip().lower()
+        if name in ("robots", self._agent):
+            self._robots = self._robots | robots_directives(element.attr("content"), self._agent)
+        elif (element.attr("http-equiv") or "").strip().lower() == "refresh":
+            target = refresh_target(element.attr("content") or "")
+            if target and self._refresh is None:
+                self._refresh = target
+                self._links.append(target)
+
+
+def refresh_target(content: str) -> str | None:
+    """The URL in `5; url='/next'`, read as loosely as browsers do; None if it names none."""
+    rest = content.lstrip().lstrip("0123456789.").lstrip()
+    if rest == content.lstrip() or not rest.startswith((";", ",")):
+        return None
+    rest = rest[1:].lstrip()
+    if rest[:3].lower() == "url":
+        after = rest[3:].lstrip()
+        if after.startswith("="):
+            rest = after[1:].lstrip()
+    if rest[:1] in ("'", '"'):
+        rest = rest[1:].partition(rest[0])[0]
+    return rest.strip() or None

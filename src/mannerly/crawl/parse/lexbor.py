@@ -1,0 +1,96 @@
+"""selectolax (lexbor) as the other reader: the check on turbohtml, and what to fall back on.
+
+Lexbor builds the same tree, but its time and memory grow with the square of the nesting depth and
+of the number of attributes of one tag (28 KB of nested formatting: 740 MB). So the text is scanned
+first, in linear time, and a page that could hurt is refused.
+
+The scan is rough on purpose. It counts tags that are open at once, leaving out those that close
+themselves (`<br>`) or each other (`<li>`), and takes tags inside scripts for tags: it may refuse a
+strange page, and the deepest honest pages seen have some tens of levels.
+
+Unlike turbohtml it does not look inside `<template>`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from selectolax.lexbor import LexborHTMLParser
+
+from .page import TAGS, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selectolax.lexbor import LexborNode
+
+# At these bounds lexbor's square is still some tens of milliseconds.
+MAX_DEPTH = 512
+MAX_ATTRIBUTES = 4096
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)([^>]*)")
+_SELECTOR = ",".join(TAGS)
+
+# Void elements, and elements whose end tag may be left out: neither nests on its own.
+_FLAT = frozenset(
+    {
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
+        "track", "wbr",
+        "body", "colgroup", "dd", "dt", "head", "html", "li", "optgroup", "option", "p", "rp",
+        "rt", "tbody", "td", "tfoot", "th", "thead", "tr",
+    }
+)  # fmt: skip
+
+
+class TooComplex(Exception):  # noqa: N818 - a verdict on a page, not a fault of ours
+    """The page could make lexbor slow, so it was not parsed."""
+
+
+def read(text: str) -> Tree:
+    """Parse a whole document, or raise `TooComplex`."""
+    _refuse_hostile(text)
+    document = LexborHTMLParser(text)
+    titles = (node.text() for node in document.css("title") if not _is_in_svg(node))
+    return Tree(next(titles, None), _elements(document))
+
+
+class _Element:
+    """A lexbor node with the two questions that the collector asks."""
+
+    __slots__ = ("_attributes", "tag")
+
+    def __init__(self, node: LexborNode) -> None:
+        self.tag = node.tag or ""
+        self._attributes = node.attributes
+
+    def attr(self, name: str, /) -> str | None:
+        """Lexbor has None for an attribute without a value; browsers have an empty one."""
+        if name not in self._attributes:
+            return None
+        return self._attributes[name] or ""
+
+
+def _elements(document: LexborHTMLParser) -> Iterator[_Element]:
+    for node in document.css(_SELECTOR):
+        yield _Element(node)
+
+
+def _is_in_svg(node: LexborNode) -> bool:
+    parent = node.parent
+    while parent is not None and parent.tag != "svg":
+        parent = parent.parent
+    return parent is not None
+
+
+def _refuse_hostile(text: str) -> None:
+    depth = 0
+    for tag in _TAG.finditer(text):
+        closing, name, rest = tag.groups()
+        if len(rest) > MAX_ATTRIBUTES and len(rest.split()) > MAX_ATTRIBUTES:
+            raise TooComplex(f"a tag with more than {MAX_ATTRIBUTES} attributes")
+        if name.lower() in _FLAT:
+            continue
+        depth = max(0, depth - 1) if closing else depth + 1
+        if depth > MAX_DEPTH:
+            raise TooComplex(f"more than {MAX_DEPTH} elements inside each other")

@@ -1,0 +1,83 @@
+"""What is kept of a page once it has been read: a few facts and its links, and never the tree.
+
+Links stay raw, as the author wrote them: turning them into URLs is `links.py`, and whether to
+follow one is the crawl's. Text meant for people (the title) is cleaned here, because it goes to
+exports, terminals and the dashboard, and a page may write anything.
+
+This file knows no parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+MAX_TITLE_LENGTH = 512
+# A title of a megabyte is cut before it is cleaned; the rest could only be white space.
+_RAW_TITLE_LENGTH = 8 * MAX_TITLE_LENGTH
+
+# C0, DEL, C1 and the invisible marks that reorder or hide text.
+_UNPRINTABLE = dict.fromkeys(
+    (
+        *range(0x20), *range(0x7F, 0xA0),
+        0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page as the crawl sees it. Not HTML: everything empty, and no error."""
+
+    base: str  # what relative links are relative to: the page's URL or its <base href>
+    title: str | None = None
+    canonical: str | None = None  # raw href of link rel=canonical
+    refresh: str | None = None  # raw target of meta http-equiv=refresh
+    noindex: bool = False
+    nofollow: bool = False  # of the whole page
+    charset: str | None = None
+    links: tuple[str, ...] | list[str] = ()  # raw, in page order
+    nofollow_links: tuple[str, ...] | list[str] = ()  # those marked rel=nofollow, raw
+    links_capped: bool = False  # reading stopped at the cap: there is more
+
+
+@dataclass(frozen=True, slots=True)
+class ParseFailed:
+    """The parser gave up on this one page. The crawl goes on without its links."""
+
+    reason: str
+
+
+class Element(Protocol):
+    """The little that is asked of an element, whoever parsed it."""
+
+    @property
+    def tag(self) -> str:
+        """Its name in lower case."""
+
+    def attr(self, name: str, /) -> str | None:
+        """The value of an attribute, empty if it has none, None if it is not there."""
+
+
+class Tree(NamedTuple):
+    """A parsed document: its title, and the elements of `TAGS` in document order."""
+
+    title: str | None
+    elements: Iterator[Element]
+
+
+TreeReader: TypeAlias = Callable[[str], Tree]
+"""A parser seen from here. It may raise what it likes: that is caught, for this page only."""
+
+TAGS = ("a", "area", "base", "frame", "iframe", "link", "meta")
+
+
+def clean_title(raw: str | None) -> str | None:
+    """At most 512 characters of valid UTF-8 on one line, without control characters."""
+    if raw is None:
+        return None
+    words = raw[:_RAW_TITLE_LENGTH].split()
+    text = " ".join(words).translate(_UNPRINTABLE)
+    text = text[:MAX_TITLE_LENGTH].encode("utf-8", "replace").decode().strip()
+    return text or None

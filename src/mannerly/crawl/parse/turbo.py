@@ -1,0 +1,34 @@
+"""turbohtml as the reader of documents: the default, and the fastest that resists hostile markup.
+
+It builds the tree that browsers build, in 195 µs for a page of 45 KB, and needs 0.01–0.06 s for the
+nested and attribute-heavy pages on which lexbor takes up to 26 s. It is young, so its version is
+pinned and `lexbor.py` reads the same corpus beside it in the tests.
+
+Links inside `<template>` count: scripts put them on the page, and a link too many is checked later,
+while a link missed is lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turbohtml import Namespace, parse
+
+from .page import TAGS, Tree
+
+if TYPE_CHECKING:
+    from turbohtml import Document
+
+
+def read(text: str) -> Tree:
+    """Parse a whole document. The elements are found while they are being asked for."""
+    document = parse(text, positions=False)
+    return Tree(_title(document), document.iter_elements(TAGS))
+
+
+def _title(document: Document) -> str | None:
+    # The first <title> may be the label of an SVG drawing; the document's own is HTML.
+    for element in document.iter_elements("title"):
+        if element.namespace is Namespace.HTML:
+            return element.text
+    return None

@@ -1,0 +1,214 @@
+"""Which URLs belong to this crawl: decided from the text alone, in time linear in its length.
+
+The rules are asked from the cheapest to the dearest, and the first "no" is the reason that is kept:
+
+    depth  →  host, site or prefix of a seed  →  exclude  →  include
+
+A glob is matched against the whole canonical URL, and only `*` is special (any run of characters,
+slashes too). `?` and `[` are ordinary, because URLs are full of them: `*?page=*` is what it says.
+Matching walks once from left to right with substring search, so no pattern and no URL can make it
+slow; that is why there are no regular expressions here.
+
+The scheme never decides: a site that moves its pages to https stays in scope. A seed is always
+included, even where no include glob fits it, or the crawl could not start; exclude binds seeds too.
+
+This file knows no page, no queue and no network. URLs arrive canonical (`urls.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+from .urls import Url, UrlRules, canonical, host_key_of, site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# How long a URL may be and which parameters it loses are rules for links, set elsewhere; here a
+# seed only has to be spelled in the one way that links will be.
+_SEED_RULES = UrlRules(max_length=65_536, drop_params=frozenset(), drop_prefixes=())
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class ScopeMode(StrEnum):
+    """How far from its seeds a crawl may go."""
+
+    HOST = "host"
+    SITE = "site"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class SkipReason(StrEnum):
+    """Why a URL is outside. The values are the codes that records carry."""
+
+    TOO_DEEP = "too_deep"
+    OFF_HOST = "off_host"
+    OFF_SITE = "off_site"
+    OFF_PREFIX = "off_prefix"
+    EXCLUDED = "excluded"
+    NOT_INCLUDED = "not_included"
+
+
+Verdict: TypeAlias = SkipReason | None
+"""None: in scope. Otherwise the reason it is not."""
+
+
+class Sorted(NamedTuple):
+    """The links of one page, judged; both lists keep the page's order."""
+
+    inside: list[str]
+    outside: list[tuple[str, SkipReason]]
+
+
+class Glob:
+    """One pattern in which `*` stands for any run of characters."""
+
+    __slots__ = ("_head", "_middle", "_tail", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        _check_glob(pattern)
+        self.pattern = pattern
+        # Canonical URLs spell other alphabets in percent signs; people write them as they are.
+        head, *rest = quote(pattern, safe=_ASCII).split("*")
+        self._head = head
+        self._tail: str | None = rest[-1] if rest else None
+        self._middle = tuple(part for part in rest[:-1] if part)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.pattern!r})"
+
+    def matches(self, text: str) -> bool:
+        """Whether the whole of `text` fits. Leftmost places are enough, as `*` may be empty."""
+        if self._tail is None:
+            return text == self._head
+        if not text.startswith(self._head):
+            return False
+        at = len(self._head)
+        for part in self._middle:
+            found = text.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return len(text) - at >= len(self._tail) and text.endswith(self._tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The borders of one crawl. `dataclasses.replace(scope, seeds=…)` draws them anew."""
+
+    seeds: tuple[str, ...]
+    mode: ScopeMode = ScopeMode.HOST
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int | None = None
+    _hosts: frozenset[str] = field(init=False, repr=False, compare=False)
+    _sites: frozenset[str] = field(init=False, repr=False, compare=False)
+    _prefixes: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _include: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    _exclude: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        seeds = _checked_seeds(self.seeds)
+        if self.max_depth is not None and self.max_depth < 0:
+            raise ValueError(f"max_depth must be 0 or more, not {self.max_depth}")
+        hosts = frozenset(seed.host_key for seed in seeds)
+        # Asking for a site loads the public suffix list, so only a site scope asks.
+        site_hosts = hosts if self.mode is ScopeMode.SITE else ()
+        put = object.__setattr__
+        put(self, "_hosts", hosts)
+        put(self, "_sites", frozenset(map(site_of, site_hosts)))
+        put(self, "_prefixes", _prefixes(seeds))
+        put(self, "_include", tuple(map(Glob, self.include)))
+        put(self, "_exclude", tuple(map(Glob, self.exclude)))
+
+    def judge(self, url: str, depth: int) -> Verdict:
+        """None if a canonical URL found at `depth` (seeds have 0) belongs to the crawl."""
+        if self.max_depth is not None and depth > self.max_depth:
+            return SkipReason.TOO_DEEP
+        return self._off_limits(url) or self._globs_against(url, depth)
+
+    def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> Sorted:
+        """Judge the links of one page. Most lead to the page's own host, which is asked once."""
+        if self.max_depth is not None and depth > self.max_depth:
+            return Sorted([], [(url, SkipReason.TOO_DEEP) for url in urls])
+        neighbours = self._neighbours(page_url)
+        has_globs = bool(self._include or self._exclude)
+        inside: list[str] = []
+        outside: list[tuple[str, SkipReason]] = []
+        for url in urls:
+            reason = None if url.startswith(neighbours) else self._off_limits(url)
+            if reason is None and has_globs:
+                reason = self._globs_against(url, depth)
+            if reason is None:
+                inside.append(url)
+            else:
+                outside.append((url, reason))
+        return Sorted(inside, outside)
+
+    def _neighbours(self, page_url: str) -> tuple[str, ...]:
+        """What a URL begins with if it is in scope because this page is; perhaps nothing."""
+        # A prefix scope may hold one part of a host only, so there the short cut proves nothing.
+        if self.mode is ScopeMode.PREFIX or self._off_limits(page_url) is not None:
+            return ()
+        host_key = host_key_of(page_url)
+        return (f"https://{host_key}/", f"http://{host_key}/")
+
+    def _off_limits(self, url: str) -> Verdict:
+        mode = self.mode
+        if mode is ScopeMode.ANY:
+            return None
+        host_key = host_key_of(url)
+        if mode is ScopeMode.HOST:
+            return None if host_key in self._hosts else SkipReason.OFF_HOST
+        if mode is ScopeMode.SITE:
+            return None if site_of(host_key) in self._sites else SkipReason.OFF_SITE
+        path = url[url.find("/", 8) :]
+        is_below_seed = path.startswith(self._prefixes.get(host_key, ()))
+        return None if is_below_seed else SkipReason.OFF_PREFIX
+
+    def _globs_against(self, url: str, depth: int) -> Verdict:
+        for glob in self._exclude:
+            if glob.matches(url):
+                return SkipReason.EXCLUDED
+        if not self._include or depth == 0:
+            return None
+        for glob in self._include:
+            if glob.matches(url):
+                return None
+        return SkipReason.NOT_INCLUDED
+
+
+def _checked_seeds(seeds: tuple[str, ...]) -> list[Url]:
+    if not seeds:
+        raise ValueError("a crawl needs at least one seed URL")
+    checked = []
+    for seed in seeds:
+        if canonical(seed, rules=_SEED_RULES) != seed:
+            raise ValueError(f"seed is not a canonical http(s) URL: {seed!r}")
+        checked.append(Url.of(seed))
+    return checked
+
+
+def _prefixes(seeds: list[Url]) -> dict[str, tuple[str, ...]]:
+    """The folders of the seeds by host: `/docs/a.html` and `/docs/?q` both stand for `/docs/`."""
+    folders: dict[str, set[str]] = {}
+    for seed in seeds:
+        path = seed.path_and_query.partition("?")[0]
+        folders.setdefault(seed.host_key, set()).add(path[: path.rfind("/") + 1])
+    return {host_key: tuple(sorted(paths)) for host_key, paths in folders.items()}
+
+
+def _check_glob(pattern: str) -> None:
+    if not pattern.startswith(("*", "http://", "https://")):
+        raise ValueError(
+            f"glob {pattern!r} can match no URL: it is compared with the whole URL, "
+            f"so start it with *, http:// or https:// (perhaps '*{pattern}')"
+        )
+    if "#" in pattern or any(char.isspace() or ord(char) < 32 for char in pattern):
+        raise ValueError(
+            f"glob {pattern!r} can match no URL: canonical URLs hold no fragment and no space"
+        )

@@ -1,0 +1,339 @@
+"""Many hosts: one dict, no locks, no clock.
+
+    reserve ─► Grant ─► the caller sends ─► report      (or cancel, if it was not sent)
+            ─► Wait(until)      ask again then
+            ─► Refuse(until)    breaker open, parked, paused, retired
+
+A host's state is made when it is first asked for and forgotten when it has been idle for an hour.
+There is no sweeper: whoever brings a new host looks at two old ones (a clock hand going round),
+so the work is spread evenly and needs no timer. What a stranger would have to know is never
+forgotten: a pending Retry-After, an open breaker, the next slot, a request under way, a waiter.
+What was learned leaves through `drain` before the state goes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from heapq import nlargest
+from math import inf
+from typing import TYPE_CHECKING
+
+from . import events
+from .breaker import BreakerState
+from .host import Host
+from .keys import host_key, site_key
+from .memory.base import Remembered
+from .model import Grant, Outcome, Refuse
+from .pace import PACES, Lesson
+from .retry import Retry, RetryBudget, RetryPolicy, decide
+from .settings import Settings
+from .snapshot import HostSnapshot, Snapshot, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .events import Event
+    from .model import Decision, Instant, Permit, Response
+    from .retry import GiveUp
+
+_LOOKS_PER_ARRIVAL = 2  # the hand must go faster than hosts arrive
+_LOOKS_WHEN_FULL = 64
+_ALIASES = 100_000  # spellings and group members remembered; beyond it they are worked out anew
+_REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart (decision 8)
+
+
+class HouseRules:
+    """What all hosts share: the settings, worked out once, and the way out for events."""
+
+    __slots__ = (
+        "burst",
+        "ceiling_gap_s",
+        "dirty",
+        "emit",
+        "floor_s",
+        "make_pace",
+        "max_concurrency",
+        "retry_policy",
+        "rng",
+        "settings",
+        "start_gap_s",
+        "start_limit",
+        "weighs_answers",
+    )
+
+    def __init__(self, settings: Settings, emit: Callable[[Event], None]) -> None:
+        self.settings = settings
+        self.emit = emit
+        self.rng = random.Random(settings.seed)
+        self.dirty: set[Host] = set()
+        self.make_pace = PACES[settings.strategy]
+        self.floor_s = settings.floor_s
+        self.ceiling_gap_s = 1.0 / settings.rate_ceiling
+        self.max_concurrency = settings.max_concurrency
+        start = self.make_pace(settings)
+        self.start_gap_s = max(1.0 / start.rate, self.floor_s, self.ceiling_gap_s)
+        self.start_limit = min(start.concurrency, settings.max_concurrency)
+        self.burst = start.burst if self.floor_s == 0.0 else 1
+        self.weighs_answers = bool(settings.delay_factor or settings.max_bandwidth)
+        self.retry_policy = RetryPolicy(
+            max_attempts=settings.max_attempts,
+            base_s=settings.retry_base_s,
+            max_s=settings.retry_max_s,
+            retry_statuses=settings.retry_statuses,
+            budget_ratio=settings.retry_budget,
+        )
+
+
+class Politeness:
+    """Decides, for every host, when it may next be contacted. Not thread-safe: see the drivers.
+
+    Args:
+        settings: how polite to be.
+        on_event: told about every change; it must be quick and must not call back into the core.
+        group_of: with `group_by`, what a host's budget is shared under; required for "ip", and
+            for "site" where the public suffix list should replace the built-in rule.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        on_event: Callable[[Event], None] = events.ignore,
+        group_of: Callable[[str], str] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self._rules = HouseRules(self.settings, on_event)
+        self._hosts: dict[str, Host] = {}
+        self._hand: deque[Host] = deque()
+        self._aliases: dict[str, str] = {}
+        self._departed: list[Host] = []
+        self._group_of = _grouping(self.settings, group_of)
+        self._enabled = self.settings.enabled
+        self._requests = self._waits = self._denied = 0
+        self._throttled = self._retries = self._cancelled = 0
+
+    def __repr__(self) -> str:
+        strategy = self.settings.strategy
+        return f"<Politeness {strategy}, {len(self._hosts)} hosts, {self._requests} requests>"
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    def __contains__(self, host: str) -> bool:
+        return self._find(host) is not None
+
+    # ------------------------------------------------------------------ the contract
+
+    def reserve(self, host: str, *, now: Instant) -> Decision:
+        """May a request to this host start now? A permit, or until when not and why."""
+        state = self._hosts.get(host)
+        if state is None:
+            state = self._admit(host, now)
+        if not self._enabled:
+            self._requests += 1
+            return Grant(state.grant(now))
+        decision = state.reserve(now)
+        if decision.__class__ is Grant:
+            self._requests += 1
+        elif decision.__class__ is Refuse:
+            self._denied += 1
+        else:
+            self._waits += 1
+        return decision
+
+    def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
+        """Tell what came of a permit; returns how the answer was understood."""
+        outcome = permit.host.report(permit, response, now)
+        if outcome is Outcome.THROTTLE:
+            self._throttled += 1
+        return outcome
+
+    def cancel(self, permit: Permit, *, now: Instant, was_sent: bool = False) -> None:
+        """Give a permit back. `was_sent` says that the server has seen the request all the same."""
+        permit.host.cancel(permit, now, was_sent=was_sent)
+        self._cancelled += 1
+
+    def ready_at(self, host: str, *, now: Instant) -> Instant:
+        """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        state = self._hosts.get(host) or self._find(host)
+        return now if state is None or not self._enabled else state.ready_at(now)
+
+    def robots(self, host: str, *, crawl_delay_s: float | None, now: Instant) -> None:
+        """What the host's robots.txt asked for; None: nothing."""
+        state = self._hosts.get(host) or self._admit(host, now)
+        if crawl_delay_s is not None and not 0.0 <= crawl_delay_s < inf:
+            raise ValueError(f"a crawl delay is at least 0 and finite, not {crawl_delay_s!r}")
+        state.ask_crawl_delay(crawl_delay_s or 0.0, now)
+
+    def snapshot(self, *, top: int = 50) -> Snapshot:
+        """Totals over all hosts, and the `top` busiest in detail."""
+        hosts = self._hosts.values()
+        states = [host.breaker.state for host in hosts if host.breaker is not None]
+        return Snapshot(
+            hosts=len(hosts),
+            in_flight=sum(host.in_flight for host in hosts),
+            requests=self._requests,
+            throttled=self._throttled,
+            waits=self._waits,
+            denied=self._denied,
+            retries=self._retries,
+            cancelled=self._cancelled,
+            open=states.count(BreakerState.OPEN),
+            half_open=states.count(BreakerState.HALF_OPEN),
+            top=tuple(describe(host) for host in nlargest(top, hosts, key=_busyness)),
+        )
+
+    # ------------------------------------------------------------------ around the contract
+
+    def host(self, host: str) -> HostSnapshot | None:
+        """One host in detail; None if nothing is known of it."""
+        state = self._find(host)
+        return None if state is None else describe(state)
+
+    def retry(
+        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
+    ) -> Retry | GiveUp:
+        """Whether and when to try the request of a reported permit again. A value, not a sleep."""
+        state, policy = permit.host, self._rules.retry_policy
+        if state.budget is None:
+            state.budget = RetryBudget(policy)
+        decision = decide(
+            policy,
+            outcome=outcome,
+            response=response,
+            attempt=attempt,
+            ready_at=min(state.ready_at(now), now + policy.max_s) if state.in_flight else state.ready_at(now),
+            now=now,
+            budget=state.budget,
+            rng=self._rules.rng,
+        )
+        if isinstance(decision, Retry):
+            self._retries += 1
+            self._rules.emit(events.Retried(state.key, now, decision.due, decision.attempt))
+        return decision
+
+    def retire(self, host: str, reason: str, *, now: Instant) -> None:
+        """Contact the host no more, until it is revived."""
+        (self._find(host) or self._admit(host, now)).retire(reason, now)
+
+    def pause(self, host: str, *, now: Instant) -> None:
+        """Refuse requests to the host until it is revived."""
+        (self._find(host) or self._admit(host, now)).pause()
+
+    def revive(self, host: str, *, now: Instant) -> None:
+        """Take a retired or paused host up again."""
+        state = self._find(host)
+        if state is not None:
+            state.revive(now)
+
+    def waiting(self, host: str, change: int, *, now: Instant) -> None:
+        """For drivers: so many more (or fewer) callers wait for this host, so it is not idle."""
+        (self._hosts.get(host) or self._admit(host, now)).waiters += change
+
+    # ------------------------------------------------------------------ memory
+
+    def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:
+        """Start a host from what an earlier run learned. `wall` is the wall clock's time at `now`."""
+        state = self._find(record.host) or self._admit(record.host, now)
+        age_s = max(0.0, wall - record.updated_at)
+        trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
+        if record.lesson != Lesson():
+            pace = self._rules.make_pace(self.settings)
+            pace.recall(record.lesson, trust)
+            state.adopt(pace)
+        if record.crawl_delay_s:
+            state.ask_crawl_delay(record.crawl_delay_s, now)
+        if record.blocked_until > wall:
+            state.block_until(now + record.blocked_until - wall)
+        self._rules.dirty.discard(state)
+
+    def drain(self, *, now: Instant, wall: float) -> list[Remembered]:
+        """What is worth keeping and has changed since the last call. The caller writes it down."""
+        changed = [*self._departed, *self._rules.dirty]
+        self._departed.clear()
+        self._rules.dirty.clear()
+        return [_record(host, now, wall) for host in changed]
+
+    # ------------------------------------------------------------------ the registry
+
+    def forget(self, host: str) -> None:
+        """Drop everything about a host that has nothing under way."""
+        state = self._find(host)
+        if state is not None and state.in_flight == 0 and state.waiters == 0:
+            self._rules.dirty.discard(state)
+            self._hand.remove(state)
+            del self._hosts[state.key]
+
+    def _find(self, host: str) -> Host | None:
+        return self._hosts.get(host) or self._hosts.get(self._key(host))
+
+    def _key(self, host: str) -> str:
+        key = self._aliases.get(host)
+        if key is None:
+            key = self._group_of(host_key(host))
+            if key != host:
+                if len(self._aliases) >= _ALIASES:
+                    self._aliases.clear()
+                self._aliases[host] = key
+        return key
+
+    def _admit(self, host: str, now: Instant) -> Host:
+        """The state of a host by any spelling, made if it is new."""
+        key = self._key(host)
+        state = self._hosts.get(key)
+        if state is None:
+            self._sweep(now)
+            state = self._hosts[key] = Host(key, self._rules)
+            self._hand.append(state)
+        return state
+
+    def _sweep(self, now: Instant) -> None:
+        """Look at the next hosts under the hand; drop what is idle, pass over what is not."""
+        is_full = len(self._hosts) >= self.settings.max_hosts
+        idle_since = now if is_full else now - self.settings.idle_ttl_s
+        looks = _LOOKS_WHEN_FULL if is_full else _LOOKS_PER_ARRIVAL
+        hand = self._hand
+        for _ in range(min(looks, len(hand))):
+            state = hand.popleft()
+            if state.base_at <= idle_since and state.is_idle(now):
+                self._evict(state, now)
+                if is_full:
+                    return
+            else:
+                hand.append(state)
+
+    def _evict(self, state: Host, now: Instant) -> None:
+        if state in self._rules.dirty:
+            self._rules.dirty.discard(state)
+            self._departed.append(state)
+        del self._hosts[state.key]
+        self._rules.emit(events.Evicted(state.key, now))
+
+
+def _busyness(host: Host) -> tuple[int, int]:
+    return (host.in_flight + host.waiters, host.requests)
+
+
+def _grouping(
+    settings: Settings, group_of: Callable[[str], str] | None
+) -> Callable[[str], str]:
+    """The function from a host's key to the key of its budget."""
+    if settings.group_by == "host":
+        return str
+    if group_of is not None:
+        return group_of
+    if settings.group_by == "site":
+        return site_key
+    raise ValueError('group_by="ip" needs group_of: a function from a host to its address')
+
+
+def _record(host: Host, now: Instant, wall: float) -> Remembered:
+    blocked_s = host.blocked_until - now
+    return Remembered(
+        host=host.key,
+        lesson=host.pace.lesson() if host.pace is not None else Lesson(),
+        crawl_delay_s=host.crawl_delay_s,
+        blocked_until=wall + blocked_s if blocked_s > _REMEMBER_BLOCK_S else 0.0,
+        updated_at=wall,
+    )

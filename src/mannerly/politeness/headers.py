@@ -1,0 +1,407 @@
+"""What a server says about its limits, in any dialect, becomes plain numbers.
+
+Two questions are answered: how long to stay away (`Retry-After`), and how fast to go on
+(`RateLimit` and its many ancestors). A quota that is left is spread evenly over the time that is
+left, with 5 % kept back,
+
+    rate = 0.95 · (remaining − in flight) / time to reset      else 0.95 · quota / window
+
+because "burn, then wait" is allowed by the draft but is a burst that other clients pay for.
+
+Headers are written by strangers. Nothing here raises, work is bounded by `MAX_FIELD_CHARS`, and a
+field that breaks its grammar is ignored as a whole, never half believed (the draft demands it).
+This file knows no host, no clock and no status code; instants on the wire are compared with the
+response's own `Date`, so that a wrong local clock does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_N = TypeVar("_N", int, float)
+
+# A day is the longest that one response may stop a host, so that a slip (milliseconds for seconds,
+# a date in the year 9999) cannot stop it for ever. RFC 9309 §2.4 trusts a robots.txt as long.
+MAX_WAIT_S = 86_400.0
+
+# Sending right up to the quota means that one miscounted request is a refusal.
+HEADROOM = 0.95
+
+# "Low" for a server that tells the remaining quota but neither window nor reset.
+LOW_SHARE = 0.1
+
+# How long a quota without reset and window is believed. Every response renews it, so this only
+# matters on a host that has gone quiet.
+UNDATED_VALID_S = 60.0
+
+# The longest example in the drafts has 90 characters and 3 members.
+MAX_FIELD_CHARS = 4096
+MAX_MEMBERS = 32
+
+# A reset this large is an instant, not a span: 1e9 s is 2001 as an instant and 31 years as a span.
+_EPOCH_S = 1e9
+_EPOCH_MS = 1e12
+
+# The quota units of draft 10. Others are skipped: a limit on we know not what cannot be paced.
+_UNITS = frozenset({"requests", "content-bytes", "concurrent-requests"})
+
+_TRIPLES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")  # the newest first: it wins
+_NAMES = (
+    "Retry-After",
+    "RateLimit",
+    "RateLimit-Policy",
+    *(prefix + part for prefix in _TRIPLES for part in ("Limit", "Remaining", "Reset")),
+)
+_READ = frozenset(name.lower() for name in _NAMES) | {"date", "age"}
+
+# Every spelling met in practice: as specified, lower (HTTP/2), Title (Go), Capital, UPPER. One
+# `RELEVANT.isdisjoint(headers)` lets the core skip the responses that say nothing.
+RELEVANT = frozenset(
+    spelling
+    for name in _NAMES
+    for spelling in (name, name.lower(), name.title(), name.capitalize(), name.upper())
+)
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_HTTP_DATES = (  # RFC 9110 §5.6.7: IMF-fixdate, then the two obsolete forms
+    re.compile(rf"{_DAY}, (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT"),
+    re.compile(
+        r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, "
+        rf"(?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT"
+    ),
+    re.compile(rf"{_DAY} {_MONTH} (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})"),
+)
+
+# `int()` and `float()` take "1_000", full-width digits, "inf" and " 7": the digits are ours.
+# Nineteen of them hold any 64-bit count; more is noise.
+_SECONDS = re.compile(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
+_AGED = re.compile(r"[ \t]*0*[1-9][0-9]*[ \t]*")
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
+
+# RFC 8941, as far as these fields use it: string, byte sequence, boolean, number, token. No two
+# repetitions can share a character, so matching takes linear time.
+_VALUE = (
+    r'"(?:[ !#-\[\]-~]|\\["\\])*"|:[A-Za-z0-9+/=]*:|\?[01]|-?[0-9]+(?:\.[0-9]+)?'
+    r"|[A-Za-z*][!#$%&'*+\-.^_`|~:/0-9A-Za-z]*"
+)
+_PARAMETER = re.compile(rf" *; *([a-z*][a-z0-9_.*\-]*)(?:=({_VALUE}))?")
+_MEMBER = re.compile(
+    rf"[ \t]*(?P<head>{_VALUE})(?:=(?P<value>{_VALUE}))?"
+    rf"(?P<parameters>(?:{_PARAMETER.pattern})*)[ \t]*(?P<comma>,|\Z)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What the RateLimit headers of one response ask for, all policies taken together.
+
+    `rate` (requests/s) is never zero: a used-up quota is `blocked_s`. `low_remaining` comes from
+    servers that give no time at all, and asks for half the present pace.
+    """
+
+    rate: float | None = None
+    blocked_s: float | None = None
+    concurrency: int | None = None
+    bytes_per_s: float | None = None
+    valid_s: float = UNDATED_VALID_S
+    low_remaining: bool = False
+
+
+def lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    """Only the headers that this module reads, under lower-case names."""
+    return {low: value for name, value in headers.items() if (low := name.lower()) in _READ}
+
+
+def retry_after_s(value: str, *, date: str | None, received_at: float | None) -> float | None:
+    """How long the server asks us to stay away; None where it does not say so clearly.
+
+    Zero, the past and garbage count as absent, so that the caller's own backoff stays in force: a
+    server that refuses and says "now" is wrong about one of the two. A fraction is not legal, but
+    its meaning is plain, and dropping it could mean coming back sooner than asked: "1.5" is
+    rounded up to the next legal value.
+    """
+    text = value.strip(" \t")
+    if _SECONDS.fullmatch(text):
+        wait_s = float(math.ceil(float(text)))
+    else:
+        until = _http_date(text)
+        since = _sent_at(date, received_at)
+        if until is None or since is None:
+            return None
+        wait_s = until - since
+    return min(wait_s, MAX_WAIT_S) if wait_s > 0 else None
+
+
+def rate_limits(
+    headers: Mapping[str, str], *, in_flight: int, received_at: float | None = None
+) -> RateLimits | None:
+    """The limits that live RateLimit headers set, or None when they say nothing usable.
+
+    `headers` has lower-case names (see `lowered`); `in_flight` counts the other requests under
+    way, whose cost the server may not have seen yet. A response out of a cache (Age > 0) tells
+    somebody else's past. A valid Retry-After outranks every reset time, which is then left out.
+    """
+    if _AGED.fullmatch(headers.get("age", "")):
+        return None
+    quotas = _quotas(headers, received_at)
+    if not quotas:
+        return None
+    date, retry_after = headers.get("date"), headers.get("retry-after", "")
+    if retry_after_s(retry_after, date=date, received_at=received_at) is not None:
+        quotas = [quota._replace(reset_s=None) for quota in quotas]
+    return reduce(_stricter, (_limits(quota, in_flight) for quota in quotas))
+
+
+class _Quota(NamedTuple):
+    """One policy and its state. Before draft 08 policies had no name: their limit served as one."""
+
+    name: str
+    limit: float | None = None
+    window_s: float | None = None
+    remaining: float | None = None
+    reset_s: float | None = None
+    unit: str = "requests"
+
+
+class _Member(NamedTuple):
+    """A member of a structured list (`head;key=value`) or dictionary (`head=value`)."""
+
+    head: str
+    value: str | None
+    parameters: dict[str, str]
+
+
+def _limits(quota: _Quota, in_flight: int) -> RateLimits:
+    valid_s = min(quota.reset_s or quota.window_s or UNDATED_VALID_S, MAX_WAIT_S)
+    if quota.unit == "concurrent-requests":
+        return RateLimits(concurrency=max(1, int(quota.limit or 1)), valid_s=valid_s)
+    if quota.remaining == 0 and quota.reset_s is not None:
+        return RateLimits(blocked_s=valid_s, valid_s=valid_s)
+    if quota.unit == "content-bytes":
+        return RateLimits(bytes_per_s=_spread(quota, 0), valid_s=valid_s)
+    rate = _spread(quota, in_flight)
+    return RateLimits(rate=rate, valid_s=valid_s, low_remaining=rate is None and _is_low(quota))
+
+
+def _spread(quota: _Quota, spoken_for: int) -> float | None:
+    """Even spending. One unit is always left: zero would be a division by the reader, and the
+    gap of one request per reset time already reaches past the reset.
+    """
+    if quota.remaining is not None and quota.reset_s is not None:
+        rate = max(1.0, quota.remaining - spoken_for) / quota.reset_s
+    elif quota.limit is not None and quota.window_s is not None:
+        rate = quota.limit / quota.window_s
+    else:
+        return None
+    return max(HEADROOM * rate, 1 / MAX_WAIT_S)
+
+
+def _is_low(quota: _Quota) -> bool:
+    if quota.remaining is None:
+        return False
+    return quota.remaining == 0 or quota.remaining < LOW_SHARE * (quota.limit or 0)
+
+
+def _stricter(one: RateLimits, other: RateLimits) -> RateLimits:
+    """Both at once. The longest validity holds: the next response renews it long before."""
+    return RateLimits(
+        rate=min(_known(one.rate, other.rate), default=None),
+        blocked_s=max(_known(one.blocked_s, other.blocked_s), default=None),
+        concurrency=min(_known(one.concurrency, other.concurrency), default=None),
+        bytes_per_s=min(_known(one.bytes_per_s, other.bytes_per_s), default=None),
+        valid_s=max(one.valid_s, other.valid_s),
+        low_remaining=one.low_remaining or other.low_remaining,
+    )
+
+
+def _known(*values: _N | None) -> list[_N]:
+    return [value for value in values if value is not None]
+
+
+def _quotas(headers: Mapping[str, str], received_at: float | None) -> list[_Quota]:
+    """States from the first dialect that is present and sound, each joined with its policy."""
+    policies = _if_sound(_policies, headers.get("ratelimit-policy"))
+    states = _if_sound(_states, headers.get("ratelimit"))
+    since = _sent_at(headers.get("date"), received_at)
+    for prefix in _TRIPLES:
+        if states:
+            break
+        states, stated = _triple(headers, prefix.lower(), since)
+        policies += stated
+    joined = []
+    for state in states:
+        policy = next((p for p in policies if p.name == state.name), None)
+        if policy is not None:
+            policies.remove(policy)
+            state = policy._replace(remaining=state.remaining, reset_s=state.reset_s)
+        joined.append(state)
+    return [quota for quota in joined + policies if _is_telling(quota)]
+
+
+def _is_telling(quota: _Quota) -> bool:
+    return quota.unit in _UNITS and (
+        quota.remaining is not None
+        or quota.window_s is not None
+        or quota.unit == "concurrent-requests"
+    )
+
+
+def _if_sound(parse: Callable[[str], list[_Quota]], field: str | None) -> list[_Quota]:
+    """Nothing from a field that is missing or breaks its grammar anywhere."""
+    if field is None:
+        return []
+    try:
+        return parse(field)
+    except ValueError:
+        return []
+
+
+def _policies(field: str) -> list[_Quota]:
+    """`"name";q=100;w=60;qu="requests"`, or without a name up to draft 07: `100;w=60`."""
+    return [_policy(member) for member in _members(field)]
+
+
+def _policy(member: _Member) -> _Quota:
+    parameters = member.parameters
+    return _Quota(
+        name=member.head.strip('"'),
+        limit=_positive(parameters.get("q", member.head)),
+        window_s=_positive(parameters["w"]) if "w" in parameters else None,
+        unit=parameters.get("qu", "requests").strip('"'),
+    )
+
+
+def _states(field: str) -> list[_Quota]:
+    """`"name";r=50;t=30` since draft 08, `limit=100, remaining=50, reset=30` in draft 07."""
+    members = _members(field)
+    if members[0].value is None:
+        return [_state(m.head, m.parameters.get("r"), m.parameters.get("t")) for m in members]
+    values = {member.head: member.value for member in members}
+    limit, remaining, reset = (values.get(x) for x in ("limit", "remaining", "reset"))
+    return [_state(limit, remaining, reset, limit=limit)]
+
+
+def _triple(
+    headers: Mapping[str, str], prefix: str, since: float | None
+) -> tuple[list[_Quota], list[_Quota]]:
+    """Three fields, one number each; `Limit` may go on with policies: `100, 10;w=1, 100;w=60`."""
+    limit, remaining, reset = (headers.get(prefix + x) for x in ("limit", "remaining", "reset"))
+    try:
+        limits = [] if limit is None else _members(limit)
+        policies = [_policy(member) for member in limits if "w" in member.parameters]
+        if remaining is None:
+            return [], policies
+        first = limits[0].head if limits else None
+        return [_state(first, _lone(remaining), _lone(reset), limit=first, since=since)], policies
+    except ValueError:
+        return [], []
+
+
+def _state(
+    name: str | None,
+    remaining: str | None,
+    reset: str | None,
+    *,
+    limit: str | None = None,
+    since: float | None = None,
+) -> _Quota:
+    return _Quota(
+        name=(name or "").strip('"'),
+        limit=None if limit is None else _positive(limit),
+        remaining=_number(remaining or ""),
+        reset_s=None if reset is None else _reset_s(_number(reset), since),
+    )
+
+
+def _reset_s(reset: float, since: float | None) -> float | None:
+    """Seconds to go. X-RateLimit-Reset was never specified: the size tells which unit is meant.
+
+    Whole seconds are rounded by the sender, so less than one second counts as one. An instant in
+    the past, or one that nothing can be compared with, is no reset time at all.
+    """
+    if reset < _EPOCH_S:
+        return max(reset, 1.0)
+    if since is None:
+        return None
+    left_s = (reset / 1000 if reset >= _EPOCH_MS else reset) - since
+    return max(left_s, 1.0) if left_s >= 0 else None
+
+
+def _lone(field: str | None) -> str | None:
+    if field is None:
+        return None
+    (member,) = _members(field)  # more than one raises ValueError, as all bad fields do
+    return member.head
+
+
+def _number(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return float(text)
+
+
+def _positive(text: str) -> float:
+    """A limit of 0 is how some servers write "none": it must not stop the crawl."""
+    number = _number(text)
+    if number <= 0:
+        raise ValueError("a limit of nothing")
+    return number
+
+
+def _members(field: str) -> list[_Member]:
+    """The members of a structured list or dictionary; ValueError on anything else."""
+    if len(field) > MAX_FIELD_CHARS:
+        raise ValueError("too long")
+    members: list[_Member] = []
+    at = 0
+    while len(members) < MAX_MEMBERS:
+        match = _MEMBER.match(field, at)
+        if match is None:
+            raise ValueError("not a structured field")
+        parameters = dict(_PARAMETER.findall(match["parameters"]))
+        members.append(_Member(match["head"], match["value"], parameters))
+        if not match["comma"]:
+            return members
+        at = match.end()
+    raise ValueError("too many members")
+
+
+def _sent_at(date: str | None, received_at: float | None) -> float | None:
+    """When the server sent the response, by its own clock if it has one."""
+    sent_at = None if date is None else _http_date(date.strip(" \t"))
+    return received_at if sent_at is None else sent_at
+
+
+def _http_date(text: str) -> float | None:
+    """Seconds since 1970, or None. The day of the week is not checked: nothing hangs on it."""
+    match = next((m for form in _HTTP_DATES if (m := form.fullmatch(text))), None)
+    if match is None:
+        return None
+    year = int(match["year"])
+    if len(match["year"]) == 2:
+        # RFC 9110: more than 50 years ahead means the last century. A fixed pivot needs no clock.
+        year += 2000 if year < 70 else 1900
+    try:
+        instant = datetime(
+            year,
+            _MONTHS.index(match["month"]) + 1,
+            int(match["day"]),
+            int(match["hour"]),
+            int(match["minute"]),
+            59 if match["second"] == "60" else int(match["second"]),  # a leap second is legal
+            tzinfo=UTC,
+        )
+    except ValueError:
+        return None
+    return instant.timestamp()

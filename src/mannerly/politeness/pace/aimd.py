@@ -1,0 +1,99 @@
+"""`aimd`: document 002's token bucket with additive increase and multiplicative decrease.
+
+    fast success     rate ← min(max_rate, rate + α)    α 0.05, only if the rate was really used
+    throttle, slow   rate ← max(min_rate, rate·β)      β 0.7, at most once per round trip
+    slow             latency ≥ degrade factor × target  (factor 2)
+
+Regimes: it saws between r·β and just over r for ever, and every tooth is a refusal: 2–18 % of
+requests on the tuning servers, which is why it is not the default. What 002 got wrong is mended:
+eight refusals in flight cut once, not by β⁸ (a request sent before the last cut says nothing
+new); the latency target is not an average of the very latency it judges, which protects nothing,
+but the lowest median of 15 seen so far, unless the operator names one.
+
+`burst` is the bucket's capacity. The host uses it only where no minimum delay is in force.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..model import Outcome
+from .base import Effect, Lesson, Note
+
+if TYPE_CHECKING:
+    from ..model import Instant, Sample
+    from ..settings import Settings
+    from ..vitals import Vitals
+
+MEDIAN_OF = 15
+SLACK_S = 0.02  # below this, latency differences are noise of the machine, not of the host
+
+
+class Aimd:
+    """Additive increase, multiplicative decrease of the request rate."""
+
+    __slots__ = ("_cut_at", "_lowest_median_s", "_refusals", "_settings", "burst", "concurrency", "rate")
+    trial_only = False
+    phase = "steady"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.rate = min(settings.rate_ceiling, 1.0 / settings.start_delay_s)
+        self.concurrency = settings.max_concurrency
+        self.burst = settings.aimd_burst
+        self._cut_at: Instant = float("-inf")
+        self._lowest_median_s = 0.0
+        self._refusals = 0
+
+    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
+        """Cut on a throttle or a slow answer, else add α."""
+        if sample.outcome is Outcome.THROTTLE:
+            self._refusals += 1
+            pause_s = min(self._settings.max_delay_s, 0.5 * 2.0 ** min(self._refusals, 10))
+            return self._cut(sample, block_s=pause_s)
+        if sample.outcome is not Outcome.OK:
+            return None
+        recovered, self._refusals = self._refusals > 0, 0
+        if self._is_slow(sample, vitals):
+            return self._cut(sample)
+        if sample.sent_at > self._cut_at:
+            self.rate = min(self._settings.rate_ceiling, self.rate + self._settings.aimd_increase)
+        return Effect(note=Note.RECOVERED) if recovered else None
+
+    def _is_slow(self, sample: Sample, vitals: Vitals) -> bool:
+        target_s = self._settings.aimd_latency_target_s
+        if target_s is None:
+            if vitals.samples % MEDIAN_OF == 0:
+                median_s = vitals.median_s(MEDIAN_OF)
+                if median_s and (not self._lowest_median_s or median_s < self._lowest_median_s):
+                    self._lowest_median_s = median_s
+            if not self._lowest_median_s:
+                return False
+            target_s = 1.5 * self._lowest_median_s + SLACK_S
+        return sample.latency_s >= self._settings.aimd_degrade_factor * target_s
+
+    def _cut(self, sample: Sample, block_s: float = 0.0) -> Effect | None:
+        if sample.sent_at <= self._cut_at:
+            return Effect(block_s=block_s) if block_s else None
+        self._cut_at = sample.done_at
+        settings = self._settings
+        self.rate = max(settings.aimd_min_rate, self.rate * settings.aimd_decrease)
+        return Effect(block_s=block_s, note=Note.SLOWED)
+
+    def restart(self, now: Instant) -> None:
+        """Begin again at half the rate."""
+        self._cut_at = now
+        self.rate = max(self._settings.aimd_min_rate, 0.5 * self.rate)
+
+    def recall(self, lesson: Lesson, trust: float) -> None:
+        """Start at the remembered rate, drawn (geometrically) towards the start rate by age."""
+        if lesson.delay_s > 0.0:
+            remembered = 0.9 / lesson.delay_s
+            self.rate = min(
+                self._settings.rate_ceiling,
+                remembered**trust * self.rate ** (1.0 - trust),
+            )
+
+    def lesson(self) -> Lesson:
+        """The rate, as a delay."""
+        return Lesson(delay_s=1.0 / self.rate)

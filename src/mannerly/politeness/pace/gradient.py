@@ -1,0 +1,100 @@
+"""`gradient`: steer the number of requests in flight by latency (Netflix Gradient2).
+
+    gradient = clamp(tolerance · long / short, 0.5, 1)        tolerance 1.5
+    limit ← (1 − s)·limit + s·(limit·gradient + queue)         s = 0.2, queue 4
+    throttle: limit ← limit/2, once per round trip
+
+`short` is the latest latency, `long` its slow average. Regimes: steady (short ≈ long: gradient 1,
+the limit creeps up by the queue), entering load (short grows: the limit shrinks), leaving load
+(long comes down twice as fast, so that an old slow hour does not excuse new queueing).
+
+There is no rate here, only the host's ceiling: on a server that counts requests instead of
+slowing down this alone is catastrophic (nearly half of all requests refused). It suits hosts that
+never answer 429, such as one's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..model import Outcome
+from .base import Effect, Lesson, Note
+
+if TYPE_CHECKING:
+    from ..model import Instant, Sample
+    from ..settings import Settings
+    from ..vitals import Vitals
+
+QUEUE = 4  # requests that may queue at the server; Gradient2's default
+LONG_WEIGHT = 2.0 / 601.0  # an average over 600 samples, as Gradient2 has it
+START_LIMIT = 2.0
+
+
+class Gradient:
+    """A concurrency limit that follows the latency gradient."""
+
+    __slots__ = ("_cut_at", "_limit", "_long_s", "_refusals", "_settings", "concurrency", "rate")
+    burst = 1
+    trial_only = False
+    phase = "steady"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.rate = settings.rate_ceiling
+        self._limit = min(START_LIMIT, float(settings.max_concurrency))
+        self.concurrency = int(self._limit)
+        self._long_s = 0.0
+        self._cut_at: Instant = float("-inf")
+        self._refusals = 0
+
+    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
+        """Move the limit by the gradient; halve it on a throttle."""
+        if sample.outcome is Outcome.THROTTLE:
+            return self._throttled(sample)
+        if sample.outcome is not Outcome.OK:
+            return None
+        recovered, self._refusals = self._refusals > 0, 0
+        short_s = max(sample.latency_s, 1e-6)
+        self._long_s += LONG_WEIGHT * (short_s - self._long_s) if self._long_s else short_s
+        if self._long_s > 2.0 * short_s:
+            self._long_s *= 0.95
+        # Never raise a limit that was not used (Netflix: "app limited").
+        if 2 * sample.in_flight >= self._limit:
+            self._move(short_s)
+        return Effect(note=Note.RECOVERED) if recovered else None
+
+    def _move(self, short_s: float) -> None:
+        settings = self._settings
+        gradient = max(0.5, min(1.0, settings.gradient_tolerance * self._long_s / short_s))
+        aim = self._limit * gradient + QUEUE
+        smoothing = settings.gradient_smoothing
+        moved = (1.0 - smoothing) * self._limit + smoothing * aim
+        self._set_limit(moved)
+
+    def _set_limit(self, limit: float) -> None:
+        self._limit = max(1.0, min(float(self._settings.max_concurrency), limit))
+        self.concurrency = int(self._limit)
+
+    def _throttled(self, sample: Sample) -> Effect:
+        self._refusals += 1
+        pause_s = min(self._settings.max_delay_s, 0.5 * 2.0 ** min(self._refusals, 10))
+        if sample.sent_at <= self._cut_at:
+            return Effect(block_s=pause_s)
+        self._cut_at = sample.done_at
+        self._set_limit(0.5 * self._limit)
+        return Effect(block_s=pause_s, note=Note.SLOWED)
+
+    def restart(self, now: Instant) -> None:
+        """Begin again at half the limit."""
+        self._cut_at = now
+        self._set_limit(0.5 * self._limit)
+
+    def recall(self, lesson: Lesson, trust: float) -> None:
+        """Start at the remembered concurrency while it is fresh."""
+        if lesson.concurrency:
+            start = self._limit + trust * (lesson.concurrency - self._limit)
+            self._set_limit(start)
+
+    def lesson(self) -> Lesson:
+        """The concurrency limit."""
+        return Lesson(concurrency=self.concurrency)

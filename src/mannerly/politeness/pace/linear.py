@@ -1,0 +1,142 @@
+"""`linear`: document 001 to the letter, with its holes mended.
+
+    throttle episode    delay ← min(delay + step, cap)            step 1 s, cap 60 s
+    20 successes        delay ← max(delay − step, base, floor)    a probe
+    a throttle within   delay ← the delay before the probe;
+    the probe's first   floor ← that delay
+    20 successes
+    concurrency         base − ⌊(delay − base delay)/5 s⌋, at least 1
+
+Regimes: it climbs in whole steps and comes down one step per twenty successes, so on a host that
+allows 1.2 requests/s it sits at one per 1.5 s; the base delay is also the fastest it ever goes.
+`learned` exists because of that. What 001 left open: an episode is one burst of refusals, counted
+once however many requests were in flight (a refusal of a request sent before the last change
+says nothing new); delays are float seconds; the refused delay's predecessor, not the refused
+value, becomes the floor; the floor loses a tenth of itself with every 1,000 successes, so that
+one bad minute is not for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..model import Outcome
+from .base import Effect, Lesson, Note
+
+if TYPE_CHECKING:
+    from ..model import Instant, Sample
+    from ..settings import Settings
+    from ..vitals import Vitals
+
+FLOOR_AGES_AFTER = 1000  # successes; about a clean day at 001's own pace of one a minute
+
+
+class Linear:
+    """Additive delay with probes, floor and a concurrency that follows the delay."""
+
+    __slots__ = (
+        "_before_probe_s",
+        "_changed_at",
+        "_delay_s",
+        "_floor_s",
+        "_settings",
+        "_since_floor",
+        "concurrency",
+        "error_streak",
+        "rate",
+        "success_streak",
+    )
+    burst = 1
+    trial_only = False
+    phase = "steady"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._floor_s = 0.0
+        self._before_probe_s: float | None = None
+        self._changed_at: Instant = float("-inf")
+        self._since_floor = 0
+        self.error_streak = 0
+        self.success_streak = 0
+        self._set_delay(settings.linear_base_delay_s)
+
+    def _set_delay(self, delay_s: float) -> None:
+        settings = self._settings
+        self._delay_s = delay_s
+        self.rate = 1.0 / delay_s
+        over_s = max(0.0, delay_s - settings.linear_base_delay_s)
+        cut = int(over_s / settings.linear_concurrency_step_s)
+        self.concurrency = max(1, settings.max_concurrency - cut)
+
+    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
+        """Slow down once per episode; try a step less after twenty successes."""
+        if sample.outcome is Outcome.THROTTLE:
+            return self._throttled(sample)
+        if sample.outcome is Outcome.OK and sample.sent_at > self._changed_at:
+            return self._succeeded(sample)
+        return None
+
+    def _throttled(self, sample: Sample) -> Effect | None:
+        self.error_streak += 1
+        self.success_streak = 0
+        if sample.sent_at <= self._changed_at:
+            return None
+        self._changed_at = sample.done_at
+        if self._before_probe_s is not None:
+            self._floor_s = self._before_probe_s
+            self._since_floor = 0
+            self._before_probe_s = None
+            self._set_delay(self._floor_s)
+        else:
+            grown_s = self._delay_s + self._settings.linear_step_s
+            self._set_delay(min(grown_s, self._settings.max_delay_s))
+        return Effect(block_s=self._delay_s, note=Note.SLOWED)
+
+    def _succeeded(self, sample: Sample) -> Effect | None:
+        recovered = self.error_streak > 0
+        self.error_streak = 0
+        self.success_streak += 1
+        self._age_floor()
+        if self.success_streak >= self._settings.linear_probe_after:
+            self.success_streak = 0
+            return self._probe(sample.done_at)
+        return Effect(note=Note.RECOVERED) if recovered else None
+
+    def _probe(self, now: Instant) -> Effect | None:
+        settings = self._settings
+        lowest_s = max(settings.linear_base_delay_s, self._floor_s)
+        shorter_s = max(self._delay_s - settings.linear_step_s, lowest_s)
+        if shorter_s >= self._delay_s:
+            self._before_probe_s = None
+            return None
+        self._before_probe_s = self._delay_s
+        self._changed_at = now
+        self._set_delay(shorter_s)
+        return Effect(note=Note.PROBING)
+
+    def _age_floor(self) -> None:
+        self._since_floor += 1
+        if self._since_floor >= FLOOR_AGES_AFTER:
+            self._since_floor = 0
+            self._floor_s *= 0.9
+
+    def restart(self, now: Instant) -> None:
+        """Begin again at half the rate."""
+        self._changed_at = now
+        self._before_probe_s = None
+        self.success_streak = 0
+        self._set_delay(min(2.0 * self._delay_s, self._settings.max_delay_s))
+
+    def recall(self, lesson: Lesson, trust: float) -> None:
+        """Start at the remembered delay, drawn towards the base as it ages."""
+        base_s = self._settings.linear_base_delay_s
+        if lesson.delay_s > base_s:
+            kept_s = base_s + trust * (lesson.delay_s - base_s)
+            self._set_delay(min(kept_s, self._settings.max_delay_s))
+        self._floor_s = trust * lesson.floor_s
+
+    def lesson(self) -> Lesson:
+        """The delay and the floor: document 001's two columns."""
+        return Lesson(
+            delay_s=self._delay_s, floor_s=self._floor_s, concurrency=self.concurrency
+        )

@@ -1,0 +1,171 @@
+"""What a robots.txt allows, and which line says so: RFC 9309, read the way Google reads it.
+
+    robots = Robots.parse(body)
+    robots.allowed("https://example.com/private/", "mannerly/0.1 (+https://example.org)")
+    print(robots.explain("/private/", "mannerly"))     # disallowed: line 2, Disallow: /private
+
+Google's parser is what site owners test their files against, so where real files are sloppy its
+reading is the one they meant; the tests hold ours against it, file by file. An agent obeys every
+group that names its token, and the `*` groups only if none does. Any bytes give an answer: a file
+that makes no sense has no rules, and what no rule forbids is allowed.
+
+    lines.py     bytes → groups of raw directives
+    paths.py     one spelling for URLs and patterns
+    matching.py  which rule decides
+    wishes.py    Crawl-delay and its kin
+
+Nothing here fetches, caches by time, or knows what an unreachable file means: the caller does, and
+says so with `allow_all` or `disallow_all`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from . import wishes
+from .lines import ANYONE, NOTHING, Contents, Kind, read, token_of
+from .matching import Rule, RuleSet
+from .paths import path_of
+from .wishes import RequestRate, VisitTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Explanation", "RequestRate", "Robots", "Verdict", "VisitTime"]
+
+_OWN_PATH = "/robots.txt"
+_COMPILED_AGENTS = 8  # a crawl has one agent, a comparison a few; a file can name thousands
+_Wish = TypeVar("_Wish")
+
+
+class Verdict(StrEnum):
+    """May the URL be fetched?"""
+
+    ALLOWED = "allowed"
+    DISALLOWED = "disallowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The verdict on one URL and what it rests on. Without a rule there is no line number."""
+
+    verdict: Verdict
+    because: str
+    group: str | None = None  # the agent token whose rules applied
+    rule: str | None = None  # as the file has it: "Disallow: /private"
+    line_number: int | None = None
+
+    @property
+    def allowed(self) -> bool:
+        return self.verdict is Verdict.ALLOWED
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.because}"
+
+
+class Robots:
+    """The rules of one origin. Immutable to its users; it compiles an agent's rules when asked."""
+
+    __slots__ = ("_blanket", "_compiled", "_contents")
+
+    def __init__(self, contents: Contents, *, blanket: Explanation | None = None) -> None:
+        self._contents = contents
+        self._blanket = blanket
+        self._compiled: dict[str, RuleSet] = {}
+
+    @classmethod
+    def parse(cls, body: bytes) -> Robots:
+        """Read a robots.txt. Never raises: what cannot be understood is skipped."""
+        return cls(read(body))
+
+    @classmethod
+    def allow_all(cls, because: str = "there is no robots.txt") -> Robots:
+        """The outcome of a 4xx other than 429 (RFC 9309 §2.3.1.3)."""
+        return cls(NOTHING, blanket=Explanation(Verdict.ALLOWED, because))
+
+    @classmethod
+    def disallow_all(cls, because: str = "robots.txt cannot be reached") -> Robots:
+        """The outcome of a 429, a 5xx or no answer at all (RFC 9309 §2.3.1.4)."""
+        return cls(NOTHING, blanket=Explanation(Verdict.DISALLOWED, because))
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """Every Sitemap line of the file, in order, once: unchecked text from a stranger."""
+        return self._contents.sitemaps
+
+    def allowed(self, url: str, agent: str) -> bool:
+        """Whether `agent` (a User-Agent or its token) may fetch `url` (absolute, or a path)."""
+        path = path_of(url)
+        if path == _OWN_PATH:
+            return True
+        if self._blanket is not None:
+            return self._blanket.allowed
+        rule = self._rules(self._group_of(agent)).deciding(path)
+        return rule is None or rule.is_allow
+
+    def explain(self, url: str, agent: str) -> Explanation:
+        """The same verdict as `allowed`, with the line that decided."""
+        path = path_of(url)
+        if path == _OWN_PATH:
+            return Explanation(Verdict.ALLOWED, "robots.txt itself may always be fetched")
+        if self._blanket is not None:
+            return self._blanket
+        group = self._group_of(agent)
+        rule = self._rules(group).deciding(path)
+        if rule is not None:
+            return _explained(rule, group)
+        if group not in self._contents.groups:
+            return Explanation(Verdict.ALLOWED, f"no group for {token_of(agent) or ANYONE!r}")
+        return Explanation(Verdict.ALLOWED, f"no rule of group {group!r} matches", group)
+
+    def crawl_delay_s(self, agent: str) -> float | None:
+        """The first Crawl-delay that makes sense in the agent's own groups, else in `*`."""
+        return self._wish(agent, Kind.CRAWL_DELAY, wishes.crawl_delay_s)
+
+    def request_rate(self, agent: str) -> RequestRate | None:
+        """The first Request-rate that makes sense, looked for like the Crawl-delay."""
+        return self._wish(agent, Kind.REQUEST_RATE, wishes.request_rate)
+
+    def visit_time(self, agent: str) -> VisitTime | None:
+        """The first Visit-time that makes sense, looked for like the Crawl-delay."""
+        return self._wish(agent, Kind.VISIT_TIME, wishes.visit_time)
+
+    def __repr__(self) -> str:
+        if self._blanket is not None:
+            return f"<Robots everything {self._blanket}>"
+        agents, sitemaps = len(self._contents.groups), len(self._contents.sitemaps)
+        return f"<Robots {agents} agents, {sitemaps} sitemaps>"
+
+    def _group_of(self, agent: str) -> str:
+        token = token_of(agent)
+        return token if token in self._contents.groups else ANYONE
+
+    def _rules(self, group: str) -> RuleSet:
+        rules = self._compiled.get(group)
+        if rules is None:
+            if len(self._compiled) >= _COMPILED_AGENTS:
+                self._compiled.clear()
+            joined = self._contents.groups.get(group, ())
+            rules = RuleSet([rule for each in joined for rule in each.rules])
+            self._compiled[group] = rules
+        return rules
+
+    def _wish(
+        self, agent: str, kind: Kind, read_value: Callable[[bytes], _Wish | None]
+    ) -> _Wish | None:
+        for token in (token_of(agent), ANYONE):
+            for group in self._contents.groups.get(token, ()):
+                for said, text, _ in group.wishes:
+                    value = read_value(text) if said is kind else None
+                    if value is not None:
+                        return value
+        return None
+
+
+def _explained(rule: Rule, group: str) -> Explanation:
+    kind, value, line = rule.directive
+    text = f"{kind.name.capitalize()}: {value.decode('utf-8', 'replace')}"
+    verdict = Verdict.ALLOWED if rule.is_allow else Verdict.DISALLOWED
+    return Explanation(verdict, f"line {line}, {text}", group, text, line)

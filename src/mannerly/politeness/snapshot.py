@@ -1,0 +1,87 @@
+"""What the core knows at one moment, as frozen values: for people, metrics and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .breaker import BreakerState
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .model import Instant, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class HostSnapshot:
+    """One host, in the words of both source documents (001's delays, 002's rates)."""
+
+    host: str
+    rate: float
+    delay_s: float
+    crawl_delay_s: float
+    not_before: Instant
+    in_flight: int
+    concurrency: int
+    waiters: int
+    requests: int
+    throttles: int
+    failures: int
+    error_streak: int
+    latency_s: float
+    p95_latency_s: float
+    error_rate: float
+    breaker: BreakerState
+    gate: Reason | None
+    last_success: Instant
+    phase: str
+    adaptive_delay_s: float
+    delay_floor_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All hosts in totals, and the busiest of them one by one."""
+
+    hosts: int
+    in_flight: int
+    requests: int
+    throttled: int
+    waits: int
+    denied: int
+    retries: int
+    cancelled: int
+    open: int
+    half_open: int
+    top: tuple[HostSnapshot, ...]
+
+
+def describe(host: Host) -> HostSnapshot:
+    """Freeze one host."""
+    vitals, pace, breaker = host.vitals, host.pace, host.breaker
+    failures, answers = vitals.error_counts() if vitals else (0, 0)
+    lesson = pace.lesson() if pace else None
+    delay_s = host.delay_s
+    return HostSnapshot(
+        host=host.key,
+        rate=1.0 / delay_s if delay_s else float("inf"),
+        delay_s=delay_s,
+        crawl_delay_s=host.crawl_delay_s,
+        not_before=host.not_before,
+        in_flight=host.in_flight,
+        concurrency=host.limit,
+        waiters=host.waiters,
+        requests=host.requests,
+        throttles=host.throttles,
+        failures=host.failures,
+        error_streak=host.throttle_streak,
+        latency_s=vitals.ewma_s if vitals else 0.0,
+        p95_latency_s=vitals.p95_s() if vitals else 0.0,
+        error_rate=failures / answers if answers else 0.0,
+        breaker=breaker.state if breaker else BreakerState.CLOSED,
+        gate=host.gate,
+        last_success=host.last_ok_at,
+        phase=pace.phase if pace else "new",
+        adaptive_delay_s=lesson.delay_s if lesson else 0.0,
+        delay_floor_s=lesson.floor_s if lesson else 0.0,
+    )
