@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         return 2
     for name in names or sorted(known):
         benchmark = getattr(import_module(f"bench.{name}"), "run", None)
-        if benchmark is None:
+        if benchmark is None:  # a module that others measure with, such as the rivals' laws
             continue
         print(f"\n== {name} ==\n", flush=True)
         benchmark(*([options] if options else []))

@@ -14,15 +14,11 @@ import select
 import socket
 import time
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 import pycurl
 
 from mannerly.crawl.fetch import NetworkGuard, Request
 from mannerly.crawl.fetch.curl import CurlFetcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUESTS = 6000
 ROUNDS = 3
@@ -51,84 +47,96 @@ def serve(listener: socket.socket) -> None:
                 clients.pop(descriptor).close()
 
 
-def with_fetcher(port: int, connections: int) -> None:
-    url = f"http://127.0.0.1:{port}/page"
-    fetcher = CurlFetcher(NetworkGuard(seeds=[url]))
-    started = finished = 0
-    while finished < REQUESTS:
-        while started < REQUESTS and fetcher.in_flight < connections:
-            fetcher.start(Request(url, "127.0.0.1", timeout_s=20))
-            started += 1
-        for fetched in fetcher.wait(1.0):
-            assert fetched.status == 200, fetched
-            finished += 1
-    fetcher.close()
+class WithFetcher:
+    def __init__(self, url: str, connections: int) -> None:
+        self.url = url
+        self.connections = connections
+        self.fetcher = CurlFetcher(NetworkGuard(seeds=[url]))
+
+    def fetch(self, count: int) -> None:
+        fetcher = self.fetcher
+        started = finished = 0
+        while finished < count:
+            while started < count and fetcher.in_flight < self.connections:
+                fetcher.start(Request(self.url, "127.0.0.1", timeout_s=20))
+                started += 1
+            for fetched in fetcher.wait(1.0):
+                assert fetched.status == 200, fetched
+                finished += 1
+
+    def close(self) -> None:
+        self.fetcher.close()
 
 
-class BareLoop:
-    def __init__(self) -> None:
+class Bare:
+    def __init__(self, url: str, connections: int) -> None:
+        self.url = url
         self.poll = select.epoll()
         self.known: set[int] = set()
         self.alarm_at = math.inf
         self.multi = pycurl.CurlMulti()
         self.multi.setopt(pycurl.M_SOCKETFUNCTION, self.on_socket)
         self.multi.setopt(pycurl.M_TIMERFUNCTION, self.on_timer)
+        self.handles = [pycurl.Curl() for _ in range(connections)]
 
     def on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         if what == pycurl.POLL_REMOVE:
             self.known.discard(descriptor)
             self.poll.unregister(descriptor)
-        elif descriptor in self.known:
-            self.poll.modify(descriptor, what)
+            return
+        events = select.EPOLLIN if what == pycurl.POLL_IN else select.EPOLLIN | select.EPOLLOUT
+        if descriptor in self.known:
+            self.poll.modify(descriptor, events)
         else:
             self.known.add(descriptor)
-            self.poll.register(descriptor, what if what == 1 else select.EPOLLOUT)
+            self.poll.register(descriptor, events)
 
     def on_timer(self, delay_ms: int) -> None:
         self.alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
 
+    def begin(self, handle: pycurl.Curl) -> None:
+        handle.setopt(pycurl.URL, self.url)
+        handle.setopt(pycurl.WRITEDATA, BytesIO())
+        self.multi.add_handle(handle)
+
     def turn(self) -> None:
         pause_s = max(0.0, min(1.0, self.alarm_at - time.monotonic()))
         for descriptor, event in self.poll.poll(pause_s):
-            self.multi.socket_action(descriptor, 1 if event & select.EPOLLIN else 2)
+            self.multi.socket_action(descriptor, event & (select.EPOLLIN | select.EPOLLOUT))
         if self.alarm_at <= time.monotonic():
             self.alarm_at = math.inf
             self.multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
-
-def bare(port: int, connections: int) -> None:
-    loop = BareLoop()
-    started = finished = 0
-
-    def begin(handle: pycurl.Curl) -> None:
-        handle.setopt(pycurl.URL, f"http://127.0.0.1:{port}/page")
-        handle.setopt(pycurl.WRITEDATA, BytesIO())
-        loop.multi.add_handle(handle)
-
-    handles = [pycurl.Curl() for _ in range(connections)]
-    for handle in handles:
-        begin(handle)
-        started += 1
-    while finished < REQUESTS:
-        loop.turn()
-        _, succeeded, failed = loop.multi.info_read()
-        assert not failed
-        for handle in succeeded:
-            assert handle.getinfo(pycurl.RESPONSE_CODE) == 200
-            loop.multi.remove_handle(handle)
-            finished += 1
-            if started < REQUESTS:
-                begin(handle)
+    def fetch(self, count: int) -> None:
+        idle = list(self.handles)
+        started = finished = 0
+        while finished < count:
+            while idle and started < count:
+                self.begin(idle.pop())
                 started += 1
-    loop.multi.close()
-    loop.poll.close()
+            self.turn()
+            _, succeeded, failed = self.multi.info_read()
+            assert not failed
+            for handle in succeeded:
+                assert handle.getinfo(pycurl.RESPONSE_CODE) == 200
+                self.multi.remove_handle(handle)
+                idle.append(handle)
+                finished += 1
+
+    def close(self) -> None:
+        self.multi.close()
+        self.poll.close()
 
 
-def measure(job: Callable[[int, int], None], port: int, connections: int) -> tuple[float, float]:
-    """Wall and CPU seconds of one round."""
+def measure(way: type[WithFetcher | Bare], url: str, connections: int) -> tuple[float, float]:
+    """Wall and CPU seconds of one round, on connections that are already open."""
+    client = way(url, connections)
+    client.fetch(2 * connections)
     wall, cpu = time.perf_counter(), time.process_time()
-    job(port, connections)
-    return time.perf_counter() - wall, time.process_time() - cpu
+    client.fetch(REQUESTS)
+    times = time.perf_counter() - wall, time.process_time() - cpu
+    client.close()
+    return times
 
 
 def run() -> None:
@@ -136,16 +144,16 @@ def run() -> None:
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = multiprocessing.Process(target=serve, args=(listener,), daemon=True)
     server.start()
-    port = listener.getsockname()[1]
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/page"
     print(f"{'':<12}{'connections':>12}{'requests/s':>12}{'CPU ms/request':>16}")
     try:
         for connections in CONNECTIONS:
-            jobs: dict[str, Callable[[int, int], None]] = {"fetcher": with_fetcher, "bare": bare}
+            ways = {"fetcher": WithFetcher, "bare": Bare}
             rounds = [
-                {name: measure(job, port, connections) for name, job in jobs.items()}
+                {name: measure(way, url, connections) for name, way in ways.items()}
                 for _ in range(ROUNDS)
             ]
-            for name in jobs:
+            for name in ways:
                 wall_s = min(times[name][0] for times in rounds)
                 cpu_ms = min(times[name][1] for times in rounds) * 1000 / REQUESTS
                 rate = REQUESTS / wall_s

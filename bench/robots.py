@@ -5,7 +5,14 @@ Each file is asked about paths made from its own rules (cut, filled, bent), for 
 names and for one that it does not; Google's C++ says what is right. `/robots.txt` itself is left
 out: RFC 9309 always allows it, Google's matcher does not know that.
 
+Parse is per file, match per check, and × compares with ours.
 "Wrongly allowed" is the rude kind of error: we would have fetched what the site forbids.
+Ours are of one kind, rules beyond the first 500 KiB of one file; our other differences are URLs
+with lower-case escapes (`%7b`), which RFC 9309 has us normalise and Google expects normalised.
+Agreement is with Google's reading: four fifths of protego's differences go when the Crawl-delay
+lines are taken out of the files; between two User-agent lines one splits the group for protego.
+In the second table, no rule matches. Ours stops reading at 500 KiB and the others do not, which is
+most of the 10 MB column; urllib takes `*` for a letter, so its wildcard figure is for less work.
 Compiling rules on first use counts as matching, so a lazy parser gains nothing by it.
 """
 
@@ -35,7 +42,10 @@ RULES_PER_FILE = 6
 
 # Deliberately not our parser: the questions must not depend on the answers.
 _RULE = re.compile(rb"^[ \t]*(?:dis)?allow[ \t]*:?[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
-_AGENT = re.compile(rb"^[ \t]*user-agent[ \t]*:[ \t]*([A-Za-z_-]+)", re.IGNORECASE | re.MULTILINE)
+# Only names that are wholly a token: what `A6-Indexer` comes down to is Google's rule alone.
+_AGENT = re.compile(
+    rb"^[ \t]*user-agent[ \t]*:[ \t]*([A-Za-z_-]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def files() -> dict[str, bytes]:
@@ -95,8 +105,8 @@ def _bent(value: bytes) -> Iterator[str]:
     yield plain.replace("*", "a") + "/deep/er.html?q=1"
     yield plain[: max(1, len(plain) // 2)].replace("*", "b")
     yield plain.replace("*", "").rstrip("/") or "/"
-    yield plain.replace("*", "").swapcase()
     yield plain.replace("*", "").replace("index.html", "").replace("index.htm", "")
+    yield plain.replace("*", "").swapcase()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +189,7 @@ def run() -> None:
 
 
 def _print_corpus(contestants: list[Parser], totals: list[Score], count: int) -> None:
-    print(
-        "| parser | files | checks | agreement | wrongly allowed | parse µs/file | × | match µs | × |"
-    )
+    print("| parser | files | checks | agreement | wrongly allowed | parse µs | × | match µs | × |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     ours = totals[0]
     for parser, score in zip(contestants, totals, strict=True):

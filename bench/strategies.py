@@ -7,13 +7,14 @@ controller, and the weak spots and unseen limits, for our own. Figures are means
 from __future__ import annotations
 
 import argparse
-from math import isfinite, nan
+from itertools import pairwise
+from math import isfinite, isnan, nan
 from multiprocessing import get_context
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.rivals import RIVALS
-from mannerly.simulation import run as simulate
+from mannerly.simulation import parse_server, run_many
 from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 OURS = ("learned", "aimd", "linear", "gradient", "fixed")
 CONTROLLERS = (*OURS, *RIVALS)
 PROCESSES = 2
-CHANGE_S = 300  # when the limit of a rise or drop moves
 
 
 class Row(NamedTuple):
@@ -39,6 +39,7 @@ class Row(NamedTuple):
     refused: float
     rise_s: float
     drop_refused: float
+    wakeups: float
     violations: float
 
 
@@ -76,24 +77,30 @@ def measure(
 ) -> dict[tuple[str, str], Row]:
     """The mean row of every controller on every server."""
     pairs = [(controller, server) for controller in controllers for server in servers]
-    tasks = [(c, servers[s], seed) for c, s in pairs for seed in range(1, seeds + 1)]
+    tasks = [(controller, servers[server], seeds) for controller, server in pairs]
     with get_context("fork").Pool(PROCESSES) as pool:
-        rows = pool.starmap(measure_one, tasks, chunksize=1)
-    return {
-        pair: Row(*map(mean, zip(*rows[i * seeds : (i + 1) * seeds], strict=True)))
-        for i, pair in enumerate(pairs)
-    }
+        rows = pool.starmap(measure_pair, tasks, chunksize=1)
+    return dict(zip(pairs, rows, strict=True))
 
 
-def measure_one(controller: str, spec: str, seed: int) -> Row:
+def measure_pair(controller: str, spec: str, seeds: int) -> Row:
     rival = RIVALS.get(controller)
     settings = tuning_settings("fixed" if rival else controller)
-    result = simulate(settings, spec, seed=seed, core=rival() if rival else None)
-    return row_of(result, spec)
+    results = run_many(settings, {spec: spec}, range(1, seeds + 1), make_core=rival)[spec]
+    rows = [row_of(result, *changes(spec)) for result in results]
+    return Row(*map(fmean, zip(*rows, strict=True)))
 
 
-def row_of(result: Result, spec: str) -> Row:
-    moves = spec.startswith("steps:")
+def changes(spec: str) -> tuple[float, float]:
+    """When the limit last rises and first drops; not a number where it does not."""
+    steps = getattr(parse_server(spec), "steps", [])
+    pairs = list(pairwise(steps))
+    rises = [after[0] for before, after in pairs if after[1] > before[1]]
+    drops = [after[0] for before, after in pairs if after[1] < before[1]]
+    return rises[-1] if rises else nan, drops[0] if drops else nan
+
+
+def row_of(result: Result, rise_at: float, drop_at: float) -> Row:
     return Row(
         util=result.util,
         steady_util=result.steady_util,
@@ -102,18 +109,14 @@ def row_of(result: Result, spec: str) -> Row:
         p95_s=result.p95_latency_s,
         convergence_s=result.convergence_s,
         refused=result.refused,
-        rise_s=result.reached_after(CHANGE_S) if moves else nan,
-        drop_refused=result.refused_between(CHANGE_S, CHANGE_S + 30) if moves else nan,
+        rise_s=nan if isnan(rise_at) else result.reached_after(rise_at),
+        drop_refused=nan if isnan(drop_at) else result.refused_between(drop_at, drop_at + 30),
+        wakeups=result.wakeups / max(1, len(result.starts)),
         violations=result.gap_violations
         + result.retry_after_violations
         + result.half_open_violations
         + result.in_flight_violations,
     )
-
-
-def mean(values: Iterable[float]) -> float:
-    """Infinite as soon as one run never got there."""
-    return fmean(values)
 
 
 def print_means(controllers: Iterable[str], rows: dict[tuple[str, str], Row]) -> None:
@@ -148,7 +151,8 @@ def print_details(
 ) -> None:
     print(
         "| server | util | steady util | steady rejected | regret | refused | converged | p95 "
-        "| 85 % after a change | refused in 30 s after it |\n" + "|---" * 10 + "|"
+        "| 85 % of a raised limit | refused in 30 s after a drop "
+        "| wake-ups per start |\n" + "|---" * 11 + "|"
     )
     for server in servers:
         row = rows[controller, server]
@@ -162,11 +166,12 @@ def print_details(
             seconds(row.p95_s, 2),
             seconds(row.rise_s, 0),
             f"{row.drop_refused:.1f}" if isfinite(row.drop_refused) else "",
+            f"{row.wakeups:.2f}",
         )
         print(f"| {server} | " + " | ".join(cells) + " |")
 
 
 def seconds(value: float, digits: int) -> str:
-    if value != value:
+    if isnan(value):
         return ""
     return f"{value:.{digits}f} s" if isfinite(value) else "never"

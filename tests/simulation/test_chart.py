@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from math import nan
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_svg_is_well_formed_and_escapes_its_title() -> None:
     """Whatever a spec is called, the document stays valid."""
     document = plot_svg(result_of(), "<a> & 'b'")
 
-    root = ElementTree.fromstring(document)
+    root = ET.fromstring(document)
 
     assert root.tag.endswith("svg")
     assert "<a> & 'b'" in [element.text for element in root.iter()]
@@ -72,7 +72,7 @@ def test_svg_is_well_formed_and_escapes_its_title() -> None:
 
 def test_svg_has_one_tick_per_second_with_refusals() -> None:
     """Refusals are drawn one by one, not smoothed away."""
-    root = ElementTree.fromstring(plot_svg(result_of(), "a run"))
+    root = ET.fromstring(plot_svg(result_of(), "a run"))
 
     ticks = [
         element
@@ -99,7 +99,8 @@ def test_empty_run_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("top", "ticks"), [(6, [0, 2, 4, 6]), (10, [0, 2.5, 5, 7.5, 10]), (0.8, [0, 0.2, 0.4, 0.6, 0.8])]
+    ("top", "ticks"),
+    [(6, [0, 2, 4, 6]), (10, [0, 2.5, 5, 7.5, 10]), (0.8, [0, 0.2, 0.4, 0.6, 0.8])],
 )
 def test_rate_ticks_are_round(top: float, ticks: list[float]) -> None:
     """An axis is labelled with numbers that people count in."""

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mannerly.simulation.mishaps import Failure, Noise, Outage
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,
-    Failure,
     FixedWindow,
     LatencyKnee,
-    Noise,
-    Outage,
     RetryAfter,
     SlidingLog,
     TokenBucket,

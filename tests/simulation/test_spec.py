@@ -3,13 +3,12 @@ from __future__ import annotations
 import pytest
 
 from mannerly.simulation import SpecError, parse_server
+from mannerly.simulation.mishaps import Noise, Outage
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,
     FixedWindow,
     LatencyKnee,
-    Noise,
-    Outage,
     RetryAfter,
     SlidingLog,
     TokenBucket,

@@ -6,6 +6,7 @@ Reads options, calls `mannerly.simulation.run`, prints. It computes nothing itse
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isinf, isnan
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -45,7 +46,7 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG.")
     ] = None,
 ) -> None:
-    """Run a strategy against a modelled server and show how close to the limit it gets."""
+    """Run a strategy against a hidden limit, in virtual time."""
     from mannerly.politeness import SettingsError
 
     order = Order(server, seconds, seed)
@@ -104,8 +105,11 @@ def _settings(
 
 
 def _run(order: Order, settings: Settings) -> Result:
+    import sys
+
     from mannerly.simulation import SpecError, run
 
+    sys.path.insert(0, "")  # MODULE:NAME may be a file in the current directory
     try:
         return run(settings, order.server, order.seconds, order.seed)
     except SpecError as error:
@@ -153,9 +157,6 @@ def _show(title: str, result: Result, settings: Settings) -> None:
 
 def _figures(result: Result) -> list[tuple[str, str]]:
     """The figures worth reading first."""
-    from math import isfinite
-
-    converged = f"{result.convergence_s:.0f} s" if isfinite(result.convergence_s) else "never"
     broken = (
         result.gap_violations
         + result.retry_after_violations
@@ -163,13 +164,19 @@ def _figures(result: Result) -> list[tuple[str, str]]:
         + result.in_flight_violations
     )
     return [
-        ("steady util", f"{result.steady_util:.3f}"),
-        ("steady rejected", f"{100 * result.steady_rejected:.2f} %"),
-        ("regret", f"{result.regret:.3f}"),
-        ("at 85 % after", converged),
-        ("p95 latency", f"{result.p95_latency_s:.2f} s"),
+        ("steady util", _number(result.steady_util, ".3f")),
+        ("steady rejected", _number(100 * result.steady_rejected, ".2f", " %")),
+        ("regret", _number(result.regret, ".3f")),
+        ("at 85 % after", _number(result.convergence_s, ".0f", " s")),
+        ("p95 latency", _number(result.p95_latency_s, ".2f", " s")),
         ("broken promises", str(broken)),
     ]
+
+
+def _number(value: float, form: str, unit: str = "") -> str:
+    if isnan(value):
+        return "unknown"
+    return "never" if isinf(value) else f"{value:{form}}{unit}"
 
 
 def _print_json(value: dict[str, object]) -> None:

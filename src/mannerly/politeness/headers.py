@@ -38,8 +38,7 @@ HEADROOM = 0.95
 # "Low" for a server that tells the remaining quota but neither window nor reset.
 LOW_SHARE = 0.1
 
-# How long a quota without reset and window is believed. Every response renews it, so this only
-# matters on a host that has gone quiet.
+# A quota without reset and window is renewed by every response; this is for hosts gone quiet.
 UNDATED_VALID_S = 60.0
 
 # The longest example in the drafts has 90 characters and 3 members.
@@ -60,6 +59,7 @@ _NAMES = (
     "RateLimit-Policy",
     *(prefix + part for prefix in _TRIPLES for part in ("Limit", "Remaining", "Reset")),
 )
+_PREFIXES = tuple(prefix.lower() for prefix in _TRIPLES)
 _READ = frozenset(name.lower() for name in _NAMES) | {"date", "age"}
 
 # Every spelling met in practice: as specified, lower (HTTP/2), Title (Go), Capital, UPPER. One
@@ -134,11 +134,9 @@ def retry_after_s(value: str, *, date: str | None, received_at: float | None) ->
     text = value.strip(" \t")
     if _SECONDS.fullmatch(text):
         wait_s = float(math.ceil(float(text)))
+    elif (until := _http_date(text)) is None or (since := _sent_at(date, received_at)) is None:
+        return None
     else:
-        until = _http_date(text)
-        since = _sent_at(date, received_at)
-        if until is None or since is None:
-            return None
         wait_s = until - since
     return min(wait_s, MAX_WAIT_S) if wait_s > 0 else None
 
@@ -231,13 +229,12 @@ def _known(*values: _N | None) -> list[_N]:
 
 def _quotas(headers: Mapping[str, str], received_at: float | None) -> list[_Quota]:
     """States from the first dialect that is present and sound, each joined with its policy."""
-    policies = _if_sound(_policies, headers.get("ratelimit-policy"))
-    states = _if_sound(_states, headers.get("ratelimit"))
-    since = _sent_at(headers.get("date"), received_at)
-    for prefix in _TRIPLES:
+    policies = _if_sound(_policies, headers.get("ratelimit-policy", ""))
+    states = _if_sound(_states, headers.get("ratelimit", ""))
+    for prefix in _PREFIXES:
         if states:
             break
-        states, stated = _triple(headers, prefix.lower(), since)
+        states, stated = _triple(headers, prefix, received_at)
         policies += stated
     joined = []
     for state in states:
@@ -257,10 +254,8 @@ def _is_telling(quota: _Quota) -> bool:
     )
 
 
-def _if_sound(parse: Callable[[str], list[_Quota]], field: str | None) -> list[_Quota]:
-    """Nothing from a field that is missing or breaks its grammar anywhere."""
-    if field is None:
-        return []
+def _if_sound(parse: Callable[[str], list[_Quota]], field: str) -> list[_Quota]:
+    """Nothing from a field that is missing, empty, or breaks its grammar anywhere."""
     try:
         return parse(field)
     except ValueError:
@@ -293,7 +288,7 @@ def _states(field: str) -> list[_Quota]:
 
 
 def _triple(
-    headers: Mapping[str, str], prefix: str, since: float | None
+    headers: Mapping[str, str], prefix: str, received_at: float | None
 ) -> tuple[list[_Quota], list[_Quota]]:
     """Three fields, one number each; `Limit` may go on with policies: `100, 10;w=1, 100;w=60`."""
     limit, remaining, reset = (headers.get(prefix + x) for x in ("limit", "remaining", "reset"))
@@ -303,6 +298,7 @@ def _triple(
         if remaining is None:
             return [], policies
         first = limits[0].head if limits else None
+        since = _sent_at(headers.get("date"), received_at)
         return [_state(first, _lone(remaining), _lone(reset), limit=first, since=since)], policies
     except ValueError:
         return [], []
@@ -339,8 +335,8 @@ def _reset_s(reset: float, since: float | None) -> float | None:
 
 
 def _lone(field: str | None) -> str | None:
-    if field is None:
-        return None
+    if field is None or _NUMBER.fullmatch(field):
+        return field
     (member,) = _members(field)  # more than one raises ValueError, as all bad fields do
     return member.head
 

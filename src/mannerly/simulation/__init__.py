@@ -4,8 +4,9 @@
     result = run(Settings(), "bucket:5:10", duration_s=900, seed=1)
     result.steady_util, result.steady_rejected
 
-`servers` says what limits look like, `spec` names them in a word, `run` drives the core, `witness`
-counts broken promises, `result` turns a run into figures and `chart` draws them.
+`servers` says what limits look like and `mishaps` what else goes wrong; `spec` names both in a
+word. `run` drives the core, `witness` counts broken promises, `result` turns a run into figures,
+`chart` and `svg` draw them, and `tuning` lists the servers that strategies are judged on.
 """
 
 from __future__ import annotations

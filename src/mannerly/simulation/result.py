@@ -118,7 +118,7 @@ def summarise(
         util=_ratio(accepted, oracle),
         steady_util=_ratio(steady_accepted, allowed(half_s, duration_s)),
         rejected=refused / len(trace) if trace else 0.0,
-        steady_rejected=1.0 - steady_accepted / len(steady) if steady else 0.0,
+        steady_rejected=(len(steady) - steady_accepted) / len(steady) if steady else 0.0,
         regret=_ratio(oracle - accepted + REFUSAL_COST * refused, oracle),
         p95_latency_s=_p95([start.latency_s for start in trace if start.accepted]),
         convergence_s=_reached_after(timeline, 0.0, REACHED),

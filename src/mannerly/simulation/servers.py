@@ -35,7 +35,7 @@ TOKEN_TOLERANCE = 1e-9  # a client exactly on the limit must not lose to float r
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)  # the wall-clock date at virtual time zero
 
-_NO_HEADERS: Mapping[str, str] = {}
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class Server(Protocol):
@@ -96,7 +96,7 @@ class LimitedServer(ABC):
         if wait_s > 0.0:
             return self.refusal_status, REFUSAL_S, self._refusal_headers(now, wait_s)
         latency_s = self._scale * exp(LATENCY_SPREAD * self._gauss(0.0, 1.0))
-        return 200, latency_s, self._quota_headers(now) if self.announces else _NO_HEADERS
+        return 200, latency_s, self._quota_headers(now) if self.announces else NO_HEADERS
 
     def _refusal_headers(self, now: float, wait_s: float) -> Mapping[str, str]:
         headers = self._quota_headers(now) if self.announces else {}
@@ -310,7 +310,7 @@ class LatencyKnee:
         service_s = self._scale * exp(SERVICE_SPREAD * self._gauss(0.0, 1.0))
         done_at = max(now, self._free_at[0]) + service_s
         heapreplace(self._free_at, done_at)
-        return 200, done_at - now, _NO_HEADERS
+        return 200, done_at - now, NO_HEADERS
 
 
 class BanningBucket(TokenBucket):
@@ -345,73 +345,3 @@ class BanningBucket(TokenBucket):
             return 0.0
         self._banned_until = now + self.ban_s
         return self.ban_s
-
-
-class Wrapper:
-    """A server in front of another: passes everything on until a subclass says otherwise."""
-
-    def __init__(self, inner: Server) -> None:
-        self.inner = inner
-        self.reset(random.Random(1))
-
-    def reset(self, rng: random.Random) -> None:
-        """Start the inner server afresh as well, if it can."""
-        if reset := getattr(self.inner, "reset", None):
-            reset(rng)
-
-    def allowed(self, start: float, end: float) -> float:
-        """The inner server's limit."""
-        oracle = getattr(self.inner, "allowed", None)
-        return float(oracle(start, end)) if oracle else float("nan")
-
-    def request(self, now: float, in_flight: int) -> Answer:
-        """The inner server's answer."""
-        return self.inner.request(now, in_flight)
-
-
-class Noise(Wrapper):
-    """Turns a random share of the requests into 503s that have nothing to do with any limit."""
-
-    def __init__(self, inner: Server, share: float) -> None:
-        self.share = share
-        super().__init__(inner)
-
-    def reset(self, rng: random.Random) -> None:
-        super().reset(rng)
-        self._random = rng.random
-
-    def request(self, now: float, in_flight: int) -> Answer:
-        if self._random() < self.share:
-            return 503, REFUSAL_S, _NO_HEADERS
-        return self.inner.request(now, in_flight)
-
-
-class Failure(Enum):
-    """What a client sees of a server that is out: an error at once, no connection, or silence."""
-
-    ERROR = (503, REFUSAL_S)
-    UNREACHABLE = (0, REFUSAL_S)
-    HANG = (0, inf)
-
-
-class Outage(Wrapper):
-    """Every request from `start_s` to `end_s` fails in the same way; the limit allows none then."""
-
-    def __init__(
-        self, inner: Server, start_s: float, end_s: float, failure: Failure = Failure.ERROR
-    ) -> None:
-        self.start_s = start_s
-        self.end_s = end_s
-        self.failure = failure
-        super().__init__(inner)
-
-    def allowed(self, start: float, end: float) -> float:
-        lost_from, lost_to = max(start, self.start_s), min(end, self.end_s)
-        lost = super().allowed(lost_from, lost_to) if lost_from < lost_to else 0.0
-        return super().allowed(start, end) - lost
-
-    def request(self, now: float, in_flight: int) -> Answer:
-        if self.start_s <= now < self.end_s:
-            status, latency_s = self.failure.value
-            return status, latency_s, _NO_HEADERS
-        return self.inner.request(now, in_flight)

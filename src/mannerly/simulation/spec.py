@@ -22,7 +22,7 @@
 | `+unreachable=FROM-TO` | then there is no connection |
 | `+hang=FROM-TO` | then there is no answer |
 
-This file knows how to read a spec; what the servers do is in `servers`.
+This file knows how to read a spec; what they mean is in `servers` and `mishaps`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ from importlib import import_module
 from math import inf, nan
 from typing import TYPE_CHECKING, cast
 
+from .mishaps import Failure, Noise, Outage
 from .servers import (
     BanningBucket,
     ConcurrencyCap,
-    Failure,
     FixedWindow,
     LatencyKnee,
-    Noise,
-    Outage,
     RetryAfter,
     SlidingLog,
     TokenBucket,

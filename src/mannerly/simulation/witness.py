@@ -70,12 +70,13 @@ def _gap_s(settings: Settings) -> float:
 
 def announced_wait_s(headers: Mapping[str, str]) -> float:
     """The seconds that a Retry-After asks for; 0 when there is none, or none that can be read."""
-    text = headers.get("retry-after", "").strip()
+    named = {name.lower(): value for name, value in headers.items()}
+    text = named.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
     try:
         until = parsedate_to_datetime(text)
-        answered = parsedate_to_datetime(headers["date"])
+        answered = parsedate_to_datetime(named["date"])
     except (KeyError, ValueError, TypeError):
         return 0.0
     return max(0.0, (until - answered).total_seconds())

@@ -94,7 +94,7 @@ class Fetcher(Protocol):
 
     def wait(self, timeout_s: float) -> list[Fetched]:
         """What finished; blocks until something does, a watched descriptor is readable,
-        or the time is over. With a timeout of 0 it does what can be done at once.
+        or the time is over. The time is finite; with 0 it does what can be done at once.
         """
         ...
 

@@ -5,11 +5,14 @@ this file keeps an epoll set and one alarm, and hands curl each event (`socket_a
 `CurlMulti.select`: that is select(2) and ends at 1,024 descriptors. Not asyncio: the same work
 there costs half as much CPU again, and a shard's loop could not run in virtual time.
 
-Nothing blocks but `wait`: curl resolves names in threads of its own. Nothing waits unseen: curl
-would queue transfers above its connection limits, after their politeness permit was taken and
-counted, so `start` refuses what would be queued, and there is no per-host limit here at all
-(the politeness core is that limit). Kept-alive connections are closed, oldest first, to make
-room for new ones.
+Nothing blocks but `wait`: curl resolves names in threads of its own, 20 at most (its default,
+which pycurl cannot change), and queues further lookups. Only `close` may have to wait, for
+lookups that are still under way.
+
+No request waits unseen: curl would queue transfers above its connection limits, after their
+politeness permit was taken and counted, so `start` refuses what would be queued, and there is no
+per-host limit here at all (the politeness core is that limit). Kept-alive connections are
+closed, oldest first, to make room for new ones.
 
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
@@ -136,6 +139,9 @@ class CurlFetcher:
         return cancelled
 
     def close(self) -> None:
+        """Free everything. It lasts as long as the slowest name lookup under way: whoever must
+        be gone at once commits first and then leaves without closing.
+        """
         if self._is_closed:
             return
         self._is_closed = True

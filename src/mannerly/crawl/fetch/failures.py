@@ -45,9 +45,10 @@ _BY_CODE: dict[int, Failure] = {
 # Every code that is about TLS and nothing else.
 _TLS_CODES = frozenset({TLS_CONNECT, 51, 53, 54, 58, 59, NOT_VERIFIED, 64, 66, 80, 82, 83, 90, 91})
 
-# OpenSSL's verification results (x509_vfy.h). 0 with a refused certificate: its name is not ours.
+# OpenSSL's verification results (x509_vfy.h). Names are compared by curl itself, before it asks
+# OpenSSL for a result: 1 is the value that it starts with.
 _CERTIFICATE = {
-    0: "tls_wrong_host",
+    1: "tls_wrong_host",
     9: "tls_not_yet_valid",
     10: "tls_expired",
     18: "tls_self_signed",

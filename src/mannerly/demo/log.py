@@ -1,0 +1,262 @@
+"""The judge of politeness is the server's own log: what arrived, when, and what had been said.
+
+A crawler's word on its own manners is worth nothing, so nothing here shares code with the crawler
+or with the politeness core, not even the reading of robots.txt: a site's forbidden prefixes are
+known from its description. All functions are pure and take records of one host in order of arrival
+unless they say otherwise; `by_host` sorts a whole log into such lists.
+
+What is measured, for requests that start at t₀ ≤ t₁ ≤ …
+
+    smallest gap  = min(tᵢ₊₁ − tᵢ), from start to start, whatever was asked for
+    settled rate  = served in the last seconds / the time between the first and the last of them
+    broken silence: t between the sending of a Retry-After and the instant it named
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .sites import Site
+
+REFUSALS = frozenset({429, 503})
+ROBOTS_PATH = "/robots.txt"
+GAP_TOLERANCE = 0.02  # of the gap; what P4 grants for the way from the client to the server
+# A refusal needs a moment to be read: what was on its way when it was sent is not disobedience.
+GRACE_S = 0.05
+SETTLED_S = 10.0  # how many of a host's last seconds count as settled
+
+
+class Record(NamedTuple):
+    """One request as the server saw it. Instants are seconds of the machine's monotonic clock.
+
+    `status` 0: the connection was closed or left hanging without an answer. `bytes` counts the body
+    as sent. `answered_at` is when the last byte was sent or the connection closed in the place of
+    an answer; None while that is to come, and for ever if the client went away first.
+    `silent_until` is what a Retry-After in the answer asked for. `in_flight` counts the host's
+    requests under way at the arrival, this one included.
+    """
+
+    t: float
+    host: str
+    method: str
+    path: str
+    status: int
+    user_agent: str
+    connection: int
+    bytes: int
+    answered_at: float | None
+    silent_until: float | None
+    in_flight: int
+
+
+def read_log(path: str | Path) -> list[Record]:
+    """The records of a log file (JSON lines), in order of arrival."""
+    with Path(path).open(encoding="utf-8") as lines:
+        return sorted(Record(*json.loads(line)) for line in lines)
+
+
+def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """A log sorted by host, each in order of arrival."""
+    hosts: dict[str, list[Record]] = defaultdict(list)
+    for record in sorted(records, key=lambda record: record.t):
+        hosts[record.host].append(record)
+    return dict(hosts)
+
+
+def gaps_s(records: Sequence[Record]) -> list[float]:
+    """The seconds from each start to the next."""
+    return [later.t - earlier.t for earlier, later in pairwise(records)]
+
+
+def smallest_gap_s(records: Sequence[Record]) -> float:
+    """The closest that two requests came; infinite for fewer than two."""
+    return min(gaps_s(records), default=inf)
+
+
+def rates(records: Sequence[Record], window_s: float = 1.0) -> list[float]:
+    """Requests/s in each window since the first request; the last window may be cut short."""
+    if not records:
+        return []
+    counts = Counter(int((record.t - records[0].t) / window_s) for record in records)
+    return [counts[window] / window_s for window in range(max(counts) + 1)]
+
+
+def served(records: Sequence[Record]) -> list[Record]:
+    """What got an answer that was no refusal; errors such as 404 are answers."""
+    return [record for record in records if record.status and record.status not in REFUSALS]
+
+
+def refusals(records: Sequence[Record]) -> list[Record]:
+    """What was answered 429 or 503."""
+    return [record for record in records if record.status in REFUSALS]
+
+
+def settled_rate(records: Sequence[Record], last_s: float = SETTLED_S) -> float:
+    """Served requests/s over the last seconds of the host's own time; 0 when too few to tell."""
+    answers = served(records)
+    recent = [record.t for record in answers if record.t >= answers[-1].t - last_s]
+    if len(recent) < 2:
+        return 0.0
+    span_s = recent[-1] - recent[0]
+    return (len(recent) - 1) / span_s if span_s > 0 else inf
+
+
+def inside_retry_after(records: Sequence[Record], grace_s: float = GRACE_S) -> list[Record]:
+    """Requests in a time for which an answer sent before had asked for silence."""
+    spans = sorted(
+        (record.answered_at + grace_s, record.silent_until)
+        for record in records
+        if record.silent_until is not None and record.answered_at is not None
+    )
+    loud, silent_until, begun = [], -inf, 0
+    for record in records:
+        while begun < len(spans) and spans[begun][0] < record.t:
+            silent_until = max(silent_until, spans[begun][1])
+            begun += 1
+        if record.t < silent_until:
+            loud.append(record)
+    return loud
+
+
+def robots_fetches(records: Sequence[Record]) -> int:
+    """How often /robots.txt was asked for."""
+    return sum(record.path == ROBOTS_PATH for record in records)
+
+
+def before_robots(records: Sequence[Record]) -> list[Record]:
+    """Requests that came before the first robots.txt was answered: nobody knew the rules yet."""
+    known_at = next((r.answered_at for r in records if _is_robots(r) and r.answered_at), inf)
+    return [r for r in records if r.t < known_at and not r.path.endswith(ROBOTS_PATH)]
+
+
+def disallowed(records: Sequence[Record], prefixes: Iterable[str]) -> list[Record]:
+    """Requests for a path under a forbidden prefix; robots.txt itself is always allowed."""
+    forbidden = tuple(prefixes)
+    return [r for r in records if r.path.startswith(forbidden) and not _is_robots(r)]
+
+
+def most_in_flight(records: Sequence[Record]) -> int:
+    """The most requests that were under way at once."""
+    return max((record.in_flight for record in records), default=0)
+
+
+def repeats(records: Sequence[Record]) -> dict[str, int]:
+    """Paths that were served with 200 more than once, and how often."""
+    counts = Counter(record.path for record in records if record.status == 200)
+    return {path: count for path, count in counts.items() if count > 1}
+
+
+def _is_robots(record: Record) -> bool:
+    return record.path == ROBOTS_PATH
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One host's row: what it bears, what it got, and every promise that was broken."""
+
+    name: str
+    host: str
+    about: str
+    true_rate: float  # infinite for a host without a limit
+    settled_rate: float
+    requests: int
+    served: int
+    refused: int
+    robots: int
+    smallest_gap_s: float
+    most_in_flight: int
+    broken: tuple[str, ...]
+
+    @property
+    def is_polite(self) -> bool:
+        """No promise was broken; being refused breaks none."""
+        return not self.broken
+
+
+def judge(
+    site: Site, records: Sequence[Record], *, host: str = "", least_gap_s: float = 0.0
+) -> Verdict:
+    """Judge one host's records.
+
+    Args:
+        site: what the host is; its Crawl-delay and forbidden prefixes are promises to keep.
+        records: this host's, in order of arrival.
+        host: its netloc, for a host that nobody contacted.
+        least_gap_s: the gap that the crawler promised; a longer Crawl-delay takes its place.
+    """
+    return Verdict(
+        name=site.name,
+        host=records[0].host if records else host,
+        about=site.about,
+        true_rate=site.true_rate,
+        settled_rate=settled_rate(records),
+        requests=len(records),
+        served=len(served(records)),
+        refused=len(refusals(records)),
+        robots=robots_fetches(records),
+        smallest_gap_s=smallest_gap_s(records),
+        most_in_flight=most_in_flight(records),
+        broken=tuple(_broken(site, records, least_gap_s)),
+    )
+
+
+def _broken(site: Site, records: Sequence[Record], least_gap_s: float) -> Iterable[str]:
+    gap_s = max(least_gap_s, site.asked_delay_s)
+    close = [gap for gap in gaps_s(records) if gap < gap_s * (1 - GAP_TOLERANCE)]
+    if close:
+        yield f"{len(close)} gaps below {gap_s:g} s, the smallest {min(close):.3f} s"
+    if early := inside_retry_after(records):
+        yield f"{len(early)} requests inside a Retry-After, the first {early[0].path}"
+    if rude := disallowed(records, site.forbidden):
+        yield f"{len(rude)} disallowed requests, the first {rude[0].path}"
+    if blind := before_robots(records):
+        yield f"{len(blind)} requests before robots.txt, the first {blind[0].path}"
+
+
+def judge_all(
+    sites: Mapping[str, Site], records: Iterable[Record], *, least_gap_s: float = 0.0
+) -> list[Verdict]:
+    """Judge every host of a web, contacted or not; `sites` maps netlocs to sites."""
+    hosts = by_host(records)
+    return [
+        judge(site, hosts.get(host, []), host=host, least_gap_s=least_gap_s)
+        for host, site in sites.items()
+    ]
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts as text: one line a host, and below it what was broken."""
+    head = ("host", "limit/s", "settled", "share", "requests", "refused", "smallest gap", "")
+    rows = [head, *(_row(verdict) for verdict in verdicts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(7)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:7], widths[1:], strict=True)]
+        lines.append("  ".join([*cells, row[7]]).rstrip())
+    lines += [f"! {v.name}: {what}" for v in verdicts for what in v.broken]
+    return "\n".join(lines)
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    limited = isfinite(verdict.true_rate)
+    gap_s = verdict.smallest_gap_s
+    return (
+        verdict.name,
+        f"{verdict.true_rate:.2f}" if limited else "none",
+        f"{verdict.settled_rate:.2f}",
+        f"{verdict.settled_rate / verdict.true_rate:.0%}" if limited else "-",
+        str(verdict.requests),
+        str(verdict.refused),
+        f"{gap_s:.3f} s" if isfinite(gap_s) else "-",
+        verdict.about,
+    )

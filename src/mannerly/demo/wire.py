@@ -1,0 +1,99 @@
+"""HTTP/1.1 on the wire, as little of it as an honest origin server needs.
+
+A request's head is read once, line by line; an answer's head is built once per page and only the
+date is put in when it is sent. Pure: bytes in, values out, and back.
+"""
+
+from __future__ import annotations
+
+import gzip
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .reply import Reply, Stream
+
+HEAD_END = b"\r\n\r\n"
+MAX_HEAD_BYTES = 65_536
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Request(NamedTuple):
+    """What matters of a request's head."""
+
+    method: str
+    target: str
+    user_agent: str
+    accepts_gzip: bool
+    keeps_alive: bool
+
+
+class Message(NamedTuple):
+    """An answer ready to be sent, but for the date: a head without its end, and a body."""
+
+    status: int
+    head: bytes
+    body: bytes
+    stream: Stream | None
+    delay_s: float
+
+
+def parse_head(head: bytes) -> Request | None:
+    """Read a request's head without its blank line; None if it is not HTTP/1.x.
+
+    A body is never read: a request that announces one loses its connection after the answer.
+    """
+    first, *lines = head.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+        return None
+    method, target, version = parts
+    keeps_alive = version != "HTTP/1.0"
+    user_agent, accepts_gzip = "", False
+    for line in lines:
+        name, _, value = line.partition(":")
+        match name.lower():
+            case "user-agent":
+                user_agent = value.strip()
+            case "accept-encoding":
+                accepts_gzip = "gzip" in value
+            case "connection":
+                keeps_alive = "close" not in value.lower()
+            case "content-length" | "transfer-encoding":
+                keeps_alive = keeps_alive and value.strip() == "0"
+    return Request(method, target, user_agent, accepts_gzip, keeps_alive)
+
+
+def build(reply: Reply, *, zipped: bool = False) -> Message:
+    """Turn a reply into bytes; `zipped` compresses the body where nothing else has."""
+    body, headers = reply.body, list(reply.headers)
+    headers.insert(0, ("Content-Type", reply.content_type))
+    if zipped and body and all(name != "Content-Encoding" for name, _ in headers):
+        body = gzip.compress(body, 1, mtime=0)
+        headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    if reply.stream:
+        headers.append(("Transfer-Encoding", "chunked"))
+    else:
+        headers.append(("Content-Length", str(len(body))))
+    head = f"HTTP/1.1 {reply.status} {_phrase(reply.status)}\r\n" + _lines(headers)
+    return Message(reply.status, head.encode("latin-1"), body, reply.stream, reply.delay_s)
+
+
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    """More headers, to be put behind a built head."""
+    return _lines(list(headers.items())).encode("latin-1")
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a body of unknown length."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _lines(headers: list[tuple[str, str]]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status else ""

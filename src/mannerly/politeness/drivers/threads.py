@@ -1,0 +1,193 @@
+"""Politeness for threads: the same slots, without `async`.
+
+    with politeness.slot(url) as slot:
+        response = session.get(url)
+        slot.report(status=response.status_code, headers=response.headers)
+
+One lock guards the core; it is held for microseconds and never while anybody sleeps. Each waiting
+thread sleeps on an event of its own and is woken once, with its verdict. The alarms of all hosts
+ring from a single timekeeper thread, which exists only while there is something to wait for, so
+that an unclosed object leaves nothing running. (Letting the head of each line watch the clock
+would save that thread, but then every caller wakes twice: to become the head, and to go.)
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Self
+
+from ..clock import Alarms, MonotonicClock
+from .slots import FrontDesk, Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from ..clock import Alarm, Clock
+    from ..memory.base import Memory, Remembered
+    from ..model import Instant
+    from ..settings import Settings
+    from .notebook import Notebook
+    from .waiters import Notice, Waiter
+
+
+class _Alarm:
+    """An entry of the timekeeper's list."""
+
+    __slots__ = ("_keeper", "callback", "is_cancelled")
+
+    def __init__(self, keeper: Timekeeper, callback: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self.callback = callback
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self._keeper.look_again()
+
+
+class Timekeeper:
+    """Alarms for threads, rung by one daemon thread that ends when the last one has rung."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition(threading.Lock())
+        self._heap: list[tuple[Instant, int, _Alarm]] = []
+        self._arrivals = count()
+        self._is_running = False
+
+    def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
+        """Call from the timekeeper's thread."""
+        alarm = _Alarm(self, callback)
+        with self._changed:
+            heappush(self._heap, (when, next(self._arrivals), alarm))
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._run, name="mannerly-alarms", daemon=True).start()
+            elif self._heap[0][2] is alarm:
+                self._changed.notify()
+        return alarm
+
+    def look_again(self) -> None:
+        """An alarm was cancelled: if it was the next one, there is something else to wait for."""
+        with self._changed:
+            if self._heap and self._heap[0][2].is_cancelled:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                alarm = self._next()
+                if alarm is None:
+                    self._is_running = False
+                    return
+            alarm.callback()
+
+    def _next(self) -> _Alarm | None:
+        """Sleep until an alarm is due; None when there is none left."""
+        while self._heap:
+            when, _, alarm = self._heap[0]
+            wait_s = when - self._clock.now()
+            if alarm.is_cancelled or wait_s <= 0.0:
+                heappop(self._heap)
+                if not alarm.is_cancelled:
+                    return alarm
+            else:
+                self._changed.wait(min(wait_s, threading.TIMEOUT_MAX))
+        return None
+
+
+class ThreadedPoliteness(FrontDesk[threading.Event]):
+    """One politeness for all threads of a process.
+
+    Args:
+        settings: how polite to be.
+        memory: where learned state is kept between runs; closed by `close`.
+        on_event: told about every change and every wait, with the lock held: it must be quick.
+        group_of: see `Politeness`.
+        clock: for tests; a clock with alarms of its own replaces the timekeeper too.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        memory: Memory | None = None,
+        on_event: Callable[[Notice], None] | None = None,
+        group_of: Callable[[str], str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = clock or MonotonicClock()
+        super().__init__(
+            settings,
+            memory=memory,
+            on_event=on_event,
+            group_of=group_of,
+            clock=clock,
+            alarms=clock if isinstance(clock, Alarms) else Timekeeper(clock),
+            lock=threading.RLock(),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def slot(
+        self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
+    ) -> Iterator[Slot]:
+        """Wait for this host's next slot and hold it for the block: see `AsyncPoliteness.slot`."""
+        self._recall(self._names(url)[1])
+        entered = self._enter(url, deadline_s, wait_when_open=wait_when_open)
+        with entered if isinstance(entered, Slot) else self._wait(entered) as slot:
+            yield slot
+
+    def close(self) -> None:
+        """Send home who waits, write down what was learned and close the memory.
+
+        Raises:
+            Exception: the memory's own, if the last write failed.
+        """
+        if self._is_closed:
+            return
+        self._shut()
+        notebook = self._notebook
+        if notebook is None:
+            return
+        try:
+            records = self._collect(notebook, is_last=True)
+            if records:
+                self._write(notebook, records)
+                if notebook.error is not None:
+                    raise notebook.error
+        finally:
+            notebook.memory.close()
+
+    def _wait(self, waiter: Waiter[threading.Event]) -> Slot:
+        try:
+            waiter.bell.wait()
+        except BaseException:  # KeyboardInterrupt, in the main thread
+            self._leave(waiter)
+            raise
+        return self._admit(waiter)
+
+    def _make_bell(self) -> threading.Event:
+        return threading.Event()
+
+    def _ring(self, bell: threading.Event) -> None:
+        bell.set()
+
+    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
+        error = notebook.save(records)
+        with self._lock:
+            notebook.wrote(records, error)

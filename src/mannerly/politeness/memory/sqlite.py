@@ -1,0 +1,176 @@
+"""A memory in one SQLite file, by the standard library alone.
+
+One table, `hosts`, with document 001's columns as float seconds (whole seconds would lose every
+host faster than one request a second). It uses the rollback journal: there is one small
+transaction every 30 seconds, so readers beside a writer, which a write-ahead log would buy, are
+worth nothing here; it stays one file, and the corruption at a WAL reset, which the SQLite of many
+Python installations (3.40 among them) can suffer, cannot happen without a WAL. A crash in the
+middle of a write leaves the previous state.
+
+`application_id` says that the file is ours and `user_version` which schema it has; a foreign or
+newer file is refused before anything is written to it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import PolitenessError
+from ..pace.base import Lesson
+from .base import Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from os import PathLike
+
+APPLICATION_ID = 0x6D6E6E72  # "mnnr"
+SCHEMA_VERSION = 1
+
+_CREATE = """
+CREATE TABLE hosts (
+    host TEXT PRIMARY KEY NOT NULL,
+    adaptive_delay_seconds REAL NOT NULL DEFAULT 0,
+    adaptive_delay_floor_seconds REAL NOT NULL DEFAULT 0,
+    allowance REAL NOT NULL DEFAULT 0,
+    block_seconds REAL NOT NULL DEFAULT 0,
+    concurrency INTEGER NOT NULL DEFAULT 0,
+    proven INTEGER NOT NULL DEFAULT 0,
+    crawl_delay_seconds REAL NOT NULL DEFAULT 0,
+    blocked_until REAL NOT NULL DEFAULT 0,
+    updated_at REAL NOT NULL DEFAULT 0
+) WITHOUT ROWID
+"""
+_LOAD = """
+SELECT adaptive_delay_seconds, adaptive_delay_floor_seconds, allowance, block_seconds,
+       concurrency, proven, crawl_delay_seconds, blocked_until, updated_at
+FROM hosts WHERE host = ?
+"""
+_SAVE = "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class MemoryFileError(PolitenessError):
+    """The file cannot serve as a memory: it is not ours, from a newer version, or unreadable."""
+
+
+class SqliteMemory:
+    """Learned state in a file. Usable from any thread; several processes may share the file.
+
+    Raises:
+        MemoryFileError: the file is not a memory of ours, or cannot be opened.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise MemoryFileError(f"cannot open {self.path}: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise MemoryFileError(f"{self.path} cannot be used as memory: {error}") from error
+        except MemoryFileError:
+            self._connection.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<SqliteMemory {self.path}>"
+
+    def load(self, host: str) -> Remembered | None:
+        """The record of one host."""
+        with self._lock:
+            row = self._connection.execute(_LOAD, (host,)).fetchone()
+        return None if row is None else _record(host, row)
+
+    def save(self, records: Iterable[Remembered]) -> None:
+        """Keep these in one transaction."""
+        rows = [_row(record) for record in records]
+        with self._transaction() as connection:
+            connection.executemany(_SAVE, rows)
+
+    def forget(self, host: str) -> None:
+        """Remove a host's record."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM hosts WHERE host = ?", (host,))
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _prepare(self) -> None:
+        """Check whose file it is; make the table in an empty one. Nothing foreign is touched."""
+        with self._transaction() as connection:
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                connection.execute(_CREATE)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            elif self._pragma("application_id") != APPLICATION_ID:
+                raise MemoryFileError(
+                    f"{self.path} is a database of something else: choose another file"
+                )
+            elif (version := self._pragma("user_version")) != SCHEMA_VERSION:
+                raise MemoryFileError(
+                    f"{self.path} has schema {version}, and this version knows {SCHEMA_VERSION}: "
+                    "update mannerly, or choose another file"
+                )
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _row(record: Remembered) -> tuple[str | float, ...]:
+    """A record in the order of the table's columns."""
+    lesson = record.lesson
+    return (
+        record.host,
+        lesson.delay_s,
+        lesson.floor_s,
+        lesson.allowance,
+        lesson.block_s,
+        lesson.concurrency,
+        lesson.is_proven,
+        record.crawl_delay_s,
+        record.blocked_until,
+        record.updated_at,
+    )
+
+
+def _record(host: str, row: tuple[float, ...]) -> Remembered:
+    delay_s, floor_s, allowance, block_s, concurrency, is_proven = row[:6]
+    crawl_delay_s, blocked_until, updated_at = row[6:]
+    return Remembered(
+        host=host,
+        lesson=Lesson(
+            delay_s=delay_s,
+            floor_s=floor_s,
+            allowance=allowance,
+            block_s=block_s,
+            concurrency=int(concurrency),
+            is_proven=bool(is_proven),
+        ),
+        crawl_delay_s=crawl_delay_s,
+        blocked_until=blocked_until,
+        updated_at=updated_at,
+    )
