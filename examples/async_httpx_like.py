@@ -30,7 +30,7 @@ async def fetch(url: str) -> tuple[int, dict[str, str]]:
 
 
 async def visit(politeness: AsyncPoliteness, url: str) -> None:
-    """A page, at the host's pace; a refusal is obeyed by everybody, and the page asked for again."""
+    """A page at the host's pace; a refusal is obeyed by everybody, and the page asked for again."""
     status = 0
     while status != 200:
         async with politeness.slot(url) as slot:

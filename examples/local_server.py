@@ -44,7 +44,7 @@ class Page(BaseHTTPRequestHandler):
 
     server: LimitedServer
 
-    def do_GET(self) -> None:  # noqa: N802 - the standard library's name
+    def do_GET(self) -> None:
         """A page, or a refusal."""
         is_served = self.server.admits()
         body = b"<h1>hello</h1>" if is_served else b"slower, please"

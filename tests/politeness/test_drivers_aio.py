@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from mannerly.politeness import (
     CircuitOpen,
@@ -322,6 +326,29 @@ async def test_deadline_raises_timeout_error(clock: FakeClock) -> None:
     assert server.starts == [0.0, 1.0]
 
 
+async def test_deadline_must_be_a_time(clock: FakeClock) -> None:
+    """A negative deadline, or one that is not a number, is the caller's mistake."""
+    politeness = polite(clock)
+
+    for nonsense in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="a deadline is at least 0 s"):
+            await politeness.slot(URL, deadline_s=nonsense).__aenter__()
+
+
+async def test_timeout_around_the_slot_leaves_the_line(clock: FakeClock) -> None:
+    """A task's own timeout ends the wait like any cancellation; the slot stays for the next."""
+    politeness, server = polite(clock), ScriptedServer(200, latency_s=0.0)
+    await visit(politeness, server, clock)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await visit(politeness, server, clock)
+
+    assert politeness.snapshot().top[0].waiters == 0
+    assert clock.sleepers == 0
+    assert politeness.ready_at(URL) == 1.0
+
+
 async def broken(clock: FakeClock) -> AsyncPoliteness:
     """A politeness whose host has failed five times in a row."""
     politeness = AsyncPoliteness(Settings(strategy="fixed", delay_s=1.0, seed=1), clock=clock)
@@ -438,7 +465,7 @@ async def test_group_shares_one_line(clock: FakeClock) -> None:
 
 async def test_switched_off_everything_goes_at_once(clock: FakeClock) -> None:
     """`enabled=False` grants at once, and the bookkeeping goes on."""
-    politeness = polite(clock, Settings(enabled=False))
+    politeness = polite(clock, Settings(strategy="fixed", delay_s=1.0, enabled=False))
     server = ScriptedServer(200, latency_s=0.0)
 
     for _ in range(10):
@@ -504,6 +531,65 @@ async def test_repr_tells_who_waits(clock: FakeClock) -> None:
     assert repr(politeness) == (
         "<AsyncPoliteness <Politeness fixed, 0 hosts, 0 requests>, 0 waiting>"
     )
+
+
+class Story:
+    """Tasks that come, wait, send and are cancelled at the instants that a plan names."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.politeness = AsyncPoliteness(
+            Settings(strategy="fixed", delay_s=1.0, max_concurrency=2), clock=self.clock
+        )
+        self.sent_at: list[float] = []
+        self.arrived: list[int] = []
+        self.served: list[int] = []
+
+    async def caller(self, number: int, arrives_s: float, holds_s: float) -> None:
+        await self.clock.sleep(arrives_s)
+        self.arrived.append(number)
+        async with self.politeness.slot(URL) as slot:
+            self.served.append(number)
+            slot.sent()
+            self.sent_at.append(self.clock.now())
+            await self.clock.sleep(holds_s)
+            slot.report(status=200)
+
+    async def canceller(self, task: asyncio.Task[None], after_s: float) -> None:
+        await self.clock.sleep(after_s)
+        task.cancel()
+
+    async def play(self, plan: list[tuple[float, float, float | None]]) -> None:
+        tasks = []
+        for number, (arrives_s, holds_s, cancel_s) in enumerate(plan):
+            task = asyncio.create_task(self.caller(number, arrives_s, holds_s))
+            tasks.append(task)
+            if cancel_s is not None:
+                tasks.append(asyncio.create_task(self.canceller(task, cancel_s)))
+        await self.clock.run(*tasks)
+
+
+# Eighths of a second are exact in floats, and make callers meet in the same instant often.
+EIGHTHS = st.integers(0, 80).map(lambda eighths: eighths / 8.0)
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(EIGHTHS, EIGHTHS, st.none() | EIGHTHS), max_size=12))
+def test_any_story_of_callers_ends_well(plan: list[tuple[float, float, float | None]]) -> None:
+    """Whoever comes and goes whenever: order, spacing and limit hold, and nothing leaks."""
+    story = Story()
+
+    asyncio.run(story.play(plan))
+
+    host = story.politeness.host(URL)
+    order = [number for number in story.arrived if number in story.served]
+    assert story.served == order
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(story.sent_at))
+    assert host is None or (host.waiters, host.in_flight) == (0, 0)
+    assert story.clock.sleepers == 0
+    assert {number for number, (_, _, cancel_s) in enumerate(plan) if cancel_s is None} <= {
+        *story.served
+    }
 
 
 async def test_real_loop_keeps_the_spacing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mannerly.politeness import CircuitOpen, PolitenessError, Settings
+from mannerly.politeness.drivers import threads
 from mannerly.politeness.drivers.slots import Slot
 from mannerly.politeness.drivers.threads import ThreadedPoliteness, Timekeeper
 from mannerly.politeness.drivers.waiters import Waiting
@@ -17,6 +20,7 @@ from mannerly.politeness.testing import FakeClock
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
+    from types import FrameType
 
     from mannerly.politeness.drivers.waiters import Notice
 
@@ -140,6 +144,39 @@ def test_keyboard_interrupt_gives_the_slot_back(clock: FakeClock) -> None:
     assert politeness.snapshot().in_flight == 0
 
 
+def interrupt_when_asleep(ident: int) -> None:
+    """Send Ctrl-C to a thread once it sleeps in a line of ours."""
+    poll = threading.Event()
+    while not is_asleep(sys._current_frames()[ident]):
+        poll.wait(0.001)
+    signal.pthread_kill(ident, signal.SIGINT)
+
+
+def is_asleep(frame: FrameType | None) -> bool:
+    """Whether the driver called the `wait` in which the thread is."""
+    is_waiting = False
+    while frame is not None and frame.f_code.co_filename == threading.__file__:
+        is_waiting = frame.f_code.co_name == "wait"
+        frame = frame.f_back
+    return is_waiting and frame is not None and frame.f_code.co_filename == threads.__file__
+
+
+def test_keyboard_interrupt_in_the_line_leaves_it(clock: FakeClock) -> None:
+    """Ctrl-C while waiting: nobody stands in the line any more, and no alarm is set."""
+    politeness = ThreadedPoliteness(ONE_A_SECOND, clock=clock)
+    with politeness.slot(URL) as slot:
+        slot.report(status=200)
+    impatient = threading.Thread(target=interrupt_when_asleep, args=(threading.get_ident(),))
+    impatient.start()
+
+    with pytest.raises(KeyboardInterrupt), politeness.slot(URL):
+        pytest.fail("there was no slot")
+
+    impatient.join()
+    assert politeness.snapshot().top[0].waiters == 0
+    assert clock.sleepers == 0
+
+
 def test_forgotten_report_warns_at_the_callers_line(clock: FakeClock) -> None:
     """The warning for a missing report points to the block, not into this package."""
     politeness = ThreadedPoliteness(ONE_A_SECOND, clock=clock)
@@ -173,7 +210,7 @@ def test_timekeeper_rings_in_order_and_ends() -> None:
     done = threading.Event()
     gate = threading.Event()
 
-    keeper.call_at(1.0, gate.wait)
+    keeper.call_at(1.0, lambda: rung.append(f"gate open: {gate.wait(PATIENCE_S)}"))
     keeper.call_at(9.0, done.set)
     keeper.call_at(3.0, lambda: rung.append("second"))
     keeper.call_at(2.0, lambda: rung.append("first"))
@@ -186,8 +223,26 @@ def test_timekeeper_rings_in_order_and_ends() -> None:
         if thread.name == "mannerly-alarms":
             thread.join(PATIENCE_S)
 
-    assert rung == ["first", "second"]
+    assert rung == ["gate open: True", "first", "second"]
     assert "mannerly-alarms" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_timekeeper_survives_a_failing_callback() -> None:
+    """An error in one alarm is shown, and the alarms after it still ring."""
+    keeper = Timekeeper(FakeClock(now=10.0))
+    rung = threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError("a bug in the callback")
+
+    keeper.call_at(1.0, fail)
+    for thread in threading.enumerate():
+        if thread.name == "mannerly-alarms":
+            thread.join(PATIENCE_S)
+    keeper.call_at(2.0, rung.set)
+
+    assert rung.wait(PATIENCE_S)
 
 
 def test_real_threads_keep_the_spacing(pool: ThreadPoolExecutor) -> None:

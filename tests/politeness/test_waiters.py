@@ -206,11 +206,13 @@ def test_deadline_ends_the_wait_with_its_reason() -> None:
 def test_deadlines_of_those_who_left_do_not_pile_up() -> None:
     """A caller who leaves early leaves nothing behind that an alarm would ring for."""
     hall, (head,) = crowded(1)
+    hurried = hall.wait(deadline=0.25)
     for _ in range(1000):
         hall.leave(hall.wait(deadline=0.5))
 
-    hall.alarm_at = hall.lines.serve(HOST, hall.now).alarm_at
+    hall.advance(to=0.75)
 
+    assert hall.woken == [hurried]
     assert hall.alarm_at == 1.0
     assert len(hall.lines) == 1
     assert head.verdict is None

@@ -14,7 +14,7 @@ from . import DemoError, DemoWeb, demo_sites, plain_sites, table
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve and judge; 2 if the web cannot be served."""
+    """Serve and judge; 2 if the web cannot be served, 130 if stopped before it was."""
     parser = argparse.ArgumentParser(prog="python -m mannerly.demo", description=__doc__)
     parser.add_argument("--port", type=int, default=8080, help="of all hosts; 0 picks a free one")
     parser.add_argument("--log", help="append every request to this file, as JSON lines")
@@ -30,15 +30,17 @@ def main(arguments: list[str] | None = None) -> int:
     except DemoError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
 def _serve(web: DemoWeb) -> None:
-    for url, site in zip(web.seeds(), web.sites.values(), strict=True):
-        sys.stdout.write(f"{url:<28} {site.name:<14} {site.about}\n")
-    sys.stdout.flush()
-    sys.stderr.write("Serving; Ctrl-C ends it and prints what the log says.\n")
     try:
+        for url, site in zip(web.seeds(), web.sites.values(), strict=True):
+            sys.stdout.write(f"{url:<28} {site.name:<14} {site.about}\n")
+        sys.stdout.flush()
+        sys.stderr.write("Serving; Ctrl-C ends it and prints what the log says.\n")
         while True:
             signal.pause()
     except KeyboardInterrupt:

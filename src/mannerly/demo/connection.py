@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
     def _send(self, exchange: Exchange, now: float) -> None:
         message, request = exchange.message, exchange.request
         if not message.status:
-            self._finish(exchange)
+            self._finish(exchange, now)
             self._transport.abort()
             return
         end = b"\r\n" if request.keeps_alive else b"Connection: close\r\n\r\n"
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
             parts.append(message.body)
             exchange.sent_bytes = len(message.body)
         self._transport.write(b"".join(parts))
-        self._finish(exchange)
+        self._finish(exchange, now)
 
     def _pour(self) -> None:
         """Send one piece of a stream, then let other connections have their turn."""
@@ -245,15 +245,15 @@ class Connection(asyncio.Protocol):
         if data is None:
             self._stream = None
             self._transport.write(wire.LAST_CHUNK)
-            self._finish(exchange)
+            self._finish(exchange, self._loop.time())
             self._advance()
             return
         self._transport.write(wire.chunk(data))
         exchange.sent_bytes += len(data)
         self._timer = self._loop.call_later(exchange.message.stream.pause_s, self._pour)
 
-    def _finish(self, exchange: Exchange) -> None:
-        exchange.answered_at = self._loop.time()
+    def _finish(self, exchange: Exchange, now: float) -> None:
+        exchange.answered_at = now
         self._line.popleft()
         self._host.in_flight -= 1
         self._log.ended(exchange)

@@ -57,7 +57,16 @@ LEASE_MARGIN_S = 5.0  # beyond the request timeout; pace §1.6
 class Breaker:
     """One host's breaker. The host makes it at the first failure; most hosts never have one."""
 
-    __slots__ = ("consecutive", "generation", "lease_until", "opens", "passed", "probe", "reopen_at", "state")
+    __slots__ = (
+        "consecutive",
+        "generation",
+        "lease_until",
+        "opens",
+        "passed",
+        "probe",
+        "reopen_at",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED

@@ -203,7 +203,7 @@ class Politeness:
             outcome=outcome,
             response=response,
             attempt=attempt,
-            ready_at=min(state.ready_at(now), now + policy.max_s) if state.in_flight else state.ready_at(now),
+            ready_at=state.free_at(now),
             now=now,
             budget=state.budget,
             rng=self._rules.rng,
@@ -315,9 +315,7 @@ def _busyness(host: Host) -> tuple[int, int]:
     return (host.in_flight + host.waiters, host.requests)
 
 
-def _grouping(
-    settings: Settings, group_of: Callable[[str], str] | None
-) -> Callable[[str], str]:
+def _grouping(settings: Settings, group_of: Callable[[str], str] | None) -> Callable[[str], str]:
     """The function from a host's key to the key of its budget."""
     if settings.group_by == "host":
         return str

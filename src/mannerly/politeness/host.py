@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .pace.base import Pace
     from .retry import RetryBudget
 
+# Where a Retry-After is worth looking for in whatever spelling; elsewhere the usual ones do.
+_MAY_ASK_TO_WAIT = frozenset({403, 429, 503})
 # A 403 within this long of a success is taken for a block (decision 2) ...
 SUCCESS_IS_RECENT_S = 60.0
 # ... unless slowing down has not helped this often: then the site simply has forbidden pages.
@@ -130,6 +132,8 @@ class Host:
         in_flight = self.in_flight + 1
         self.in_flight = in_flight
         self.requests += 1
+        if self.budget is not None:
+            self.budget.earn(self._rules.retry_policy)
         breaker = self.breaker
         permit = Permit(
             self, now, in_flight, breaker.generation if breaker else 0, self.base_at, is_probe
@@ -194,13 +198,19 @@ class Host:
 
     def ready_at(self, now: Instant) -> Instant:
         """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        if self.in_flight >= self._limit and self._breaker_gate() is None:
+            return inf
+        return self.free_at(now)
+
+    def free_at(self, now: Instant) -> Instant:
+        """The earliest instant that the clocks allow, whatever is under way now."""
         gate = self._gate
         if gate is Reason.PAUSED or gate is Reason.RETIRED:
             return inf
         earliest = max(now, self.not_before)
         breaker = self.breaker
         if breaker is None or breaker.state is BreakerState.CLOSED:
-            return inf if self.in_flight >= self._limit else earliest
+            return earliest
         if breaker.state is BreakerState.OPEN:
             return max(earliest, breaker.reopen_at)
         return earliest if breaker.probe is None else max(earliest, breaker.lease_until)
@@ -213,7 +223,9 @@ class Host:
             raise PermitError(f"{permit!r} was reported or cancelled before")
         headers: dict[str, str] | None = None
         retry_s: float | None = None
-        if response.headers and not RELEVANT.isdisjoint(response.headers):
+        if response.headers and (
+            not RELEVANT.isdisjoint(response.headers) or response.status in _MAY_ASK_TO_WAIT
+        ):
             headers = lowered(response.headers)
             retry_s = _retry_after(headers, response)
         outcome = classify(response, has_retry_after=retry_s is not None)
@@ -277,9 +289,7 @@ class Host:
 
         concurrency = pace.concurrency
         effect = pace.on_sample(
-            Sample(
-                outcome, permit.sent_at, now, response.latency_s, permit.in_flight, retry_s
-            ),
+            Sample(outcome, permit.sent_at, now, response.latency_s, permit.in_flight, retry_s),
             vitals,
         )
         if effect is not None:

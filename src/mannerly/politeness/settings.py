@@ -114,7 +114,7 @@ class Settings:
 
     # --- learned
     probe_budget: float = _option(
-        0.003, "Share of requests that may be refused by probing.", "pace §1.3 ε", above=0, high=0.2
+        0.005, "Share of requests that may be refused by probing.", "pace §1.3 ε", above=0, high=0.2
     )
     cruise: float = _option(
         0.98, "Share of the estimated limit at which to cruise.", "pace §1.3 ρ", above=0, high=1

@@ -11,7 +11,7 @@ Only the standard library is imported, and of the tests' own tools nothing.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, pairwise
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -152,7 +152,7 @@ class ScriptedServer:
 
     An entry is a status, or a `Response` where latency, headers or an error matter:
 
-        ScriptedServer(200, Response(200, latency_s=0.8), Response(429, headers=retry_after(7)), 200)
+        ScriptedServer(200, Response(200, 0.8), Response(429, 0.05, retry_after(7)), 200)
 
     It keeps the instants of all requests, so that a test can look at the spacing afterwards.
     `request` is the simulator's form of a server, `answer` the form that `report` takes.
@@ -169,7 +169,7 @@ class ScriptedServer:
     @property
     def gaps_s(self) -> list[float]:
         """The time between each two requests."""
-        return [after - before for before, after in zip(self.starts, self.starts[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(self.starts)]
 
     def answer(self, now: Instant) -> Response:
         """The next answer of the script."""

@@ -24,7 +24,7 @@ SLOT_S = 2.0
 SLOTS = 15
 
 _STEPS = 16.0  # an octave; 255 steps above 1 ms reach 62 s
-_DECODED = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
+_DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
 
 
 def encode_latency(latency_s: float) -> int:

@@ -16,19 +16,19 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from ..clock import Alarms, MonotonicClock
-from .slots import FrontDesk, Slot
+from .desk import FrontDesk
+from .slots import Slot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from ..clock import Alarm, Clock
-    from ..memory.base import Memory, Remembered
+    from ..clock import Alarm, Alarms, Clock
+    from ..memory.base import Remembered
     from ..model import Instant
-    from ..settings import Settings
     from .notebook import Notebook
-    from .waiters import Notice, Waiter
+    from .waiters import Waiter
 
 
 class LoopAlarms:
@@ -43,37 +43,12 @@ class LoopAlarms:
 
 
 class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
-    """One politeness for all tasks of an event loop.
+    """One politeness for all tasks of an event loop; `FrontDesk` names the arguments."""
 
-    Args:
-        settings: how polite to be.
-        memory: where learned state is kept between runs; closed by `aclose`.
-        on_event: told about every change and every wait; it must be quick.
-        group_of: see `Politeness`.
-        clock: for tests; a clock with alarms of its own replaces the loop's timers too.
-    """
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        memory: Memory | None = None,
-        on_event: Callable[[Notice], None] | None = None,
-        group_of: Callable[[str], str] | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        clock = clock or MonotonicClock()
-        super().__init__(
-            settings,
-            memory=memory,
-            on_event=on_event,
-            group_of=group_of,
-            clock=clock,
-            alarms=clock if isinstance(clock, Alarms) else LoopAlarms(clock),
-            lock=nullcontext(),
-        )
+    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
         self._loads: dict[str, asyncio.Future[Remembered | None]] = {}
         self._writing: asyncio.Future[Exception | None] | None = None
+        return LoopAlarms(clock), nullcontext()
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,8 +77,10 @@ class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
             HostUnavailable: the host is parked (likewise), paused or retired.
             TimeoutError: the deadline passed before there was a slot.
         """
-        await self._recall_aside(url)
-        entered = self._enter(url, deadline_s, wait_when_open=wait_when_open)
+        names = self._names(url)
+        if self._notebook is not None and self._is_news(names[0]):
+            await self._recall_aside(self._notebook, *names)
+        entered = self._enter(names, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else await self._wait(entered) as slot:
             yield slot
 
@@ -119,9 +96,9 @@ class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
         notebook = self._notebook
         if notebook is None:
             return
-        if self._writing is not None:
-            await self._writing
         try:
+            if self._writing is not None:
+                await asyncio.shield(self._writing)
             records = self._collect(notebook, is_last=True)
             if records:
                 error = await asyncio.to_thread(notebook.save, records)
@@ -139,18 +116,14 @@ class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
             raise
         return self._admit(waiter)
 
-    async def _recall_aside(self, url: str) -> None:
+    async def _recall_aside(self, notebook: Notebook, host: str, key: str) -> None:
         """Ask the memory about a new host in a thread, once however many tasks begin with it."""
-        _, key = self._names(url)
-        notebook = self._notebook
-        if notebook is None or not self._is_news(key):
-            return
         load = self._loads.get(key)
         if load is None:
             load = asyncio.get_running_loop().run_in_executor(None, notebook.load, key)
             self._loads[key] = load
             load.add_done_callback(lambda _: self._loads.pop(key))
-        self._adopt(key, await asyncio.shield(load))
+        self._adopt(host, await asyncio.shield(load))
 
     def _make_bell(self) -> asyncio.Future[None]:
         return asyncio.get_running_loop().create_future()

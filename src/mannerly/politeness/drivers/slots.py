@@ -15,39 +15,36 @@ settles it, whatever happened inside.
 An exception that we do not know may come from a client halfway through a request, so it is taken
 for sent: a wasted slot costs one gap, a wrong refund sends two requests at once.
 
-`FrontDesk` is what the asyncio and the thread driver share: everything except sleeping. It may
-not know either of them, nor what its lock and its bells are made of.
+This file knows how a request may end, and neither how slots are waited for nor by whom.
 """
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from functools import lru_cache, partial
-from math import inf
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from ..core import Politeness
-from ..errors import CircuitOpen, HostUnavailable, PolitenessError
-from ..keys import host_key, site_key
-from ..model import NO_HEADERS, ErrorKind, Grant, Reason, Refuse, Response, Wait
-from .notebook import Notebook
-from .waiters import Bell, Lines, Waiter, Waiting
+from ..model import NO_HEADERS, ErrorKind, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Mapping
     from types import TracebackType
 
-    from ..clock import Alarm, Alarms, Clock
-    from ..memory.base import Memory, Remembered
     from ..model import Instant, Outcome, Permit
     from ..retry import GiveUp, Retry
-    from ..settings import Settings
-    from ..snapshot import HostSnapshot, Snapshot
-    from .waiters import Notice, Turn
 
-_GROUPS = 100_000  # hosts whose group is remembered: looking one up may cost a name resolution
+
+class Desk(Protocol):
+    """Where a slot came from, and where it goes back to."""
+
+    def now(self) -> Instant: ...
+
+    def report(self, permit: Permit, response: Response) -> Outcome: ...
+
+    def cancel(self, permit: Permit, *, was_sent: bool) -> None: ...
+
+    def retry(
+        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
+    ) -> Retry | GiveUp: ...
 
 
 class Slot:
@@ -55,9 +52,7 @@ class Slot:
 
     __slots__ = ("_answer", "_desk", "_permit", "_started_at", "_was_sent", "waited_s")
 
-    def __init__(
-        self, desk: FrontDesk[Bell], permit: Permit, started_at: Instant, waited_s: float
-    ) -> None:
+    def __init__(self, desk: Desk, permit: Permit, started_at: Instant, waited_s: float) -> None:
         self._desk = desk
         self._permit = permit
         self._started_at = started_at
@@ -102,8 +97,9 @@ class Slot:
         if response is None:
             if status is None and error is None:
                 raise TypeError("report what came back: a Response, a status or an error")
-            response = Response(status, 0.0, headers, error, nbytes)
-        if not response.latency_s:
+            latency_s = self._desk.now() - self._started_at
+            response = Response(status, latency_s, headers, error, nbytes)
+        elif not response.latency_s:
             response = response._replace(latency_s=self._desk.now() - self._started_at)
         outcome = self._desk.report(self._permit, response)
         self._answer = (response, outcome)
@@ -151,287 +147,3 @@ def error_kind(error: BaseException) -> ErrorKind | None:
     if isinstance(error, ConnectionError):
         return ErrorKind.CONNECT
     return None
-
-
-class FrontDesk(ABC, Generic[Bell]):
-    """The core behind a lock, its lines, its alarms and its memory."""
-
-    def __init__(
-        self,
-        settings: Settings | None,
-        *,
-        memory: Memory | None,
-        on_event: Callable[[Notice], None] | None,
-        group_of: Callable[[str], str] | None,
-        clock: Clock,
-        alarms: Alarms,
-        lock: AbstractContextManager[object],
-    ) -> None:
-        self._emit: Callable[[Notice], None] = _patient(on_event) if on_event else _ignore
-        self._core = Politeness(settings, on_event=self._emit, group_of=group_of)
-        self._lines: Lines[Bell] = Lines(self._core)
-        self._notebook = None if memory is None else Notebook(memory)
-        self._clock = clock
-        self._alarms = alarms
-        self._alarms_set: dict[str, tuple[Instant, Alarm]] = {}
-        self._lock = lock
-        self._is_closed = False
-        self._group_of: Callable[[str], str] | None = None
-        if self._core.settings.group_by != "host":
-            self._group_of = lru_cache(_GROUPS)(group_of or site_key)
-
-    def __repr__(self) -> str:
-        with self._lock:
-            return f"<{type(self).__name__} {self._core!r}, {len(self._lines)} waiting>"
-
-    # ------------------------------------------------------------------ what a driver adds
-
-    @abstractmethod
-    def _make_bell(self) -> Bell:
-        """What a waiting caller sleeps on."""
-
-    @abstractmethod
-    def _ring(self, bell: Bell) -> None:
-        """Wake the caller who sleeps on it."""
-
-    @abstractmethod
-    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
-        """Save the records off the callers' path, then tell the notebook."""
-
-    # ------------------------------------------------------------------ for people
-
-    def try_slot(self, url: str) -> Slot | Wait | Refuse:
-        """A slot at once, or the reason why not. Never waits, never overtakes those who do."""
-        host, key = self._names(url)
-        self._recall(key)
-        with self._lock:
-            self._check_open()
-            now = self._clock.now()
-            decision = self._lines.ask(key, host, now)
-        return Slot(self, decision.permit, now, 0.0) if isinstance(decision, Grant) else decision
-
-    def ready_at(self, url: str) -> Instant:
-        """The earliest instant at which the host could be contacted; infinite if none is known."""
-        host, key = self._names(url)
-        self._recall(key)
-        with self._lock:
-            return self._core.ready_at(host, now=self._clock.now())
-
-    def robots(self, url: str, crawl_delay_s: float | None) -> None:
-        """What the host's robots.txt asked for; None: nothing."""
-        self._change(url, partial(self._core.robots, crawl_delay_s=crawl_delay_s))
-
-    def retire(self, url: str, reason: str) -> None:
-        """Contact the host no more; those who wait for it are told."""
-        self._change(url, partial(self._core.retire, reason=reason))
-
-    def pause(self, url: str) -> None:
-        """Refuse every request to the host until `revive`."""
-        self._change(url, self._core.pause)
-
-    def revive(self, url: str) -> None:
-        """Take a retired or paused host up again."""
-        self._change(url, self._core.revive)
-
-    def snapshot(self, top: int = 50) -> Snapshot:
-        """Totals over all hosts, and the `top` busiest in detail."""
-        with self._lock:
-            return self._core.snapshot(top=top)
-
-    def host(self, url: str) -> HostSnapshot | None:
-        """One host in detail; None if nothing is known of it."""
-        host, _ = self._names(url)
-        with self._lock:
-            return self._core.host(host)
-
-    @property
-    def memory_error(self) -> Exception | None:
-        """Why the latest write to the memory failed; it is tried again. None: all is well."""
-        return None if self._notebook is None else self._notebook.error
-
-    # ------------------------------------------------------------------ for slots
-
-    def now(self) -> Instant:
-        """The clock of this desk."""
-        return self._clock.now()
-
-    def report(self, permit: Permit, response: Response) -> Outcome:
-        """What came of a permit; whoever may go now is woken."""
-        if response.received_at is None and response.headers:
-            response = response._replace(received_at=self._clock.wall())
-        with self._lock:
-            now = self._clock.now()
-            outcome = self._core.report(permit, response, now=now)
-            self._serve(permit.host.key, now)
-        self._save_if_due()
-        return outcome
-
-    def cancel(self, permit: Permit, *, was_sent: bool) -> None:
-        """Give a permit back; whoever may go now is woken."""
-        with self._lock:
-            now = self._clock.now()
-            self._core.cancel(permit, now=now, was_sent=was_sent)
-            self._serve(permit.host.key, now)
-
-    def retry(
-        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
-    ) -> Retry | GiveUp:
-        """Whether to send the request of a reported permit again."""
-        with self._lock:
-            return self._core.retry(
-                permit, response, outcome, attempt=attempt, now=self._clock.now()
-            )
-
-    # ------------------------------------------------------------------ waiting
-
-    def _enter(
-        self, url: str, deadline_s: float | None, *, wait_when_open: bool
-    ) -> Slot | Waiter[Bell]:
-        """A slot if there is one, else a place in the line."""
-        host, key = self._names(url)
-        with self._lock:
-            self._check_open()
-            now = self._clock.now()
-            decision = self._lines.ask(key, host, now)
-            if isinstance(decision, Grant):
-                return Slot(self, decision.permit, now, 0.0)
-            deadline = None if deadline_s is None else now + deadline_s
-            waiter = Waiter(
-                key, self._make_bell(), now, deadline=deadline, waits_when_open=wait_when_open
-            )
-            if isinstance(decision, Refuse) and not waiter.accepts(decision):
-                raise _unavailable(key, decision)
-            wait_s = None if decision.until is None else max(0.0, decision.until - now)
-            ahead = self._lines.length(key)
-            self._set_alarm(key, self._lines.join(waiter, host, decision, now))
-            self._emit(Waiting(key, now, wait_s, ahead, decision.reason))
-            return waiter
-
-    def _admit(self, waiter: Waiter[Bell]) -> Slot:
-        """What a woken caller gets."""
-        verdict = waiter.verdict
-        if isinstance(verdict, Grant):
-            permit = verdict.permit
-            return Slot(self, permit, self._clock.now(), permit.sent_at - waiter.joined_at)
-        if isinstance(verdict, Refuse):
-            raise _unavailable(waiter.key, verdict)
-        if isinstance(verdict, Wait):
-            assert waiter.deadline is not None
-            patience_s = waiter.deadline - waiter.joined_at
-            raise TimeoutError(f"no slot for {waiter.key} in {patience_s:g} s: {verdict.reason}")
-        raise PolitenessError(f"closed while {waiter.key} was waited for")
-
-    def _leave(self, waiter: Waiter[Bell]) -> None:
-        """A caller was cancelled in the line, or just when its turn had come."""
-        with self._lock:
-            if isinstance(waiter.verdict, Grant):
-                self.cancel(waiter.verdict.permit, was_sent=False)
-                return
-            self._lines.leave(waiter, self._clock.now())
-            if not self._lines.length(waiter.key):
-                self._set_alarm(waiter.key, None)
-
-    def _serve(self, key: str, now: Instant) -> None:
-        self._follow(key, self._lines.serve(key, now))
-
-    def _follow(self, key: str, turn: Turn[Bell]) -> None:
-        for waiter in turn.settled:
-            self._ring(waiter.bell)
-        self._set_alarm(key, turn.alarm_at)
-
-    def _set_alarm(self, key: str, when: Instant | None) -> None:
-        """Keep exactly one alarm for a host with a line, and none for the others."""
-        current = self._alarms_set.get(key)
-        if current is not None:
-            if current[0] == when:
-                return
-            current[1].cancel()
-            del self._alarms_set[key]
-        if when is not None and when < inf:
-            alarm = self._alarms.call_at(when, partial(self._on_alarm, key))
-            self._alarms_set[key] = (when, alarm)
-
-    def _on_alarm(self, key: str) -> None:
-        with self._lock:
-            # Another thread may have set a new one while this rang: then one ring is superfluous,
-            # which is harmless, where a ring too few would be for ever.
-            self._alarms_set.pop(key, None)
-            self._serve(key, self._clock.now())
-
-    # ------------------------------------------------------------------ names, memory, the end
-
-    def _names(self, url: str) -> tuple[str, str]:
-        """The host, and the key of the line in which callers wait for it."""
-        host = host_key(url)
-        return host, host if self._group_of is None else self._group_of(host)
-
-    def _change(self, url: str, change: Callable[..., None]) -> None:
-        host, key = self._names(url)
-        self._recall(key)
-        with self._lock:
-            now = self._clock.now()
-            change(host, now=now)
-            self._serve(key, now)
-
-    def _is_news(self, key: str) -> bool:
-        """Whether the memory should be asked about this host."""
-        with self._lock:
-            return self._notebook is not None and key not in self._core
-
-    def _recall(self, key: str) -> None:
-        if self._notebook is not None and self._is_news(key):
-            self._adopt(key, self._notebook.load(key))
-
-    def _adopt(self, key: str, record: Remembered | None) -> None:
-        """Start a host from its record, unless another caller was quicker."""
-        with self._lock:
-            if record is not None and key not in self._core:
-                self._core.recall(record, now=self._clock.now(), wall=self._clock.wall())
-
-    def _save_if_due(self) -> None:
-        notebook = self._notebook
-        if notebook is None:
-            return
-        records = self._collect(notebook)
-        if records:
-            self._write(notebook, records)
-
-    def _collect(self, notebook: Notebook, *, is_last: bool = False) -> list[Remembered]:
-        with self._lock:
-            now, wall = self._clock.now(), self._clock.wall()
-            return notebook.collect(self._core, now=now, wall=wall, is_last=is_last)
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise PolitenessError(f"this {type(self).__name__} was closed")
-
-    def _shut(self) -> None:
-        """Let nobody in any more, and send home who waits."""
-        with self._lock:
-            self._is_closed = True
-            for waiter in self._lines.disband(self._clock.now()):
-                self._ring(waiter.bell)
-            for _, alarm in self._alarms_set.values():
-                alarm.cancel()
-            self._alarms_set.clear()
-
-
-def _unavailable(host: str, refusal: Refuse) -> HostUnavailable:
-    kind = CircuitOpen if refusal.reason is Reason.BREAKER_OPEN else HostUnavailable
-    return kind(host, refusal.until, refusal.reason)
-
-
-def _ignore(notice: Notice) -> None:
-    """Drop the notice: nobody listens."""
-
-
-def _patient(listener: Callable[[Notice], None]) -> Callable[[Notice], None]:
-    """A listener whose errors become warnings: a broken log must not leave callers asleep."""
-
-    def told(notice: Notice) -> None:
-        try:
-            listener(notice)
-        except Exception as error:  # noqa: BLE001 - anyone's listener, so any error
-            warnings.warn(f"on_event raised {error!r}", RuntimeWarning, stacklevel=2)
-
-    return told

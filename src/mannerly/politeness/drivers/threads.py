@@ -19,19 +19,19 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
-from ..clock import Alarms, MonotonicClock
-from .slots import FrontDesk, Slot
+from .desk import FrontDesk
+from .slots import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from ..clock import Alarm, Clock
-    from ..memory.base import Memory, Remembered
+    from ..clock import Alarm, Alarms, Clock
+    from ..memory.base import Remembered
     from ..model import Instant
-    from ..settings import Settings
     from .notebook import Notebook
-    from .waiters import Notice, Waiter
+    from .waiters import Waiter
 
 
 class _Alarm:
@@ -78,58 +78,36 @@ class Timekeeper:
                 self._changed.notify()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                alarm = self._next()
-                if alarm is None:
+        alarm: _Alarm | None = None
+        try:
+            while (alarm := self._next()) is not None:
+                alarm.callback()
+        finally:
+            if alarm is not None:  # its callback failed: the next alarm needs a new thread
+                with self._changed:
                     self._is_running = False
-                    return
-            alarm.callback()
 
     def _next(self) -> _Alarm | None:
-        """Sleep until an alarm is due; None when there is none left."""
-        while self._heap:
-            when, _, alarm = self._heap[0]
-            wait_s = when - self._clock.now()
-            if alarm.is_cancelled or wait_s <= 0.0:
-                heappop(self._heap)
-                if not alarm.is_cancelled:
-                    return alarm
-            else:
-                self._changed.wait(min(wait_s, threading.TIMEOUT_MAX))
-        return None
+        """Sleep until an alarm is due; None, and the thread is to end, when there is none left."""
+        with self._changed:
+            while self._heap:
+                when, _, alarm = self._heap[0]
+                wait_s = when - self._clock.now()
+                if alarm.is_cancelled or wait_s <= 0.0:
+                    heappop(self._heap)
+                    if not alarm.is_cancelled:
+                        return alarm
+                else:
+                    self._changed.wait(min(wait_s, threading.TIMEOUT_MAX))
+            self._is_running = False
+            return None
 
 
 class ThreadedPoliteness(FrontDesk[threading.Event]):
-    """One politeness for all threads of a process.
+    """One politeness for all threads of a process; `FrontDesk` names the arguments."""
 
-    Args:
-        settings: how polite to be.
-        memory: where learned state is kept between runs; closed by `close`.
-        on_event: told about every change and every wait, with the lock held: it must be quick.
-        group_of: see `Politeness`.
-        clock: for tests; a clock with alarms of its own replaces the timekeeper too.
-    """
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        memory: Memory | None = None,
-        on_event: Callable[[Notice], None] | None = None,
-        group_of: Callable[[str], str] | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        clock = clock or MonotonicClock()
-        super().__init__(
-            settings,
-            memory=memory,
-            on_event=on_event,
-            group_of=group_of,
-            clock=clock,
-            alarms=clock if isinstance(clock, Alarms) else Timekeeper(clock),
-            lock=threading.RLock(),
-        )
+    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
+        return Timekeeper(clock), threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -147,8 +125,9 @@ class ThreadedPoliteness(FrontDesk[threading.Event]):
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> Iterator[Slot]:
         """Wait for this host's next slot and hold it for the block: see `AsyncPoliteness.slot`."""
-        self._recall(self._names(url)[1])
-        entered = self._enter(url, deadline_s, wait_when_open=wait_when_open)
+        names = self._names(url)
+        self._recall(*names)
+        entered = self._enter(names, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else self._wait(entered) as slot:
             yield slot
 

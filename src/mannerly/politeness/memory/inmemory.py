@@ -16,9 +16,6 @@ class InMemory:
     def __init__(self) -> None:
         self._records: dict[str, Remembered] = {}
 
-    def __len__(self) -> int:
-        return len(self._records)
-
     def load(self, host: str) -> Remembered | None:
         """The record of one host."""
         return self._records.get(host)

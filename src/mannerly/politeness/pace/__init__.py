@@ -24,4 +24,15 @@ PACES: dict[str, Callable[[Settings], Pace]] = {
     "fixed": Fixed,
 }
 
-__all__ = ["PACES", "Aimd", "Effect", "Fixed", "Gradient", "Learned", "Lesson", "Linear", "Note", "Pace"]
+__all__ = [
+    "PACES",
+    "Aimd",
+    "Effect",
+    "Fixed",
+    "Gradient",
+    "Learned",
+    "Lesson",
+    "Linear",
+    "Note",
+    "Pace",
+]

@@ -32,7 +32,15 @@ SLACK_S = 0.02  # below this, latency differences are noise of the machine, not 
 class Aimd:
     """Additive increase, multiplicative decrease of the request rate."""
 
-    __slots__ = ("_cut_at", "_lowest_median_s", "_refusals", "_settings", "burst", "concurrency", "rate")
+    __slots__ = (
+        "_cut_at",
+        "_lowest_median_s",
+        "_refusals",
+        "_settings",
+        "burst",
+        "concurrency",
+        "rate",
+    )
     trial_only = False
     phase = "steady"
 

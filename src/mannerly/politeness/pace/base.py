@@ -49,11 +49,25 @@ class Lesson:
 class Pace(Protocol):
     """A strategy for one host."""
 
-    rate: float  # requests a second it wants
-    concurrency: int  # requests under way it wants
-    trial_only: bool  # one request at a time, until one succeeds
-    burst: int  # requests that may start at once after a rest; 1 is strict spacing
-    phase: str  # one word for people: what it is doing
+    @property
+    def rate(self) -> float:
+        """Requests a second it wants."""
+
+    @property
+    def concurrency(self) -> int:
+        """Requests under way it wants."""
+
+    @property
+    def trial_only(self) -> bool:
+        """One request at a time, until one succeeds."""
+
+    @property
+    def burst(self) -> int:
+        """Requests that may start at once after a rest; 1 is strict spacing."""
+
+    @property
+    def phase(self) -> str:
+        """One word for people: what it is doing."""
 
     def __init__(self, settings: Settings) -> None: ...
 

@@ -24,7 +24,15 @@ RETRY_MAX_S = 600.0
 class ConcurrencyBlame:
     """How many requests under way the host has been seen to take."""
 
-    __slots__ = ("_best", "_changed_at", "_most", "_previous_best", "_retry_s", "_turned_at", "limit")
+    __slots__ = (
+        "_best",
+        "_changed_at",
+        "_most",
+        "_previous_best",
+        "_retry_s",
+        "_turned_at",
+        "limit",
+    )
 
     def __init__(self, limit: int, now: Instant) -> None:
         self.limit = limit

@@ -24,11 +24,11 @@ CHECKPOINT_EVERY = 20  # accepts
 
 
 class Average(NamedTuple):
-    """Accepts a second since `since`, when `count` had been accepted."""
+    """Accepts a second since `since`, when `accepted` had been accepted."""
 
     rate: float
     since: Instant
-    count: int
+    accepted: int
 
 
 class Ledger:

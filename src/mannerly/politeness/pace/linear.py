@@ -137,6 +137,4 @@ class Linear:
 
     def lesson(self) -> Lesson:
         """The delay and the floor: document 001's two columns."""
-        return Lesson(
-            delay_s=self._delay_s, floor_s=self._floor_s, concurrency=self.concurrency
-        )
+        return Lesson(delay_s=self._delay_s, floor_s=self._floor_s, concurrency=self.concurrency)
