@@ -51,7 +51,11 @@ def run() -> None:
     used = active_bytes()
     print("Memory of the politeness core")
     print(f"10,000 active hosts, 50 requests each: {used / 1e6:6.1f} MB (target < 10)")
-    command = [sys.executable, "-c", "from bench.memory import idle_resident_bytes as f; print(f(10**6))"]
+    command = [
+        sys.executable,
+        "-c",
+        "from bench.memory import idle_resident_bytes as f; print(f(10**6))",
+    ]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     print(f"1,000,000 known idle hosts:            {grown / 1e6:6.1f} MB resident (target < 600)")
 

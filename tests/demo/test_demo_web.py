@@ -110,6 +110,7 @@ def test_connection_is_kept_for_the_next_request(web: DemoWeb, fetch: Callable[.
     assert len({record.connection for record in kept}) == 1
     assert other.connection != kept[0].connection
     assert [record.status for record in kept] == [200, 404, 200]
+    assert {record.in_flight for record in (*kept, other)} == {1}
 
 
 def test_head_gets_the_head_of_the_page_alone(web: DemoWeb, fetch: Callable[..., Any]) -> None:
@@ -143,6 +144,16 @@ def test_requests_sent_ahead_are_answered_in_order(web: DemoWeb) -> None:
     statuses = [line.split()[1] for line in received.split(b"\r\n") if line[:5] == b"HTTP/"]
     assert statuses == [b"200"] * 49 + [b"404"] * 151
     assert last.split()[1] == b"200"
+
+
+def test_nothing_is_heard_after_the_last_request(web: DemoWeb) -> None:
+    """A client that said it would close has nothing more to ask."""
+    close, more = b"HEAD /last HTTP/1.1\r\nConnection: close\r\n\r\n", b"HEAD / HTTP/1.1\r\n\r\n"
+
+    received = exchange(web.host("late"), close + more, answers=9)
+
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert web.log_of("late")[-1].path == "/last"
 
 
 def test_slow_answer_holds_back_those_behind_it(web: DemoWeb) -> None:

@@ -321,7 +321,7 @@ async def test_deadline_raises_timeout_error(clock: FakeClock) -> None:
     patient = asyncio.create_task(visit(politeness, server, clock))
     await clock.run(task, patient)
 
-    with pytest.raises(TimeoutError, match=r"no slot for example\.com in 0\.5 s: min_delay"):
+    with pytest.raises(TimeoutError, match=r"no slot for example\.com in 0\.5 s: pace"):
         task.result()
     assert server.starts == [0.0, 1.0]
 
@@ -423,7 +423,7 @@ async def test_try_slot_never_waits_and_never_overtakes(clock: FakeClock) -> Non
     waiting = asyncio.create_task(visit(politeness, server, clock))
     await clock.settle()
 
-    assert politeness.try_slot(URL) == Wait(1.0, Reason.MIN_DELAY)
+    assert politeness.try_slot(URL) == Wait(1.0, Reason.PACE)
     await clock.run(waiting)
     assert server.starts == [1.0]
 
@@ -529,7 +529,7 @@ async def test_repr_tells_who_waits(clock: FakeClock) -> None:
     politeness = polite(clock)
 
     assert repr(politeness) == (
-        "<AsyncPoliteness <Politeness fixed, 0 hosts, 0 requests>, 0 waiting>"
+        "<AsyncPoliteness <Politeness fixed, 0 hosts>, 0 waiting>"
     )
 
 

@@ -199,7 +199,7 @@ def test_deadline_ends_the_wait_with_its_reason() -> None:
     hall.advance(to=0.25)
 
     assert hall.woken == [hurried]
-    assert hurried.verdict == Wait(1.0, Reason.MIN_DELAY)
+    assert hurried.verdict == Wait(1.0, Reason.PACE)
     assert head.verdict is None
 
 

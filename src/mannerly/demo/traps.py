@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .pages import Web
     from .sites import Site
 
+    _Make = Callable[[Site, Web, str], Reply | None]
+
 SLOW_S = 3.0
 DRIP_S = 1.0
 DRIP_BYTES = 600  # ten minutes, longer than anyone should wait
@@ -137,9 +139,6 @@ def _private(_site: Site, _web: Web, path: str) -> Reply | None:
 def _plain_error(status: int) -> _Make:
     return lambda _site, _web, _path: Reply(status, b"no such page", TEXT)
 
-
-if TYPE_CHECKING:
-    _Make = Callable[[Site, Web, str], Reply | None]
 
 _PLACES: dict[str, tuple[Feature, _Make]] = {
     "calendar": (Feature.CALENDAR, _calendar),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .model import ErrorKind, Outcome, Response
 
+SUCCESS = 200
 FORBIDDEN = 403
 TOO_MANY = 429
 

@@ -24,9 +24,9 @@ from .breaker import BreakerState
 from .host import Host
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import Grant, Outcome, Refuse
+from .model import Grant, Outcome, Wait
 from .pace import PACES, Lesson
-from .retry import Retry, RetryBudget, RetryPolicy, decide
+from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
 from .snapshot import HostSnapshot, Snapshot, describe
 
@@ -48,12 +48,13 @@ class HouseRules:
 
     __slots__ = (
         "burst",
-        "ceiling_gap_s",
         "dirty",
         "emit",
-        "floor_s",
+        "least_gap_s",
         "make_pace",
         "max_concurrency",
+        "pace_gap_s",
+        "remember",
         "retry_policy",
         "rng",
         "settings",
@@ -62,19 +63,22 @@ class HouseRules:
         "weighs_answers",
     )
 
-    def __init__(self, settings: Settings, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self, settings: Settings, emit: Callable[[Event], None], *, remember: bool
+    ) -> None:
         self.settings = settings
         self.emit = emit
         self.rng = random.Random(settings.seed)
         self.dirty: set[Host] = set()
+        self.remember = remember
         self.make_pace = PACES[settings.strategy]
-        self.floor_s = settings.floor_s
-        self.ceiling_gap_s = 1.0 / settings.rate_ceiling
+        self.least_gap_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
         self.max_concurrency = settings.max_concurrency
         start = self.make_pace(settings)
-        self.start_gap_s = max(1.0 / start.rate, self.floor_s, self.ceiling_gap_s)
+        self.pace_gap_s = 1.0 / start.rate
+        self.start_gap_s = max(self.pace_gap_s, self.least_gap_s)
         self.start_limit = min(start.concurrency, settings.max_concurrency)
-        self.burst = start.burst if self.floor_s == 0.0 else 1
+        self.burst = start.burst if settings.floor_s == 0.0 else 1
         self.weighs_answers = bool(settings.delay_factor or settings.max_bandwidth)
         self.retry_policy = RetryPolicy(
             max_attempts=settings.max_attempts,
@@ -83,6 +87,11 @@ class HouseRules:
             retry_statuses=settings.retry_statuses,
             budget_ratio=settings.retry_budget,
         )
+
+    def mark_dirty(self, host: Host) -> None:
+        """Something worth remembering changed; without a memory nobody wants to know."""
+        if self.remember:
+            self.dirty.add(host)
 
 
 class Politeness:
@@ -93,6 +102,7 @@ class Politeness:
         on_event: told about every change; it must be quick and must not call back into the core.
         group_of: with `group_by`, what a host's budget is shared under; required for "ip", and
             for "site" where the public suffix list should replace the built-in rule.
+        remember: collect what is worth keeping, for somebody who calls `drain` now and then.
     """
 
     def __init__(
@@ -101,21 +111,23 @@ class Politeness:
         *,
         on_event: Callable[[Event], None] = events.ignore,
         group_of: Callable[[str], str] | None = None,
+        remember: bool = False,
     ) -> None:
         self.settings = settings or Settings()
-        self._rules = HouseRules(self.settings, on_event)
+        self._rules = HouseRules(self.settings, on_event, remember=remember)
         self._hosts: dict[str, Host] = {}
         self._hand: deque[Host] = deque()
         self._aliases: dict[str, str] = {}
         self._departed: list[Host] = []
+        self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
         self._enabled = self.settings.enabled
-        self._requests = self._waits = self._denied = 0
+        self._waits = self._denied = self._past_requests = 0
         self._throttled = self._retries = self._cancelled = 0
 
     def __repr__(self) -> str:
         strategy = self.settings.strategy
-        return f"<Politeness {strategy}, {len(self._hosts)} hosts, {self._requests} requests>"
+        return f"<Politeness {strategy}, {len(self._hosts)} hosts>"
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -131,15 +143,13 @@ class Politeness:
         if state is None:
             state = self._admit(host, now)
         if not self._enabled:
-            self._requests += 1
             return Grant(state.grant(now))
         decision = state.reserve(now)
-        if decision.__class__ is Grant:
-            self._requests += 1
-        elif decision.__class__ is Refuse:
-            self._denied += 1
-        else:
-            self._waits += 1
+        if decision.__class__ is not Grant:
+            if decision.__class__ is Wait:
+                self._waits += 1
+            else:
+                self._denied += 1
         return decision
 
     def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
@@ -169,11 +179,11 @@ class Politeness:
     def snapshot(self, *, top: int = 50) -> Snapshot:
         """Totals over all hosts, and the `top` busiest in detail."""
         hosts = self._hosts.values()
-        states = [host.breaker.state for host in hosts if host.breaker is not None]
+        states = [host.trouble.breaker.state for host in hosts if host.trouble is not None]
         return Snapshot(
             hosts=len(hosts),
             in_flight=sum(host.in_flight for host in hosts),
-            requests=self._requests,
+            requests=self._past_requests + sum(host.requests for host in hosts),
             throttled=self._throttled,
             waits=self._waits,
             denied=self._denied,
@@ -181,7 +191,7 @@ class Politeness:
             cancelled=self._cancelled,
             open=states.count(BreakerState.OPEN),
             half_open=states.count(BreakerState.HALF_OPEN),
-            top=tuple(describe(host) for host in nlargest(top, hosts, key=_busyness)),
+            top=tuple(map(self._describe, nlargest(top, hosts, key=self._busyness))),
         )
 
     # ------------------------------------------------------------------ around the contract
@@ -189,23 +199,21 @@ class Politeness:
     def host(self, host: str) -> HostSnapshot | None:
         """One host in detail; None if nothing is known of it."""
         state = self._find(host)
-        return None if state is None else describe(state)
+        return None if state is None else self._describe(state)
 
     def retry(
         self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
     ) -> Retry | GiveUp:
         """Whether and when to try the request of a reported permit again. A value, not a sleep."""
-        state, policy = permit.host, self._rules.retry_policy
-        if state.budget is None:
-            state.budget = RetryBudget(policy)
+        state = permit.host
         decision = decide(
-            policy,
+            self._rules.retry_policy,
             outcome=outcome,
             response=response,
             attempt=attempt,
             ready_at=state.free_at(now),
             now=now,
-            budget=state.budget,
+            budget=state.retry_budget(),
             rng=self._rules.rng,
         )
         if isinstance(decision, Retry):
@@ -229,13 +237,18 @@ class Politeness:
 
     def waiting(self, host: str, change: int, *, now: Instant) -> None:
         """For drivers: so many more (or fewer) callers wait for this host, so it is not idle."""
-        (self._hosts.get(host) or self._admit(host, now)).waiters += change
+        key = (self._hosts.get(host) or self._admit(host, now)).key
+        count = self._waiters.get(key, 0) + change
+        if count > 0:
+            self._waiters[key] = count
+        else:
+            self._waiters.pop(key, None)
 
     # ------------------------------------------------------------------ memory
 
     def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:
-        """Start a host from what an earlier run learned. `wall` is the wall clock's time at `now`."""
-        state = self._find(record.host) or self._admit(record.host, now)
+        """Start a host from what an earlier run learned; `wall` is the wall time at `now`."""
+        state = self._hosts.get(record.host) or self._welcome(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
         trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
         if record.lesson != Lesson():
@@ -245,7 +258,7 @@ class Politeness:
         if record.crawl_delay_s:
             state.ask_crawl_delay(record.crawl_delay_s, now)
         if record.blocked_until > wall:
-            state.block_until(now + record.blocked_until - wall)
+            state.block_until(now + record.blocked_until - wall, now)
         self._rules.dirty.discard(state)
 
     def drain(self, *, now: Instant, wall: float) -> list[Remembered]:
@@ -260,15 +273,17 @@ class Politeness:
     def forget(self, host: str) -> None:
         """Drop everything about a host that has nothing under way."""
         state = self._find(host)
-        if state is not None and state.in_flight == 0 and state.waiters == 0:
+        if state is not None and state.in_flight == 0 and state.key not in self._waiters:
             self._rules.dirty.discard(state)
             self._hand.remove(state)
+            self._past_requests += state.requests
             del self._hosts[state.key]
 
     def _find(self, host: str) -> Host | None:
-        return self._hosts.get(host) or self._hosts.get(self._key(host))
+        return self._hosts.get(host) or self._hosts.get(self.key(host))
 
-    def _key(self, host: str) -> str:
+    def key(self, host: str) -> str:
+        """What a host's budget is kept under: its normal spelling, or that of its group."""
         key = self._aliases.get(host)
         if key is None:
             key = self._group_of(host_key(host))
@@ -280,12 +295,13 @@ class Politeness:
 
     def _admit(self, host: str, now: Instant) -> Host:
         """The state of a host by any spelling, made if it is new."""
-        key = self._key(host)
-        state = self._hosts.get(key)
-        if state is None:
-            self._sweep(now)
-            state = self._hosts[key] = Host(key, self._rules)
-            self._hand.append(state)
+        key = self.key(host)
+        return self._hosts.get(key) or self._welcome(key, now)
+
+    def _welcome(self, key: str, now: Instant) -> Host:
+        self._sweep(now)
+        state = self._hosts[key] = Host(key, self._rules)
+        self._hand.append(state)
         return state
 
     def _sweep(self, now: Instant) -> None:
@@ -296,23 +312,27 @@ class Politeness:
         hand = self._hand
         for _ in range(min(looks, len(hand))):
             state = hand.popleft()
-            if state.base_at <= idle_since and state.is_idle(now):
+            is_awaited = state.key in self._waiters
+            if state.base_at <= idle_since and state.is_idle(now) and not is_awaited:
                 self._evict(state, now)
                 if is_full:
                     return
             else:
                 hand.append(state)
 
+    def _describe(self, state: Host) -> HostSnapshot:
+        return describe(state, waiters=self._waiters.get(state.key, 0))
+
+    def _busyness(self, host: Host) -> tuple[int, int]:
+        return (host.in_flight + self._waiters.get(host.key, 0), host.requests)
+
     def _evict(self, state: Host, now: Instant) -> None:
         if state in self._rules.dirty:
             self._rules.dirty.discard(state)
             self._departed.append(state)
+        self._past_requests += state.requests
         del self._hosts[state.key]
         self._rules.emit(events.Evicted(state.key, now))
-
-
-def _busyness(host: Host) -> tuple[int, int]:
-    return (host.in_flight + host.waiters, host.requests)
 
 
 def _grouping(settings: Settings, group_of: Callable[[str], str] | None) -> Callable[[str], str]:
@@ -327,11 +347,11 @@ def _grouping(settings: Settings, group_of: Callable[[str], str] | None) -> Call
 
 
 def _record(host: Host, now: Instant, wall: float) -> Remembered:
-    blocked_s = host.blocked_until - now
+    blocked_s = host.wishes.blocked_until - now
     return Remembered(
         host=host.key,
         lesson=host.pace.lesson() if host.pace is not None else Lesson(),
-        crawl_delay_s=host.crawl_delay_s,
+        crawl_delay_s=host.wishes.crawl_delay_s,
         blocked_until=wall + blocked_s if blocked_s > _REMEMBER_BLOCK_S else 0.0,
         updated_at=wall,
     )

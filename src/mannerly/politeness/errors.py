@@ -36,7 +36,7 @@ class PermitError(PolitenessError):
     """A permit was reported or cancelled more than once."""
 
 
-class HostUnavailable(PolitenessError):
+class HostUnavailable(PolitenessError):  # noqa: N818 - a state of the host, not a fault
     """The host cannot be contacted now; `until` says when to ask again, None means not at all."""
 
     def __init__(self, host: str, until: Instant | None, reason: Reason) -> None:

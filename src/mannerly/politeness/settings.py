@@ -51,7 +51,7 @@ class Settings:
         None, "Seeds the jitter, so that a run can be repeated exactly.", "design §4.2", low=0
     )
 
-    # --- pace
+    # 0023 pace
     start_delay_s: float = _option(
         1.0, "Gap between requests to a host nothing is known about.", "decision 7", above=0
     )
@@ -92,7 +92,7 @@ class Settings:
         choices=("host", "site", "ip"),
     )
 
-    # --- what the server asked for
+    # 0023 what the server asked for
     max_retry_after_s: float = _option(
         600.0,
         "A longer Retry-After parks the host: it is honoured, but callers are told not to wait.",
@@ -112,7 +112,7 @@ class Settings:
         True, "Follow RateLimit and X-RateLimit headers while they are fresh.", "pace §1.5"
     )
 
-    # --- learned
+    # 0023 learned
     probe_budget: float = _option(
         0.005, "Share of requests that may be refused by probing.", "pace §1.3 ε", above=0, high=0.2
     )
@@ -120,7 +120,7 @@ class Settings:
         0.98, "Share of the estimated limit at which to cruise.", "pace §1.3 ρ", above=0, high=1
     )
 
-    # --- linear
+    # 0023 linear
     linear_base_delay_s: float = _option(0.5, "Where the delay starts.", "document 001", above=0)
     linear_step_s: float = _option(
         1.0, "Added per throttle episode, taken off per probe.", "document 001", above=0
@@ -132,7 +132,7 @@ class Settings:
         5.0, "Every this much delay over the base costs one request in flight.", "001", above=0
     )
 
-    # --- aimd
+    # 0023 aimd
     aimd_increase: float = _option(
         0.05, "α: requests/s gained per fast success.", "pace §1.4", above=0
     )
@@ -153,7 +153,7 @@ class Settings:
         low=1,
     )
 
-    # --- gradient
+    # 0023 gradient
     gradient_tolerance: float = _option(
         1.5, "Latency growth that is still called steady.", "Netflix Gradient2", low=1
     )
@@ -161,7 +161,7 @@ class Settings:
         0.2, "Weight of a new concurrency limit.", "Netflix Gradient2", above=0, high=1
     )
 
-    # --- breaker
+    # 0023 breaker
     breaker_error_rate: float = _option(
         0.5, "Share of failures in the window that opens.", "document 002", above=0, high=1
     )
@@ -183,7 +183,7 @@ class Settings:
         20.0, "What callers give a request; a probe's lease lasts 5 s longer.", "H5", above=0
     )
 
-    # --- retries
+    # 0023 retries
     max_attempts: int = _option(3, "Tries of one URL; throttles cost none.", "document 001", low=1)
     retry_base_s: float = _option(0.5, "First backoff; doubles with each try.", "§1.7", above=0)
     retry_max_s: float = _option(60.0, "Longest backoff of our own.", "pace §1.7", above=0)
@@ -194,7 +194,7 @@ class Settings:
         frozenset({429, 500, 502, 503, 504}), "Statuses worth another try.", "document 002 §12"
     )
 
-    # --- many hosts
+    # 0023 many hosts
     idle_ttl_s: float = _option(
         3600.0, "A host untouched this long may be forgotten.", "document 000", above=0
     )

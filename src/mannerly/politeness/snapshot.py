@@ -56,9 +56,9 @@ class Snapshot:
     top: tuple[HostSnapshot, ...]
 
 
-def describe(host: Host) -> HostSnapshot:
+def describe(host: Host, *, waiters: int) -> HostSnapshot:
     """Freeze one host."""
-    vitals, pace, breaker = host.vitals, host.pace, host.breaker
+    vitals, pace, trouble = host.vitals, host.pace, host.trouble
     failures, answers = vitals.error_counts() if vitals else (0, 0)
     lesson = pace.lesson() if pace else None
     delay_s = host.delay_s
@@ -66,19 +66,19 @@ def describe(host: Host) -> HostSnapshot:
         host=host.key,
         rate=1.0 / delay_s if delay_s else float("inf"),
         delay_s=delay_s,
-        crawl_delay_s=host.crawl_delay_s,
+        crawl_delay_s=host.wishes.crawl_delay_s,
         not_before=host.not_before,
         in_flight=host.in_flight,
         concurrency=host.limit,
-        waiters=host.waiters,
+        waiters=waiters,
         requests=host.requests,
-        throttles=host.throttles,
-        failures=host.failures,
-        error_streak=host.throttle_streak,
+        throttles=trouble.throttles if trouble else 0,
+        failures=trouble.failures if trouble else 0,
+        error_streak=trouble.throttle_streak if trouble else 0,
         latency_s=vitals.ewma_s if vitals else 0.0,
         p95_latency_s=vitals.p95_s() if vitals else 0.0,
         error_rate=failures / answers if answers else 0.0,
-        breaker=breaker.state if breaker else BreakerState.CLOSED,
+        breaker=trouble.breaker.state if trouble else BreakerState.CLOSED,
         gate=host.gate,
         last_success=host.last_ok_at,
         phase=pace.phase if pace else "new",

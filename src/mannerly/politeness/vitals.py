@@ -27,41 +27,60 @@ _STEPS = 16.0  # an octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
 
 
+_EMPTY_WINDOW = bytes(2 * SLOTS)
+
+
 def encode_latency(latency_s: float) -> int:
-    """The byte nearest to a latency."""
+    """The level (one byte) nearest to a latency."""
     if latency_s <= 0.0:
         return 0
-    return min(255, int(_STEPS * log2(latency_s * 1000.0 + 1.0) + 0.5))
+    level = int(_STEPS * log2(1000.0 * latency_s + 1.0) + 0.5)
+    return min(255, level)
+
+
+def decode_latency(level: int) -> float:
+    """The latency that a level stands for."""
+    return _DECODED[level]
 
 
 class Vitals:
     """Latency and error statistics of one host."""
 
-    __slots__ = ("_bytes", "_slot", "ewma_s", "samples")
+    __slots__ = ("_bytes", "_slot", "ewma_s", "lowest", "lowest_before", "samples", "turn")
 
     def __init__(self) -> None:
         self.samples = 0
         self.ewma_s = 0.0
+        self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
         self._slot = 0
         # One buffer for the latency ring, the totals and the failures: a second object would
         # cost more than its content.
         self._bytes = bytearray(RING + 2 * SLOTS)
 
-    def add_latency(self, latency_s: float) -> None:
-        """Count an answer's latency. Errors do not come here: a fast refusal is no speed."""
+    def add_success(self, latency_s: float, now: Instant) -> None:
+        """Count a good answer and its latency. A fast refusal is no speed, so it has none."""
         samples = self.samples
-        self.ewma_s = (
-            self.ewma_s + EWMA_WEIGHT * (latency_s - self.ewma_s) if samples else latency_s
-        )
-        self._bytes[samples % RING] = encode_latency(latency_s)
         self.samples = samples + 1
+        if samples:
+            self.ewma_s += EWMA_WEIGHT * (latency_s - self.ewma_s)
+        else:
+            self.ewma_s = latency_s
+        data = self._bytes
+        data[samples % RING] = encode_latency(latency_s)
+        # The same as add_answer, written out: this runs for every page.
+        slot = int(now / SLOT_S)
+        if slot != self._slot:
+            self._advance(slot)
+        place = RING + slot % SLOTS
+        if data[place] < 255:
+            data[place] += 1
 
     def add_answer(self, now: Instant, *, failed: bool) -> None:
         """Count an answer in the sliding error window."""
         slot = int(now / SLOT_S)
-        data = self._bytes
         if slot != self._slot:
             self._advance(slot)
+        data = self._bytes
         place = RING + slot % SLOTS
         if data[place] < 255:
             data[place] += 1
@@ -70,11 +89,14 @@ class Vitals:
 
     def _advance(self, slot: int) -> None:
         """Empty the slots that time has passed over."""
-        data = self._bytes
-        for old in range(max(self._slot + 1, slot - SLOTS + 1), slot + 1):
-            data[RING + old % SLOTS] = 0
-            data[RING + SLOTS + old % SLOTS] = 0
-        if slot > self._slot:
+        passed = slot - self._slot
+        if passed >= SLOTS:
+            self.clear_errors()
+        else:
+            data = self._bytes
+            for old in range(self._slot + 1, slot + 1):
+                data[RING + old % SLOTS] = data[RING + SLOTS + old % SLOTS] = 0
+        if passed > 0:
             self._slot = slot
 
     def errors(self, now: Instant) -> tuple[int, int]:
@@ -89,19 +111,19 @@ class Vitals:
 
     def clear_errors(self) -> None:
         """Forget the error window: what happened before a breaker closed says nothing new."""
-        self._bytes[RING:] = bytes(2 * SLOTS)
+        self._bytes[RING:] = _EMPTY_WINDOW
 
-    def median_s(self, newest: int) -> float:
-        """The median of the newest latencies; 0 when there are fewer than that."""
+    def median_level(self, newest: int) -> int:
+        """The median of the newest latencies, as a level; 0 when there are fewer than that."""
         count = self.samples
         if count < newest:
-            return 0.0
+            return 0
         end = count % RING
         data = self._bytes
         recent = data[end - newest : end] if end >= newest else data[RING + end - newest : RING]
         if end < newest:
             recent += data[:end]
-        return _DECODED[sorted(recent)[newest // 2]]
+        return sorted(recent)[newest // 2]
 
     def p95_s(self) -> float:
         """The 95th percentile of the last 64 latencies (nearest rank)."""

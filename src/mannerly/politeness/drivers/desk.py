@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Generic
@@ -64,7 +63,9 @@ class FrontDesk(ABC, Generic[Bell]):
         clock: Clock | None = None,
     ) -> None:
         self._emit: Callable[[Notice], None] = _patient(on_event) if on_event else _ignore
-        self._core = Politeness(settings, on_event=self._emit, group_of=group_of)
+        self._core = Politeness(
+            settings, on_event=self._emit, group_of=group_of, remember=memory is not None
+        )
         self._lines: Lines[Bell] = Lines(self._core)
         self._notebook = None if memory is None else Notebook(memory)
         self._clock = clock or MonotonicClock()
@@ -289,8 +290,6 @@ class FrontDesk(ABC, Generic[Bell]):
         """Start a host from its record, unless another caller was quicker."""
         with self._lock:
             if record is not None and host not in self._core:
-                # Kept under the group's key, which need not be a host: one of its hosts is.
-                record = replace(record, host=host)
                 self._core.recall(record, now=self._clock.now(), wall=self._clock.wall())
 
     def _save_if_due(self) -> None:

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model import Outcome
+from ..model import NEVER, Outcome
+from ..vitals import decode_latency
 from .base import Effect, Lesson, Note
+from .latency import MEDIAN_OF, SLACK_S
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
     from ..vitals import Vitals
-
-MEDIAN_OF = 15
-SLACK_S = 0.02  # below this, latency differences are noise of the machine, not of the host
 
 
 class Aimd:
@@ -34,7 +33,7 @@ class Aimd:
 
     __slots__ = (
         "_cut_at",
-        "_lowest_median_s",
+        "_lowest",
         "_refusals",
         "_settings",
         "burst",
@@ -49,8 +48,8 @@ class Aimd:
         self.rate = min(settings.rate_ceiling, 1.0 / settings.start_delay_s)
         self.concurrency = settings.max_concurrency
         self.burst = settings.aimd_burst
-        self._cut_at: Instant = float("-inf")
-        self._lowest_median_s = 0.0
+        self._cut_at: Instant = NEVER
+        self._lowest = 0  # the lowest median so far, as a level of `vitals`
         self._refusals = 0
 
     def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
@@ -72,12 +71,11 @@ class Aimd:
         target_s = self._settings.aimd_latency_target_s
         if target_s is None:
             if vitals.samples % MEDIAN_OF == 0:
-                median_s = vitals.median_s(MEDIAN_OF)
-                if median_s and (not self._lowest_median_s or median_s < self._lowest_median_s):
-                    self._lowest_median_s = median_s
-            if not self._lowest_median_s:
+                median = vitals.median_level(MEDIAN_OF)
+                self._lowest = min(median, self._lowest or median)
+            if not self._lowest:
                 return False
-            target_s = 1.5 * self._lowest_median_s + SLACK_S
+            target_s = 1.5 * decode_latency(self._lowest) + SLACK_S
         return sample.latency_s >= self._settings.aimd_degrade_factor * target_s
 
     def _cut(self, sample: Sample, block_s: float = 0.0) -> Effect | None:

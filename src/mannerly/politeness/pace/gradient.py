@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model import Outcome
+from ..model import NEVER, Outcome
 from .base import Effect, Lesson, Note
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Gradient:
         self._limit = min(START_LIMIT, float(settings.max_concurrency))
         self.concurrency = int(self._limit)
         self._long_s = 0.0
-        self._cut_at: Instant = float("-inf")
+        self._cut_at: Instant = NEVER
         self._refusals = 0
 
     def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model import Outcome
+from ..model import NEVER, Outcome
 from .base import Effect, Lesson, Note
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Linear:
         self._settings = settings
         self._floor_s = 0.0
         self._before_probe_s: float | None = None
-        self._changed_at: Instant = float("-inf")
+        self._changed_at: Instant = NEVER
         self._since_floor = 0
         self.error_streak = 0
         self.success_streak = 0

@@ -1,0 +1,21 @@
+"""What to fetch next: see `core` for the scheduler, `window` for one host's queue."""
+
+from __future__ import annotations
+
+from .core import Frontier
+from .model import Errand, First, Later, Refill, Ruling, Start, Taken
+from .priority import priority
+from .sharding import Sharding
+
+__all__ = [
+    "Errand",
+    "First",
+    "Frontier",
+    "Later",
+    "Refill",
+    "Ruling",
+    "Sharding",
+    "Start",
+    "Taken",
+    "priority",
+]

@@ -1,0 +1,380 @@
+"""May this URL be fetched, and if nobody knows, who finds out? One robots.txt an origin.
+
+    unknown ──rule: First(errand)──► fetching ──fetched──► known until it expires ──► unknown
+                                        │ 3xx                 ▲
+                                        └──► hop (≤ 5) ───────┘
+
+What an answer means (RFC 9309 §2.3.1; pace §4.4):
+
+    2xx                   the rules of the body, its first 500 KiB, whatever it is
+    3xx                   followed, up to five; the rules are for the origin that was asked about
+    4xx but 429           no rules; also a redirect that leads nowhere, or on and on
+    429, 5xx, no answer   nothing may be fetched. An earlier copy, however old, is served instead.
+                          After 30 days without either: no rules. Asked again after 1, 2, 4 … 60
+                          minutes: the wait is a minute plus the time it has been failing for, so
+                          nothing but `failing_since` has to be remembered to go on doubling.
+
+A known answer holds for 24 hours, or for its max-age where that is shorter, but five minutes at
+least. `unreachable="allow"` is document 003's fallback: no copy, no rules. `ignore=True` knows
+no robots.txt at all.
+
+**Unreachable is not forbidden.** A URL that a rule forbids is dropped; a URL whose rules cannot be
+had waits (`Unknown`), because the next attempt may succeed and no URL is to be lost.
+
+**With the frontier.** `rule` is the judge that `Frontier.take` wants. For an unknown origin it
+answers `First(errand)`: the frontier spends the host's slot on robots.txt and holds its pages. The
+engine calls `begin` when it sends that, `fetched` with the answer, and then:
+
+    Hop        frontier.errand(hop.errand): the next slot is the other host's to give
+    Learned    store the record, politeness.robots(host, crawl_delay_s), frontier.wake(host)
+
+Parsed rules are kept for the origins used last; the others come back through `load`, from the
+stored body, and `on_loaded` then says what the file asks for before any page of the host is sent.
+Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from mannerly.politeness.model import NO_HEADERS
+from mannerly.politeness.robots import Explanation, Robots, Verdict
+
+from .frontier.model import Errand, First, Later, Ruling
+from .store.base import RobotsRecord
+from .urls import canonical, host_key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mannerly.politeness.model import Instant
+
+    from .frontier.model import Judgement
+    from .model import Entry
+
+MAX_BODY_BYTES = 500 * 1024  # RFC 9309 §2.5
+MAX_HOPS = 5  # RFC 9309 §2.3.1.2
+MAX_AGE_S = 24 * 3600.0  # RFC 9309 §2.4
+MIN_AGE_S = 300.0
+FIRST_RETRY_S = 60.0
+LAST_RETRY_S = 3600.0
+GIVE_UP_AFTER_S = 30 * 24 * 3600.0  # RFC 9309 §2.3.1.4
+DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+
+# Nine digits are thirty years; more would only serve to cost time.
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,9})(?![0-9])", re.IGNORECASE)
+_NO_CACHE = re.compile(r"(?:^|[\s,])no-(?:cache|store)(?:$|[\s,=])", re.IGNORECASE)
+_UNREADABLE = "its robots.txt makes our parser fail"
+_PATH = "/robots.txt"
+_TOO_MANY_REQUESTS = 429
+_BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
+
+
+class Allowed(NamedTuple):
+    """No rule forbids it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disallowed:
+    """A rule forbids it: this one."""
+
+    explanation: Explanation
+
+
+class Unknown(NamedTuple):
+    """The rules are not known. They may be asked for at `due`; None: they have been."""
+
+    due: Instant | None
+
+
+RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown
+ALLOWED = Allowed()
+
+
+class Hop(NamedTuple):
+    """The answer lies elsewhere: another request, with a slot of its own host."""
+
+    errand: Errand
+
+
+class Learned(NamedTuple):
+    """An origin's rules are known, or known to be out of reach.
+
+    `crawl_delay_s` is the larger wish of the host's two origins (http and https share a pace).
+    `sitemaps` are those that the copy before did not list: unchecked text from a stranger.
+    """
+
+    origin: str
+    host: str
+    record: RobotsRecord
+    crawl_delay_s: float | None
+    sitemaps: tuple[str, ...]
+
+
+class _Known:
+    """What is known of an origin: its rules, or None while nothing may be fetched."""
+
+    __slots__ = ("crawl_delay_s", "expires", "rules", "weight")
+
+    def __init__(
+        self, rules: Robots | None, crawl_delay_s: float | None, expires: Instant, weight: int
+    ) -> None:
+        self.rules = rules
+        self.crawl_delay_s = crawl_delay_s
+        self.expires = expires
+        self.weight = weight  # in bytes of robots.txt, which the parsed rules grow with
+
+
+class RobotsCache:
+    """The robots.txt of every origin, as far as they are needed.
+
+    Args:
+        agent: our User-Agent, or its token.
+        load: an origin's latest record, one that is not committed yet included.
+        on_loaded: told when rules came back from `load`; it must not call the frontier.
+        unreachable: what an unreachable robots.txt without a copy means.
+        ignore: allow everything, fetch nothing.
+        memory_bytes: how much robots.txt is kept parsed.
+        parse: reads a body.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        load: Callable[[str], RobotsRecord | None],
+        on_loaded: Callable[[Learned], None],
+        unreachable: Literal["disallow", "allow"] = "disallow",
+        ignore: bool = False,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        parse: Callable[[bytes], Robots] = Robots.parse,
+    ) -> None:
+        self._agent = agent
+        self._load = load
+        self._on_loaded = on_loaded
+        self._allow_unreachable = unreachable == "allow"
+        self._ignore = ignore
+        self._memory_bytes = memory_bytes
+        self._parse = parse
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._weight = 0
+        self._fetching: dict[str, Errand] = {}
+
+    def __repr__(self) -> str:
+        return f"<RobotsCache {len(self._known)} known, {len(self._fetching)} being fetched>"
+
+    def __len__(self) -> int:
+        """Origins whose rules are in memory."""
+        return len(self._known)
+
+    @property
+    def fetching(self) -> frozenset[str]:
+        """Origins whose robots.txt is being fetched, a hop that waits for its slot included."""
+        return frozenset(self._fetching)
+
+    # ------------------------------------------------------------------ questions
+
+    def rule(self, entry: Entry, *, now: Instant, wall: float) -> Judgement:
+        """The frontier's judge: fetch it, drop it, robots.txt first, or later."""
+        origin = entry.url[: entry.url.index("/", 8)]
+        verdict = self.verdict(origin, entry.url, now=now, wall=wall)
+        if isinstance(verdict, Allowed):
+            return Ruling.GO
+        if isinstance(verdict, Disallowed):
+            return Ruling.DROP
+        if verdict.due is None or verdict.due > now:
+            return Later(verdict.due)
+        return First(Errand(origin + _PATH, entry.host, origin))
+
+    def verdict(self, origin: str, url: str, *, now: Instant, wall: float) -> RobotsVerdict:
+        """May `url` of this origin be fetched? `wall` is the wall clock's time at `now`."""
+        if self._ignore:
+            return ALLOWED
+        if origin in self._fetching:
+            return Unknown(None)
+        known = self._known.get(origin)
+        if known is None:
+            known = self._recall(origin, now, wall)
+            if known is None:
+                return Unknown(now)
+        else:
+            self._known.move_to_end(origin)
+        if now >= known.expires:
+            return Unknown(now)
+        if known.rules is None:
+            return Unknown(known.expires)
+        return self._consult(known.rules, url)
+
+    # ------------------------------------------------------------------ answers
+
+    def begin(self, errand: Errand) -> None:
+        """The request is being sent. There is never a second one for the same origin."""
+        pending = self._fetching.setdefault(errand.origin, errand)
+        if pending != errand:
+            raise RuntimeError(f"{errand.origin}: its robots.txt is being fetched already")
+
+    def abandon(self, errand: Errand) -> None:
+        """The request was given up and says nothing about the origin: it is unknown again."""
+        self._fetching.pop(errand.origin, None)
+
+    def fetched(
+        self,
+        errand: Errand,
+        *,
+        status: int | None,
+        body: bytes = b"",
+        headers: Mapping[str, str] = NO_HEADERS,
+        now: Instant,
+        wall: float,
+    ) -> Hop | list[Learned]:
+        """What came of an errand; no status means no answer. Header names are lower case.
+
+        Usually one origin is learned. Two are, if a redirect ended at another origin's
+        robots.txt that was unknown: nobody has to ask for it again.
+        """
+        self._fetching.pop(errand.origin, None)
+        if status is not None and 300 <= status < 400:
+            hop = self._follow(errand, headers.get("location"))
+            if hop is not None:
+                return hop
+        answer = _Answer(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
+        learned = [self._learn(errand.origin, answer, now, wall)]
+        also = errand.url.removesuffix(_PATH)
+        if errand.hops and also + _PATH == errand.url and self._is_news(also, now, wall):
+            learned.append(self._learn(also, answer, now, wall)._replace(sitemaps=()))
+        return learned
+
+    # ------------------------------------------------------------------ learning
+
+    def _follow(self, errand: Errand, location: str | None) -> Hop | None:
+        target = canonical(location, errand.url) if location else None
+        if target is None or errand.hops >= MAX_HOPS:
+            return None
+        hop = Errand(target, host_key_of(target), errand.origin, errand.hops + 1)
+        self._fetching[errand.origin] = hop
+        return Hop(hop)
+
+    def _is_news(self, origin: str, now: Instant, wall: float) -> bool:
+        return self.verdict(origin, origin + "/", now=now, wall=wall) == Unknown(now)
+
+    def _learn(self, origin: str, answer: _Answer, now: Instant, wall: float) -> Learned:
+        previous = self._load(origin)
+        record = _record(origin, answer, previous, wall)
+        known = self._adopt(record, now, wall)
+        sitemaps: tuple[str, ...] = ()
+        if known.rules is not None and not record.failing_since:
+            before = previous.body if previous is not None else None
+            listed = self._read(before).sitemaps if before else ()
+            sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
+        return self._learned(record, known, sitemaps)
+
+    def _recall(self, origin: str, now: Instant, wall: float) -> _Known | None:
+        record = self._load(origin)
+        if record is None:
+            return None
+        known = self._adopt(record, now, wall)
+        self._on_loaded(self._learned(record, known, ()))
+        return known
+
+    def _learned(self, record: RobotsRecord, known: _Known, sitemaps: tuple[str, ...]) -> Learned:
+        origin, delay_s = record.origin, known.crawl_delay_s
+        sibling = self._known.get(_other_scheme(origin))
+        if sibling is not None and sibling.crawl_delay_s is not None:
+            delay_s = max(delay_s or 0.0, sibling.crawl_delay_s)
+        return Learned(origin, host_key_of(origin + "/"), record, delay_s, sitemaps)
+
+    def _adopt(self, record: RobotsRecord, now: Instant, wall: float) -> _Known:
+        """Keep a record's meaning in memory, and let go of what was used longest ago."""
+        rules = self._rules_of(record, wall)
+        # A wall clock that was wrong when the record was written must not make it immortal.
+        left_s = min(record.expires_at - wall, MAX_AGE_S)
+        weight = _BASE_WEIGHT + len(record.body or b"")
+        known = _Known(rules, self._crawl_delay_s(rules), now + left_s, weight)
+        replaced = self._known.pop(record.origin, None)
+        self._known[record.origin] = known
+        self._weight += weight - (replaced.weight if replaced is not None else 0)
+        while self._weight > self._memory_bytes and len(self._known) > 1:
+            _, oldest = self._known.popitem(last=False)
+            self._weight -= oldest.weight
+        return known
+
+    def _rules_of(self, record: RobotsRecord, wall: float) -> Robots | None:
+        if record.body is not None:
+            return self._read(record.body)
+        if not record.failing_since:
+            return Robots.allow_all(f"robots.txt answered {record.status}")
+        if self._allow_unreachable:
+            return Robots.allow_all("robots.txt cannot be reached, and that is let pass")
+        if wall - record.failing_since >= GIVE_UP_AFTER_S:
+            return Robots.allow_all("robots.txt could not be reached for 30 days")
+        return None
+
+    # ------------------------------------------------------------------ a parser that may fail
+
+    def _read(self, body: bytes) -> Robots:
+        try:
+            return self._parse(body)
+        except Exception:  # noqa: BLE001 - a stranger's file must not stop the other origins
+            return Robots.disallow_all(_UNREADABLE)
+
+    def _consult(self, rules: Robots, url: str) -> RobotsVerdict:
+        try:
+            if rules.allowed(url, self._agent):
+                return ALLOWED
+            return Disallowed(rules.explain(url, self._agent))
+        except Exception:  # noqa: BLE001 - as above
+            return Disallowed(Explanation(Verdict.DISALLOWED, _UNREADABLE))
+
+    def _crawl_delay_s(self, rules: Robots | None) -> float | None:
+        try:
+            return rules.crawl_delay_s(self._agent) if rules is not None else None
+        except Exception:  # noqa: BLE001 - as above
+            return None
+
+
+class _Answer(NamedTuple):
+    status: int | None
+    body: bytes
+    lifetime_s: float
+
+
+def _record(
+    origin: str, answer: _Answer, previous: RobotsRecord | None, wall: float
+) -> RobotsRecord:
+    """What an answer means for an origin, given what was known before."""
+    status = answer.status
+    if status is not None and 200 <= status < 500 and status != _TOO_MANY_REQUESTS:
+        return RobotsRecord(
+            origin=origin,
+            status=status,
+            body=answer.body if status < 300 else None,
+            fetched_at=wall,
+            expires_at=wall + answer.lifetime_s,
+        )
+    failing_since = previous.failing_since if previous is not None else 0.0
+    failing_since = failing_since or wall
+    wait_s = min(LAST_RETRY_S, max(0.0, wall - failing_since) + FIRST_RETRY_S)
+    return RobotsRecord(
+        origin=origin,
+        status=status,
+        body=previous.body if previous is not None else None,
+        fetched_at=previous.fetched_at if previous is not None else wall,
+        expires_at=wall + wait_s,
+        failing_since=failing_since,
+    )
+
+
+def _lifetime_s(headers: Mapping[str, str]) -> float:
+    said = headers.get("cache-control", "")
+    if _NO_CACHE.search(said):
+        return MIN_AGE_S
+    found = _MAX_AGE.search(said)
+    return min(MAX_AGE_S, max(MIN_AGE_S, float(found[1]))) if found else MAX_AGE_S
+
+
+def _other_scheme(origin: str) -> str:
+    scheme, _, rest = origin.partition("://")
+    return f"{'http' if scheme == 'https' else 'https'}://{rest}"

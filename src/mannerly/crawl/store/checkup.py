@@ -1,0 +1,78 @@
+"""Does a shard's file hold together? For `doctor`, and for every test that breaks something.
+
+SQLite's own check covers the file. Ours covers what a commit promises: every number has its row in
+exactly one table, and what is counted along the way equals what there is. It reads everything, so
+it is for the asking, never for opening.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .database import connect_reader, shut, translated
+from .reader import shard_path
+from .schema import SHARD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Each query gives the number of rows that break the claim.
+_CLAIMS = {
+    "every URL is known once": """
+        SELECT count(*) FROM arrivals WHERE url IN (SELECT url FROM seen)
+    """,
+    "no URL is in two places": """
+        SELECT count(*) - count(DISTINCT seq) FROM (
+            SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM outbox)
+    """,
+    "every URL that has a place is known": """
+        SELECT count(*) FROM (
+            SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM outbox)
+        WHERE seq NOT IN (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
+    """,
+    "every URL of this shard has a place": """
+        SELECT count(*) FROM (SELECT seq, host FROM seen UNION ALL SELECT seq, host FROM arrivals)
+        WHERE host IS NOT NULL AND seq NOT IN (
+            SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
+            UNION ALL SELECT seq FROM skipped)
+    """,
+    "no number was given twice": """
+        SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
+        WHERE seq >= (SELECT next_seq FROM totals)
+    """,
+    "the totals are exact": """
+        SELECT (ready != (SELECT count(*) FROM queue))
+             + (waiting != (SELECT count(*) FROM waiting))
+             + (fetched != (SELECT count(*) FROM pages))
+             + (failed != (SELECT count(*) FROM pages WHERE status IS NULL))
+             + (skipped != (SELECT count(*) FROM skipped))
+             + (outgoing != (SELECT count(*) FROM outbox))
+             + (hosts != (SELECT count(*) FROM hosts)) FROM totals
+    """,
+    "every host's queue is as long as it says": """
+        SELECT count(*) FROM hosts WHERE ready != (SELECT count(*) FROM queue WHERE host = hosts.id)
+    """,
+}
+
+
+def examine(directory: Path, shard: int) -> list[str]:
+    """What is wrong with a shard's file; nothing, if it holds together.
+
+    Raises:
+        StoreError: it cannot even be opened or read.
+    """
+    path = shard_path(directory, shard)
+    connection = connect_reader(path, SHARD)
+    try:
+        with translated(connection, path):
+            rows = connection.execute("PRAGMA integrity_check").fetchall()
+            found = [str(row[0]) for row in rows if row[0] != "ok"]
+            for claim, query in _CLAIMS.items():
+                row = connection.execute(query).fetchone()
+                if row is None or row[0]:
+                    found.append(f"not so: {claim}")
+            return found
+    finally:
+        shut(connection)

@@ -1,0 +1,97 @@
+"""Links between shards: at least once, deduplicated on arrival, so that a crash loses none.
+
+    sender      commit: page + outbox rows          one transaction, in the sender's file
+                post: rows into the owner's inbox   one transaction, in the inbox, ON DISK
+                forget: rows out of the outbox
+    owner       take: inbox rows into the queue     one transaction, in the owner's file, ON DISK
+                remove: rows out of the inbox
+
+A copy is removed only when the next one is safe; whatever is repeated after a crash is known by
+then and changes nothing. "On disk" matters because the two files are written out independently: if
+a power cut could take the new copy and spare the removal of the old one, the link would be gone.
+So these two commits, and no others, wait for the disk.
+
+An inbox is a small file per receiving shard: any number of processes add to it, its owner alone
+removes. One that is busy is left for the next round, since nothing here may hold up a crawl.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..model import Candidate
+from .database import connect, connect_reader, shut, transaction, translated
+from .schema import INBOX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_CACHE_BYTES = 1 << 20
+
+# Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
+_BUSY_MS = 200
+
+_POST = """
+    INSERT INTO messages (url, host, depth, priority, parent, hops) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_READ = """
+    SELECT id, url, host, depth, priority, parent, hops FROM messages ORDER BY id LIMIT ?
+"""
+
+
+class Inbox:
+    """One shard's incoming links, in the order in which they were posted.
+
+    Raises:
+        StoreError: the file is missing, not ours, or damaged.
+        StoreBusy: by any method, when another process has the file at this moment.
+    """
+
+    def __init__(self, directory: Path, shard: int, *, vfs: str | None = None) -> None:
+        self._path = inbox_path(directory, shard)
+        self._connection = connect(
+            self._path, INBOX, durable=True, cache_bytes=_CACHE_BYTES, vfs=vfs
+        )
+        self._connection.set_busy_timeout(_BUSY_MS)
+
+    def post(self, candidates: Iterable[Candidate]) -> None:
+        """Add these; they are on disk when this returns."""
+        with transaction(self._connection, self._path):
+            self._connection.executemany(_POST, candidates)
+
+    def read(self, limit: int) -> tuple[int, list[Candidate]]:
+        """The oldest messages, and the number by which to remove them; nothing is removed here."""
+        with translated(self._connection, self._path):
+            rows: list[tuple[Any, ...]] = self._connection.execute(_READ, (limit,)).fetchall()
+        return (rows[-1][0] if rows else 0), [Candidate._make(row[1:]) for row in rows]
+
+    def remove(self, last: int) -> None:
+        """Remove what was read, up to the number that `read` gave.
+
+        What is posted in the meantime has a larger number, because numbers are given out under
+        the file's write lock, and only from beyond the largest one present.
+        """
+        with transaction(self._connection, self._path):
+            self._connection.execute("DELETE FROM messages WHERE id <= ?", (last,))
+
+    def close(self) -> None:
+        """Let go of the file; twice is harmless."""
+        shut(self._connection)
+
+
+def inbox_path(directory: Path, shard: int) -> Path:
+    """The file of a shard's inbox."""
+    return directory / f"inbox-{shard}.db"
+
+
+def unread(directory: Path, shard: int) -> int:
+    """How many links wait in a shard's inbox: a crawl with any is not finished."""
+    path = inbox_path(directory, shard)
+    connection = connect_reader(path, INBOX)
+    try:
+        with translated(connection, path):
+            row = connection.execute("SELECT count(*) FROM messages").fetchone()
+            return int(row[0]) if row else 0
+    finally:
+        shut(connection)

@@ -1,0 +1,224 @@
+"""The same promises without a disk: for crawls in virtual time, and to tell what durability costs.
+
+Plain dictionaries, one per set of URLs. A host's queue is a dictionary per priority: numbers only
+grow and nobody overtakes in the waiting room, so the order of insertion is the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from ..model import Candidate, Entry, PageRecord, Skipped
+from .base import Batch, Committed, Counts, HostRecord, RobotsRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Queue = dict[int, dict[int, Entry]]
+
+
+class MemoryStore:
+    """`ShardStore` in memory. The stores of one crawl share their inboxes: see `group`."""
+
+    def __init__(
+        self,
+        shard: int = 0,
+        *,
+        frontier_limit: int,
+        inboxes: dict[int, list[Candidate]] | None = None,
+    ) -> None:
+        self.shard = shard
+        self._inboxes = {shard: []} if inboxes is None else inboxes
+        self._frontier_limit = frontier_limit
+        self._next_seq = 1
+        self._seen: dict[str, int] = {}
+        self._queues: defaultdict[str, Queue] = defaultdict(dict)
+        self._queued: dict[int, Entry] = {}
+        self._waiting: dict[int, Entry] = {}
+        self._pages: list[PageRecord] = []
+        self._positions: dict[int, int] = {}
+        self._skipped: dict[int, Skipped] = {}
+        self._outbox: dict[int, tuple[int, Candidate]] = {}
+        self._hosts: dict[str, HostRecord] = {}
+        self._robots: dict[str, RobotsRecord] = {}
+        self._failed = 0
+
+    @classmethod
+    def group(cls, shards: int, *, frontier_limit: int) -> list[Self]:
+        """The stores of a crawl of several shards, in one process."""
+        inboxes: dict[int, list[Candidate]] = {shard: [] for shard in range(shards)}
+        return [cls(shard, frontier_limit=frontier_limit, inboxes=inboxes) for shard in inboxes]
+
+    def commit(self, batch: Batch) -> Committed:
+        """Apply everything that a batch brought."""
+        for shard, _ in batch.outgoing:
+            if shard == self.shard or shard not in self._inboxes:
+                raise ValueError(f"shard {self.shard} cannot send to shard {shard}")
+        for entry, record in batch.pages:
+            if self._take(entry):
+                self._pages.append(record)
+                self._positions[entry.seq] = len(self._pages)
+                self._failed += record.status is None
+                self._meet(record.host)
+        for entry, reason in batch.dropped:
+            if self._take(entry):
+                self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
+        for entry in batch.requeued:
+            self._requeue(entry)
+        committed = self._arrive(batch)
+        self._hosts.update((record.host, record) for record in batch.hosts)
+        self._robots.update((record.origin, record) for record in batch.robots)
+        return committed
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
+        queue = self._queues.get(host, {})
+        entries = (entry for priority in sorted(queue) for entry in queue[priority].values())
+        return list(islice((e for e in entries if (e.priority, e.seq) > after), limit))
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Every host with URLs in its window, and how many."""
+        for host, queue in list(self._queues.items()):
+            if ready := sum(map(len, queue.values())):
+                yield host, ready
+
+    def known(self, urls: Sequence[str]) -> set[str]:
+        """Which of these the store already has."""
+        return {url for url in urls if url in self._seen}
+
+    def admit_waiting(self, room: int) -> list[Entry]:
+        """Move up to `room` URLs from the waiting room into the queue."""
+        room = max(min(room, self._frontier_limit - len(self._queued)), 0)
+        entries = list(islice(self._waiting.values(), room))
+        for entry in entries:
+            del self._waiting[entry.seq]
+            self._enqueue(entry)
+        return entries
+
+    def deliver(self) -> int:
+        """Hand outbox rows over to their shards; returns how many were handed over."""
+        delivered = len(self._outbox)
+        for shard, candidate in self._outbox.values():
+            self._inboxes[shard].append(candidate)
+        self._outbox.clear()
+        return delivered
+
+    def receive(self, limit: int) -> Committed:
+        """Take over what other shards left in the inbox."""
+        inbox = self._inboxes[self.shard]
+        batch = Batch(found=inbox[:limit])
+        del inbox[:limit]
+        return self._arrive(batch)
+
+    def host(self, host: str) -> HostRecord | None:
+        """What is kept of a host; None if no URL of it was ever offered."""
+        return self._hosts.get(host)
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Every host, in the order in which they were found."""
+        yield from list(self._hosts.values())
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """The robots.txt kept for an origin."""
+        return self._robots.get(origin)
+
+    def counts(self) -> Counts:
+        """Exact totals."""
+        return Counts(
+            queued=len(self._queued) + len(self._waiting),
+            waiting=len(self._waiting),
+            fetched=len(self._pages),
+            failed=self._failed,
+            skipped=len(self._skipped),
+            outgoing=len(self._outbox),
+            hosts=len(self._hosts),
+        )
+
+    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
+        """Page records in the order they were committed, each once, with their positions."""
+        position = after
+        while position < len(self._pages):
+            position += 1
+            yield position, self._pages[position - 1]
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Every URL that will not be fetched, in the order of arrival."""
+        for seq in sorted(self._skipped):
+            yield self._skipped[seq]
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Where a URL stands; None if it is unknown, or was handed over to its shard."""
+        seq = self._seen.get(url, 0)
+        if position := self._positions.get(seq):
+            return self._pages[position - 1]
+        if seq in self._outbox:
+            _, (url, host, depth, priority, parent, hops) = self._outbox[seq]
+            return Entry(seq, url, host, depth, priority, parent, hops, 0)
+        return self._queued.get(seq) or self._waiting.get(seq) or self._skipped.get(seq)
+
+    def urls(self) -> Iterator[str]:
+        """Every URL known to the shard, each once."""
+        yield from list(self._seen)
+
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched anew."""
+        self._robots.pop(origin, None)
+
+    def close(self) -> None:
+        """Nothing is held that others could want."""
+
+    def _take(self, entry: Entry) -> bool:
+        """Remove an entry from the queue, unless it has left already."""
+        if self._queued.pop(entry.seq, None) is None:
+            return False
+        queue = self._queues[entry.host]
+        del queue[entry.priority][entry.seq]
+        if not queue[entry.priority]:
+            del queue[entry.priority]
+        return True
+
+    def _enqueue(self, entry: Entry) -> None:
+        self._queued[entry.seq] = entry
+        self._queues[entry.host].setdefault(entry.priority, {})[entry.seq] = entry
+
+    def _requeue(self, entry: Entry) -> None:
+        if stored := self._queued.get(entry.seq):
+            self._enqueue(stored._replace(hops=entry.hops, attempts=entry.attempts))
+
+    def _arrive(self, batch: Batch) -> Committed:
+        """To be fetched before to be skipped, as in `change`."""
+        new: list[Entry] = []
+        waiting = 0
+        for candidate in batch.found:
+            if seq := self._number(candidate.url):
+                url, host, depth, priority, parent, hops = candidate
+                entry = Entry(seq, url, host, depth, priority, parent, hops, 0)
+                self._meet(host)
+                if self._waiting or len(self._queued) >= self._frontier_limit:
+                    self._waiting[seq] = entry
+                    waiting += 1
+                else:
+                    self._enqueue(entry)
+                    new.append(entry)
+        for shard, candidate in batch.outgoing:
+            if seq := self._number(candidate.url):
+                self._outbox[seq] = (shard, candidate)
+        for skipped in batch.skipped:
+            if seq := self._number(skipped.url):
+                self._skipped[seq] = skipped
+        return Committed(new, waiting)
+
+    def _number(self, url: str) -> int:
+        """The number of a new URL; 0 if it is known."""
+        if url in self._seen:
+            return 0
+        seq = self._next_seq
+        self._next_seq += 1
+        self._seen[url] = seq
+        return seq
+
+    def _meet(self, host: str) -> None:
+        if host not in self._hosts:
+            self._hosts[host] = HostRecord(host=host)

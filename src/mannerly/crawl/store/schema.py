@@ -1,0 +1,133 @@
+"""The tables of a shard, and why each has the key it has.
+
+Every URL gets a number on arrival, `seq`, that is never used again, and has one row in exactly one
+of `queue`, `waiting`, `pages`, `skipped` and `outbox` (none once it was handed to another shard).
+
+What a commit costs is the number of pages that it makes dirty, not the number of rows: a row that
+lands anywhere in a large tree costs ten times as much as one at the end. Hence
+
+    queue       by (host, priority, seq): rows come and go at the two ends of a host's run, and a
+                window is one short range
+    pages       by position: always at the end
+    arrivals    by seq: always at the end; the URLs that `seen` does not have yet
+    seen        by URL, the exact answer to "new or known?". New URLs land anywhere in it, so they
+                are carried over from `arrivals` many at a time and in order. URL text rather than
+                a hash is the key, because the URLs of a site are neighbours then
+
+and `totals` is one row with what would otherwise have to be counted.
+
+`application_id` tells whose file it is and `user_version` which of these schemas it has. This
+module holds text only: no connection, no file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """A kind of file: whose it is, which version we write, and how to make one."""
+
+    name: str
+    application_id: int
+    version: int
+    tables: str
+
+
+SHARD = Kind(
+    "shard",
+    0x6D6E7368,  # "mnsh"
+    1,
+    """
+    CREATE TABLE owner (shard INTEGER NOT NULL, shards INTEGER NOT NULL);
+    CREATE TABLE totals (
+        next_seq INTEGER NOT NULL DEFAULT 1,
+        ready INTEGER NOT NULL DEFAULT 0,
+        waiting INTEGER NOT NULL DEFAULT 0,
+        fetched INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        skipped INTEGER NOT NULL DEFAULT 0,
+        outgoing INTEGER NOT NULL DEFAULT 0,
+        hosts INTEGER NOT NULL DEFAULT 0
+    );
+    INSERT INTO totals DEFAULT VALUES;
+    CREATE TABLE seen (
+        url TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, host INTEGER, priority INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE arrivals (
+        seq INTEGER PRIMARY KEY, url TEXT NOT NULL, host INTEGER, priority INTEGER
+    );
+    CREATE TABLE queue (
+        host INTEGER NOT NULL, priority INTEGER NOT NULL, seq INTEGER NOT NULL,
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        PRIMARY KEY (host, priority, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE waiting (
+        seq INTEGER PRIMARY KEY, host INTEGER NOT NULL, priority INTEGER NOT NULL,
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL
+    );
+    CREATE TABLE outbox (
+        seq INTEGER PRIMARY KEY, shard INTEGER NOT NULL, host TEXT NOT NULL,
+        priority INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT,
+        hops INTEGER NOT NULL
+    );
+    CREATE TABLE skipped (
+        seq INTEGER PRIMARY KEY, url TEXT NOT NULL, reason TEXT NOT NULL,
+        depth INTEGER NOT NULL, parent TEXT
+    );
+    CREATE TABLE pages (
+        position INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, host INTEGER NOT NULL,
+        url TEXT NOT NULL, status INTEGER, depth INTEGER NOT NULL, parent TEXT, title TEXT,
+        content_type TEXT, bytes INTEGER NOT NULL, latency_ms REAL NOT NULL,
+        fetched_at REAL NOT NULL, attempts INTEGER NOT NULL, links INTEGER NOT NULL,
+        canonical TEXT, redirect_to TEXT, error TEXT, digest TEXT, cache_status TEXT, age INTEGER
+    );
+    CREATE TABLE hosts (
+        id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
+        adaptive_delay_seconds REAL NOT NULL DEFAULT 0,
+        adaptive_delay_floor_seconds REAL NOT NULL DEFAULT 0,
+        crawl_delay_seconds REAL NOT NULL DEFAULT 0,
+        allowance REAL NOT NULL DEFAULT 0,
+        block_seconds REAL NOT NULL DEFAULT 0,
+        concurrency INTEGER NOT NULL DEFAULT 0,
+        is_proven INTEGER NOT NULL DEFAULT 0,
+        blocked_until REAL NOT NULL DEFAULT 0,
+        next_at REAL NOT NULL DEFAULT 0,
+        updated_at REAL NOT NULL DEFAULT 0,
+        fetched INTEGER NOT NULL DEFAULT 0,
+        refused INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        retired TEXT,
+        home_seen INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE robots (
+        origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
+        expires_at REAL NOT NULL, failing_since REAL NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)
+
+INBOX = Kind(
+    "inbox",
+    0x6D6E6962,  # "mnib"
+    1,
+    """
+    CREATE TABLE messages (
+        id INTEGER PRIMARY KEY, url TEXT NOT NULL, host TEXT NOT NULL, depth INTEGER NOT NULL,
+        priority INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL
+    );
+    """,
+)
+
+# The columns of HostRecord, RobotsRecord and PageRecord in the order of their fields.
+HOST_COLUMNS = (
+    "host, adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
+    "block_seconds, concurrency, is_proven, blocked_until, next_at, updated_at, fetched, refused, "
+    "failed, retired, home_seen"
+)
+ROBOTS_COLUMNS = "origin, status, body, fetched_at, expires_at, failing_since"
+PAGE_COLUMNS = (
+    "url, status, depth, parent, title, content_type, bytes, latency_ms, fetched_at, attempts, "
+    "links, canonical, redirect_to, error, hosts.host, digest, cache_status, age"
+)

@@ -1,0 +1,243 @@
+"""What is believed of a host's limit, and how a refusal changes it.
+
+What a server lets through between two recoveries is its limit times the time (see `ledger`), so
+every episode of refusals is also a measurement. Three kinds of limit need telling apart:
+
+- **bucket**: the pause is short. The average since the last recovery is exact after 20 accepts.
+- **quota** (n per window): the pause is long, but what was sent too early before it makes up for
+  it. The average must span a whole cycle, or it measures a corner of one.
+- **penalty** (a ban): the pause is long and nothing makes up for it. It shows when a probe
+  overspends by a whole quota and is not refused, or is refused with next to no overspending. Such
+  hosts are probed gently (+10 %) and rarely, so that pauses cost at most a tenth of the time.
+
+A probe is proved when Σ(1 − limit·dt) over its accepts exceeds the allowance by 3: it has spent
+more above the limit than any burst or window ever let through. Without that test a probe against
+"300 per minute" looks fine for half a minute and then burns the window. On a quota host two whole
+cycles without a refusal prove it as well.
+
+Error budget: a failed probe costs its refusals, so `hold_s` grows to 0.95·refusals/(ε·limit),
+ε = 0.5 %. That generalises document 001's "20 successes", which at 5/s is a probe every 4 s. A host
+that once allowed more is probed twice as often: limits that fell tend to rise again.
+
+This file decides nothing about now: no phases, no waits, no rates in force.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from ..model import NEVER
+
+if TYPE_CHECKING:
+    from ..model import Instant
+    from .ledger import Ledger
+    from .measure import Cycle, Episode, Probe
+
+HOLD_S = 15.0
+HOLD_FULL_S = 75.0  # at 5/s and more the budget would allow more probes than anybody needs
+HOLD_MAX_S = 1800.0
+HOLD_COSTLY_S = 600.0  # at most this long for the sake of what a refusal cost
+GAIN = 1.25
+GAIN_MAX = 2.0
+GAIN_PENALTY = 1.1
+PROVE_WITHIN_S = 15.0  # the gain is chosen so that a proof takes about this long
+PROVE_MARGIN = 3.0
+ALLOWANCE = 8.0
+ALLOWANCE_MAX = 2000.0
+EXACT = 20  # accepts that make an average trustworthy: ±1 is 5 %
+CLOSE = 1.08  # a refused rate this near to the limit leaves nothing to search
+
+
+class Belief:
+    """The limit of one host, and the evidence for it."""
+
+    __slots__ = (
+        "allowance",
+        "count",
+        "cycle_s",
+        "drain_until",
+        "drained_at",
+        "gain",
+        "grace_until",
+        "hold_s",
+        "is_penalty",
+        "is_proven",
+        "is_searching",
+        "known",
+        "limit",
+        "pause_s",
+        "peak",
+        "refused",
+        "since",
+    )
+
+    def __init__(self, limit: float, now: Instant, count: int) -> None:
+        self.limit = limit  # requests a second it is believed to allow
+        self.refused = 0.0  # the rate that was refused last
+        self.known = 0.0  # the limit before the last probe, to fall back on
+        self.peak = 0.0  # the highest limit ever proved
+        self.allowance = ALLOWANCE  # requests above the limit that it has let through
+        self.pause_s = 0.0  # how long the last refusal lasted
+        self.cycle_s = 0.0  # a quota's window, as far as it is known; 0: no quota
+        self.is_penalty = False
+        self.is_proven = False
+        self.is_searching = False  # the limit lies between `limit` and `refused`
+        self.hold_s = HOLD_S  # how long to cruise before the next probe
+        self.gain = 0.0  # of the next probe in a run of proved ones
+        self.grace_until: Instant = NEVER  # the first burst is replayed at us until then
+        self.drain_until: Instant = inf  # below the limit until then
+        self.drained_at = 0  # latency samples there were when a queue was last noticed
+        self.since = now  # the recovery from which accepts are measured
+        self.count = count
+
+    # ------------------------------------------------------------------ probes
+
+    def probe_rate(self) -> float:
+        """How fast to probe: fast enough to be proved soon, gently where a refusal is dear."""
+        limit = self.limit
+        if self.is_penalty:
+            return GAIN_PENALTY * limit
+        if self.is_searching and self.refused > CLOSE * limit:
+            return 0.5 * (limit + self.refused)
+        gain = 1.0 + (self.allowance + PROVE_MARGIN) / (PROVE_WITHIN_S * limit)
+        return limit * max(GAIN, min(GAIN_MAX, gain), self.gain)
+
+    def proves(self, probe: Probe, lasted_s: float) -> bool:
+        """Whether a probe that is still accepted has shown that the limit is higher."""
+        if probe.excess >= self.allowance + PROVE_MARGIN:
+            return True
+        return 0.0 < 2.0 * self.cycle_s <= lasted_s and probe.excess > 0.0
+
+    def accept(self, probe: Probe) -> bool:
+        """The probe's rate is the limit now; returns whether to probe on at once."""
+        overspent = probe.excess >= self.allowance + PROVE_MARGIN
+        if self.cycle_s and self.is_searching and overspent and not self.is_penalty:
+            self.is_penalty = True  # a whole quota too much, and no refusal: it is no quota
+            self.allowance = ALLOWANCE
+        self.known, self.limit = self.limit, probe.rate
+        self.is_proven = self.is_penalty or not self.cycle_s
+        if self.is_penalty:
+            self.hold_s = max(self.hold_s, 2.0 * self.pause_s)
+        if self.cycle_s or (self.is_searching and self.refused <= CLOSE * self.limit):
+            self.gain = 0.0
+            self.is_searching = False
+            return False
+        if not self.is_searching:
+            self.gain = min(GAIN_MAX, 1.25 * max(self.gain, GAIN))
+        return True
+
+    def first_wait_s(self, probe: Probe | None) -> float:
+        """Until the first trial: a token's wait, or what pauses and overspending say."""
+        token_s = max(0.5, 1.0 / self.limit)
+        if probe is not None and self.cycle_s and not self.is_penalty:
+            return max(token_s, 0.9 * probe.excess / self.limit, 0.5 * self.pause_s)
+        return 0.5 * self.pause_s if self.pause_s > 4.0 * token_s else token_s
+
+    # ------------------------------------------------------------------ refusals
+
+    def identify(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
+        """The first refusal ever: what the climb says about the limit."""
+        average = ledger.best_average(cycle.ended_at)
+        self.is_searching = True
+        if cycle.is_long:
+            self.limit = min(average.rate, episode.rate)
+            self.cycle_s = cycle.ended_at - average.since
+            self.allowance = max(ALLOWANCE, float(episode.count - average.accepted))
+        else:
+            self.limit = min(max(average.rate, 0.9 * episode.delivery), episode.rate)
+            self._update_allowance(cycle)
+        self._settle(episode, cycle, ledger.count, is_whole=True)
+
+    def revise(self, episode: Episode, cycle: Cycle, ledger: Ledger, budget: float) -> None:
+        """A later refusal: of a probe, or of the rate that was believed safe."""
+        old = self.limit
+        is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
+        if episode.probe is None:
+            self._revise_after_cruise(cycle, is_whole=is_whole)
+            if self.limit < 0.85 * old:
+                self.hold_s = HOLD_S
+        else:
+            self._revise_after_probe(episode.probe, cycle, ledger, is_whole=is_whole)
+        self._update_allowance(cycle)
+        if episode.probe is not None:
+            self.lengthen_hold(budget, episode.refusals)
+        if cycle.is_long:
+            self._weigh_pause(episode, cycle)
+        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+
+    def replay(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
+        """A refusal while the first burst is still in the server's window: no news."""
+        self.is_searching = True
+        is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
+        self._update_allowance(cycle)
+        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+
+    def lengthen_hold(self, budget: float, refusals: int) -> None:
+        """A probe failed: wait twice as long, as far as the error budget asks for it."""
+        longest_s = min(HOLD_MAX_S, max(HOLD_FULL_S, 0.95 / (budget * self.limit)) * refusals)
+        if self.limit < 0.6 * self.peak:
+            longest_s *= 0.5
+        self.hold_s = min(2.0 * self.hold_s, longest_s)
+
+    def _revise_after_probe(
+        self, probe: Probe, cycle: Cycle, ledger: Ledger, *, is_whole: bool
+    ) -> None:
+        """The limit is at least what it was, if that was proved."""
+        self.gain = 0.0
+        self.is_searching = False
+        if not is_whole:
+            return
+        if not self.is_proven:
+            self.limit = min(cycle.rate, 0.97 * probe.rate)
+            if self.cycle_s:
+                self.cycle_s = max(self.cycle_s, cycle.span_s)
+            return
+        sure = cycle.accepts / (cycle.trial_at - cycle.since)
+        if 0.0 < 0.8 * self.cycle_s <= cycle.ended_at - probe.since:
+            sure = max(sure, (ledger.count - probe.count) / (cycle.trial_at - probe.since))
+        self.limit = max(self.limit, min(sure, 0.97 * probe.rate))
+
+    def _revise_after_cruise(self, cycle: Cycle, *, is_whole: bool) -> None:
+        """The limit has moved, or was wrong."""
+        old = self.limit
+        was_proven, self.is_proven = self.is_proven, False
+        self.is_searching = True
+        if self.cycle_s and not was_proven and self.known and cycle.is_long:
+            self.limit = self.known
+            self.is_searching = False
+        elif not is_whole:
+            self.limit = min(max(1.05 * cycle.rate, 0.6 * old), 0.93 * old)
+        elif self.is_penalty and cycle.is_long and self._overspent(cycle) > 1.2 * self.allowance:
+            self.limit = 0.97 * min(cycle.before_refusal / cycle.active_s, old)
+        else:
+            self.limit = min(max(cycle.rate, 0.5 * old), 0.97 * old)
+
+    def _overspent(self, cycle: Cycle) -> float:
+        """What a quota of the measured rate would have had to let through early."""
+        return cycle.before_refusal - cycle.rate * cycle.active_s
+
+    def _update_allowance(self, cycle: Cycle) -> None:
+        """What was let through above the limit before the refusal; old observations fade."""
+        above = cycle.before_refusal - self.limit * cycle.active_s
+        faded = (0.9 if cycle.is_long else 0.7) * self.allowance
+        # Half a window's quota can always have been left over when a probe begins.
+        quota = 0.0 if self.is_penalty else 0.5 * self.limit * self.cycle_s
+        self.allowance = min(ALLOWANCE_MAX, max(ALLOWANCE, above, faded, quota))
+
+    def _weigh_pause(self, episode: Episode, cycle: Cycle) -> None:
+        """A long pause: probe less often by what it cost, and see whether it was a penalty."""
+        lost_s = cycle.span_s - cycle.accepts / self.limit
+        self.hold_s = max(self.hold_s, min(HOLD_COSTLY_S, 10.0 * lost_s))
+        probe = episode.probe
+        if probe is None or not self.is_proven:
+            return
+        if probe.excess < 0.3 * self.limit * (cycle.ended_at - episode.since):
+            self.is_penalty = True
+            self.allowance = max(ALLOWANCE, probe.excess)
+
+    def _settle(self, episode: Episode, cycle: Cycle, count: int, *, is_whole: bool) -> None:
+        self.refused = episode.rate
+        self.pause_s = cycle.pause_s
+        if is_whole:
+            self.since, self.count = cycle.trial_at, count

@@ -1,0 +1,99 @@
+"""What only a host that has given trouble needs: counters, a breaker, a retry budget.
+
+Most hosts never have any, so `Host` makes one at the first answer that is not a success. The
+breaker is judged here; the host does what follows (its gate, its events): decide, then do.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from .breaker import Breaker, BreakerEvent, BreakerState
+from .model import OVERLOAD, THROTTLE
+from .retry import RetryBudget
+
+if TYPE_CHECKING:
+    import random
+
+    from .model import Instant, Outcome, Permit
+    from .retry import RetryPolicy
+    from .settings import Settings
+    from .vitals import Vitals
+
+
+class BreakerChange(Enum):
+    """What an answer did to the breaker."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+
+
+class Trouble:
+    """The record of a host's bad answers."""
+
+    __slots__ = (
+        "breaker",
+        "failures",
+        "forbidden",
+        "is_stalled",
+        "retry_budget",
+        "throttle_streak",
+        "throttles",
+    )
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self.breaker = Breaker()
+        self.retry_budget = RetryBudget(policy)
+        self.throttles = 0
+        self.throttle_streak = 0
+        self.failures = 0
+        self.forbidden = 0  # 403s that were taken for throttles
+        self.is_stalled = False  # told once per run of bad answers
+
+    def judge(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        vitals: Vitals,
+        now: Instant,
+        settings: Settings,
+        rng: random.Random,
+    ) -> BreakerChange | None:
+        """Let the breaker see an answer. One of an older generation says nothing about this one."""
+        breaker = self.breaker
+        if permit.generation != breaker.generation:
+            return None
+        if breaker.state is BreakerState.HALF_OPEN:
+            return self._judge_probe(outcome, now, settings, rng)
+        if outcome is OVERLOAD:
+            breaker.consecutive += 1
+            if breaker.should_trip(*vitals.errors(now), settings):
+                breaker.open(BreakerEvent.TRIPPED, now, settings, rng)
+                return BreakerChange.OPENED
+        elif outcome is not THROTTLE:
+            breaker.consecutive = 0
+        return None
+
+    def _judge_probe(
+        self, outcome: Outcome, now: Instant, settings: Settings, rng: random.Random
+    ) -> BreakerChange | None:
+        breaker = self.breaker
+        breaker.probe = None
+        if outcome is OVERLOAD:
+            breaker.open(BreakerEvent.PROBE_FAILED, now, settings, rng)
+            return BreakerChange.OPENED
+        if outcome is THROTTLE:
+            return None  # alive, but it proves nothing
+        # A 404 proves health as well as a page does.
+        breaker.passed += 1
+        if breaker.passed < settings.breaker_probes:
+            return None
+        breaker.close()
+        return BreakerChange.CLOSED
+
+    def forgive(self) -> None:
+        """Start with a new breaker; what is still under way belongs to the old one."""
+        generation = self.breaker.generation
+        self.breaker = Breaker()
+        self.breaker.generation = generation + 1
