@@ -439,7 +439,7 @@ class Frontier:
         """After a grant: who of the group goes next, and when?"""
         ready = self._politeness.ready_at(queue.host, now=now)
         if ready < inf and group.line:
-            self._call(group, group.line[:1], ready)
+            self._call_first(group, ready)
         if queue.place is _AWAY or queue.is_spent:
             return
         if ready < inf:
@@ -468,15 +468,15 @@ class Frontier:
         group.out -= 1
         if group.out == 0:
             del self._groups[key]
-            self._call(group, group.line[:], _ask_at(ready, now))
-        elif ready < inf:
-            self._call(group, group.line[:1], _ask_at(ready, now))
+            for queue in group.line:
+                self._to_heap(queue, _ask_at(ready, now))
+        elif ready < inf and group.line:
+            self._call_first(group, _ask_at(ready, now))
 
-    def _call(self, group: _Group, queues: list[HostQueue], due: Instant) -> None:
-        """From the line back to the heap, in order."""
-        for queue in queues:
-            group.leave(queue)
-            self._to_heap(queue, due)
+    def _call_first(self, group: _Group, due: Instant) -> None:
+        queue = group.line[0]
+        group.leave(queue)
+        self._to_heap(queue, due)
 
     # ------------------------------------------------------------------ from place to place
 

@@ -18,8 +18,8 @@ import json
 import os
 import re
 import secrets
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
@@ -31,6 +31,7 @@ from .reader import SqliteReader, shard_path
 from .sqlite import create_shard
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 MANIFEST = "crawl.json"
@@ -180,20 +181,17 @@ def wipe(path: Path) -> None:
         raise StoreError(f"{path} also holds {foreign[0]}, which is not ours: nothing was removed")
     if not any(path.iterdir()):
         return
-    lock = OwnerLock(path / LOCK, what=path)
-    owners = []
-    try:
+    with ExitStack() as held:
+        held.callback(OwnerLock(path / LOCK, what=path).release)
         for file in sorted(path.glob("shard-*.lock")):
-            owners.append(OwnerLock(file, what=file.with_suffix(".db")))
-        # The manifest goes first: what a crash leaves behind must not look like a crawl.
-        for file in sorted(path.iterdir(), key=lambda file: file.name != MANIFEST):
-            file.unlink()
-        path.rmdir()
-    except OSError as error:
-        raise StoreError(f"cannot remove {path}: {error.strerror}") from error
-    finally:
-        for owner in (*owners, lock):
-            owner.release()
+            held.callback(OwnerLock(file, what=file.with_suffix(".db")).release)
+        try:
+            # The manifest goes first: what a crash leaves behind must not look like a crawl.
+            for file in sorted(path.iterdir(), key=lambda file: file.name != MANIFEST):
+                file.unlink()
+            path.rmdir()
+        except OSError as error:
+            raise StoreError(f"cannot remove {path}: {error.strerror}") from error
 
 
 def _foreign(path: Path) -> list[str]:
