@@ -19,6 +19,8 @@ from mannerly.politeness.model import Grant, Reason, Refuse, Response, Wait
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+OK = Response(200, 0.01)
+
 
 @dataclass(eq=False)
 class FakeHost:
@@ -120,7 +122,9 @@ def key(entry: Entry) -> tuple[int, int]:
 class World:
     """An engine that only moves when told to."""
 
-    def __init__(self, politeness=None, judge: Callable[[Entry], Judgement] | None = None, **limits):
+    def __init__(
+        self, politeness=None, judge: Callable[[Entry], Judgement] | None = None, **limits
+    ):
         self.politeness = politeness if politeness is not None else FakePoliteness()
         self.frontier = Frontier(self.politeness, **limits)
         self.store = DictStore()
@@ -153,14 +157,16 @@ class World:
                 if isinstance(start.item, Entry):
                     self._hand_out(start.item)
                 name = start.item.url.partition("//")[2]
-                self.log.append(f"{'G' if isinstance(start.item, Entry) else 'E'}{self.now:g}:{name}")
+                self.log.append(
+                    f"{'G' if isinstance(start.item, Entry) else 'E'}{self.now:g}:{name}"
+                )
             started += starts
             self.under_way += starts
             assert len(self.under_way) == self.frontier.in_flight
             if not dropped and not self.frontier.needs_refill():
                 return started
 
-    def finish(self, start: Start, response: Response = Response(200, 0.01)) -> None:
+    def finish(self, start: Start, response: Response = OK) -> None:
         self.under_way.remove(start)
         self.politeness.report(start.permit, response, now=self.now)
         if isinstance(start.item, Entry):
@@ -191,6 +197,7 @@ class World:
             then = min([at for at, _ in answers] + ([due] if due is not None else []), default=inf)
             if then > until or then == inf:
                 self.now = until if until < inf else self.now
+                self.commit()
                 return " ".join(self.log)
             self.now = max(self.now, then)
             for at, start in [answer for answer in answers if answer[0] <= self.now]:

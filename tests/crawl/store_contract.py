@@ -323,7 +323,7 @@ class StoreContract:
 
     def test_a_link_that_was_handed_over_is_not_sent_again(self, open_stores):
         """The sender remembers it, so a link on every page is one message."""
-        sender, owner = open_stores(2)
+        sender, _ = open_stores(2)
         link = candidate(host="b.example")
         sender.commit(Batch(outgoing=[(1, link)]))
         sender.deliver()

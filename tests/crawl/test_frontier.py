@@ -1,4 +1,4 @@
-"""The frontier's scheduling, told as what was sent when: `G1:a/3` is URL 3 of host a at second 1."""
+"""Scheduling, told as what was sent when: `G1:a/3` is URL 3 of host a at second 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from frontier_world import FakePoliteness, World, robots_errand
 
 from mannerly.crawl.frontier import Errand, Frontier, Later, Ruling
 from mannerly.crawl.model import Entry
-from mannerly.politeness import Politeness, Reason, Response, Settings
+from mannerly.politeness import (
+    Grant,
+    Politeness,
+    Reason,
+    Refuse,
+    Response,
+    Settings,
+    Wait,
+)
 
 
 def test_hosts_are_served_side_by_side_and_each_at_its_own_pace() -> None:
@@ -53,9 +61,7 @@ def test_long_queue_does_not_starve_others() -> None:
 
     log = world.run(latency_s=1.0)
 
-    assert log == (
-        "G0:big/1 G1:a/7 G2:b/9 G3:big/2 G4:a/8 G5:big/3 G6:big/4 G7:big/5 G8:big/6"
-    )
+    assert log == ("G0:big/1 G1:a/7 G2:b/9 G3:big/2 G4:a/8 G5:big/3 G6:big/4 G7:big/5 G8:big/6")
 
 
 def test_hosts_of_one_budget_stand_in_one_line() -> None:
@@ -68,6 +74,29 @@ def test_hosts_of_one_budget_stand_in_one_line() -> None:
     log = world.run(latency_s=1.0)
 
     assert log == "G0:a.x/1 G1:b.x/4 G2:c.x/6 G3:a.x/2 G4:b.x/5 G5:a.x/3"
+
+
+def test_large_group_is_not_asked_host_by_host() -> None:
+    """When a request comes back one host is called, not every host of the address."""
+    politeness = CountingPoliteness(gap_s=0.0, is_grouped=True)
+    world = World(politeness)
+    for number in range(300):
+        world.offer(f"h{number}.x", 5, 5)
+
+    world.run(latency_s=1.0)
+
+    assert len(world.log) == 600
+    assert politeness.asked < 2000
+
+
+class CountingPoliteness(FakePoliteness):
+    """Counts how often it was asked."""
+
+    asked = 0
+
+    def reserve(self, host: str, *, now: float) -> Grant | Wait | Refuse:
+        self.asked += 1
+        return super().reserve(host, now=now)
 
 
 def test_host_uses_its_whole_limit() -> None:
@@ -176,6 +205,18 @@ def test_frontier_goes_on_where_an_earlier_run_stopped() -> None:
     assert world.run() == "G0:a/2 G0:b/4 G1:a/1 G1:b/3 G1:c/6 G2:c/5"
 
 
+def test_loading_again_finds_what_was_overlooked() -> None:
+    """Before a crawl is called finished the store is asked once more; known hosts are not doubled."""
+    world = World()
+    world.offer("a", 5)
+    world.store.offer("b", 5)
+
+    world.frontier.load([("a", 1), ("b", 1)], now=0.0)
+
+    assert world.frontier.queued == 2
+    assert world.run() == "G0:a/1 G0:b/2"
+
+
 def test_wrong_counts_are_put_right_by_reading() -> None:
     """Neither a count that is too high nor one that is too low loses a URL or hangs a host."""
     world = World(per_host_window=2)
@@ -275,7 +316,9 @@ def test_forbidden_urls_cost_no_slot() -> None:
 
 def test_take_looks_at_a_bounded_number_of_entries() -> None:
     """Ten thousand forbidden URLs are worked off in pieces, and other hosts come in between."""
-    world = World(judge=lambda e: Ruling.DROP if e.host == "a" else Ruling.GO, per_host_window=10**4)
+    world = World(
+        judge=lambda e: Ruling.DROP if e.host == "a" else Ruling.GO, per_host_window=10**4
+    )
     world.offer("a", *[5] * 10_000)
     world.offer("b", 5)
 

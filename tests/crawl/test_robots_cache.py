@@ -52,7 +52,9 @@ class Site:
             case Unknown(due=due):
                 return f"U{due:g}"
 
-    def answer(self, status: int | None, body: bytes = b"", errand: Errand | None = None, **headers):
+    def answer(
+        self, status: int | None, body: bytes = b"", errand: Errand | None = None, **headers
+    ):
         errand = errand or Errand(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
         self.cache.begin(errand)
         outcome = self.cache.fetched(
@@ -369,7 +371,7 @@ def test_sitemaps_are_reported_once() -> None:
 
 
 def test_two_origins_of_a_host_share_the_longer_delay() -> None:
-    """http and https have one pace, so the larger wish holds whichever is read last."""
+    """Both schemes have one pace, so the larger wish holds whichever is read last."""
     site = Site()
     site.answer(200, PRIVATE)
 
@@ -488,7 +490,7 @@ class Crooked(Robots):
 
 def test_rules_that_fail_when_asked_cost_one_origin() -> None:
     """A crash in matching is a refusal too, not an exception."""
-    site = Site(parse=lambda body: Crooked.parse(body))
+    site = Site(parse=Crooked.parse)
     site.answer(200, PRIVATE)
 
     assert site.ask() == "D"

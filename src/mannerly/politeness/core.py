@@ -235,6 +235,13 @@ class Politeness:
         if state is not None:
             state.revive(now)
 
+    def contacted(self, host: str, *, now: Instant) -> None:
+        """Count the gap from now, as if a request had just started.
+
+        For a crawl that is taken up again: what was in flight when it died was never recorded.
+        """
+        (self._hosts.get(host) or self._admit(host, now)).contacted(now)
+
     def waiting(self, host: str, change: int, *, now: Instant) -> None:
         """For drivers: so many more (or fewer) callers wait for this host, so it is not idle."""
         key = (self._hosts.get(host) or self._admit(host, now)).key

@@ -496,6 +496,11 @@ class Host:
         self.pace = pace
         self._reschedule()
 
+    def contacted(self, now: Instant) -> None:
+        """Somebody has just contacted the host without asking us."""
+        self.base_at = max(self.base_at, now)
+        self._reschedule()
+
     def block_until(self, until: Instant, now: Instant) -> None:
         """Honour a pause that an earlier run was asked for."""
         self.wish().block(until, Reason.RETRY_AFTER)

@@ -9,7 +9,8 @@
                                └── done, wake, take ◄──────┘
 
 **Invariant.** A host with queued URLs is in exactly one of these places, and each place has its
-way out: HEAP by time, HUNGRY by `refill`, BUSY by a `done` in its group (there is one to come),
+way out: HEAP by time, HUNGRY by `refill`, BUSY by a `done` in its group, or by the member that was
+called from the group's line and cannot go (one or the other is to come),
 AWAY by the `done` of its errand, ERRAND_LINE by the next `take` with an errand to spare, ASLEEP by
 `wake`, INACTIVE by a place becoming free. `check` asserts it.
 
@@ -23,7 +24,7 @@ instead, the entry stays where it is, and the host is AWAY until that errand is 
 be sent before, and no second errand either. `RobotsCache.rule` is that judge. A redirect of
 robots.txt to another host becomes an errand there (`errand`), while the judge answers
 `Later(None)` here, and `wake` ends the wait. An entry that must wait is passed over, not waited
-for: http://x may be unreachable while https://x is well.
+for (within the window): http://x may be unreachable while https://x is well.
 
 The engine's loop, with everything it owes us:
 
@@ -48,7 +49,9 @@ from typing import TYPE_CHECKING
 from mannerly.politeness.model import Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
+from .groups import Groups
 from .heap import HostHeap
+from .inactive import Inactive
 from .model import Dropped, Errand, First, FrontierSnapshot, Later, Refill, Ruling, Start, Taken
 from .window import HostQueue, Place
 
@@ -74,33 +77,6 @@ _COUNT_READY_UP_TO = 10_000
 _IDLE, _HEAP, _BUSY, _HUNGRY = Place.IDLE, Place.HEAP, Place.BUSY, Place.HUNGRY
 _ERRAND_LINE, _AWAY, _ASLEEP = Place.ERRAND_LINE, Place.AWAY, Place.ASLEEP
 _GO = Ruling.GO
-
-
-class _Group:
-    """Hosts that share a budget: how many requests are out, and who waits for one to come back.
-
-    Whoever asked in vain stands before whoever was just served, so that they take turns.
-    """
-
-    __slots__ = ("_asked_in_vain", "line", "out")
-
-    def __init__(self) -> None:
-        self.out = 0
-        self.line: list[HostQueue] = []
-        self._asked_in_vain = 0
-
-    def join(self, queue: HostQueue, *, was_served: bool) -> None:
-        queue.place = _BUSY
-        if was_served:
-            self.line.append(queue)
-        else:
-            self.line.insert(self._asked_in_vain, queue)
-            self._asked_in_vain += 1
-
-    def leave(self, queue: HostQueue) -> None:
-        at = self.line.index(queue)
-        del self.line[at]
-        self._asked_in_vain -= at < self._asked_in_vain
 
 
 def everything_goes(_: Entry) -> Judgement:
@@ -140,12 +116,11 @@ class Frontier:
         self._memory_limit = memory_limit
         self._hosts: dict[str, HostQueue] = {}
         self._heap = HostHeap()
-        self._groups: dict[str, _Group] = {}
+        self._groups = Groups()
         self._hungry: dict[str, HostQueue] = {}
         self._errand_line: deque[HostQueue] = deque()
         self._asleep: set[str] = set()
-        self._inactive: dict[str, int] = {}
-        self._inactive_order: deque[str] = deque()  # a dict's first key takes ever longer to find
+        self._inactive = Inactive()
         self._retries: RetryQueue[Entry] = RetryQueue()
         self._outstanding: set[int] = set()  # handed out or put back, and not yet committed
         self._waiting: Counter[Reason] = Counter()
@@ -171,14 +146,20 @@ class Frontier:
     # ------------------------------------------------------------------ in
 
     def load(self, hosts: Iterable[tuple[str, int]], *, now: Instant) -> None:
-        """Take up an earlier crawl: every host with the number of its queued URLs."""
+        """Take up an earlier crawl: every host with the number of its queued URLs.
+
+        Hosts that are known keep what they have, so before a crawl is called finished the store's
+        word may be taken once more.
+        """
         for host, count in hosts:
+            if host in self._hosts or host in self._inactive:
+                continue
             self._queued += count
             if len(self._hosts) < self._heap_limit:
                 self._hosts[host] = queue = HostQueue(host, count)
                 self._to_heap(queue, now)
             else:
-                self._list_inactive(host, count)
+                self._inactive.add(host, count)
 
     def add(self, entries: Iterable[Entry], *, now: Instant) -> None:
         """Take in entries that were just queued in the store."""
@@ -188,7 +169,7 @@ class Frontier:
             queue = hosts.get(entry.host)
             if queue is None:
                 if entry.host in self._inactive or len(hosts) >= self._heap_limit:
-                    self._list_inactive(entry.host, 1)
+                    self._inactive.add(entry.host, 1)
                     continue
                 queue = hosts[entry.host] = HostQueue(entry.host)
             is_full = self._in_memory >= self._memory_limit
@@ -237,7 +218,8 @@ class Frontier:
         if isinstance(start.item, Errand):
             self._errands -= 1
         ready = self._politeness.ready_at(queue.host, now=now)
-        self._leave_group(start.permit.host.key, ready, now)
+        if not self._groups.back(start.permit.host.key) or ready < inf:
+            self._call(start.permit.host.key, _ask_at(ready, now))
         if start.holds_host and queue.place is _AWAY:
             self._to_heap(queue, _ask_at(ready, now))
         elif queue.place is _HEAP and ready < inf:
@@ -281,6 +263,7 @@ class Frontier:
         self._queued += fresh + queue.on_disk - before
         if queue.is_spent:
             queue.place = _IDLE
+            self._pass_on(queue, now)
             self._forget_if_spent(queue, now)
         else:
             self._to_heap(queue, now)
@@ -299,7 +282,7 @@ class Frontier:
         The store keeps the URLs until the engine commits them as dropped.
         """
         retries = self._retries.discard(lambda entry: entry.host == host)
-        count = len(retries) + self._inactive.pop(host, 0)
+        count = len(retries) + self._inactive.remove(host)
         errands: list[Errand] = []
         queue = self._hosts.get(host)
         if queue is not None:
@@ -309,6 +292,7 @@ class Frontier:
             count -= len(errands)
             self._in_memory -= here - len(errands)
             self._withdraw(queue)
+            self._pass_on(queue, now)
             self._forget_if_spent(queue, now)
         self._queued -= count
         return Dropped(count, errands)
@@ -321,7 +305,7 @@ class Frontier:
             heaped=len(self._heap),
             ready=self._heap.count_due(now, _COUNT_READY_UP_TO),
             waiting=+self._waiting,
-            busy=sum(len(group.line) for group in self._groups.values()),
+            busy=self._groups.waiting,
             hungry=len(self._hungry),
             errand_line=len(self._errand_line),
             asleep=len(self._asleep),
@@ -345,24 +329,19 @@ class Frontier:
             assert (host in self._asleep) == (place is _ASLEEP), queue
             assert (queue in self._errand_line) == (place is _ERRAND_LINE), queue
             assert place is not _AWAY or queue.in_flight, queue
-        lines = [queue.host for group in self._groups.values() for queue in group.line]
-        busy = [queue.host for queue in self._hosts.values() if queue.place is _BUSY]
-        assert sorted(lines) == sorted(busy)
-        assert all(group.out > 0 for group in self._groups.values())
+        self._groups.check(self._hosts, self._in_flight)
+        self._inactive.check()
         self._heap.check()
         self._check_counts()
 
     def _check_counts(self) -> None:
         queues = self._hosts.values()
         assert not self._inactive or len(self._hosts) >= self._heap_limit
-        assert set(self._inactive) <= set(self._inactive_order)
-        assert all(count > 0 for count in self._inactive.values())
         assert self._in_flight == sum(queue.in_flight for queue in queues)
-        assert self._in_flight == sum(group.out for group in self._groups.values())
         assert 0 <= self._errands <= min(self._in_flight, self._max_errands)
         items = [queue.peek(index) for queue in queues for index in range(len(queue))]
         assert self._in_memory == sum(not isinstance(item, Errand) for item in items)
-        on_disk = sum(queue.on_disk for queue in queues) + sum(self._inactive.values())
+        on_disk = sum(queue.on_disk for queue in queues) + self._inactive.queued
         assert self._queued == self._in_memory + on_disk + len(self._retries)
         reasons = [queue.reason for queue in queues if queue.reason is not None]
         assert +self._waiting == Counter(reasons)
@@ -395,10 +374,12 @@ class Frontier:
         if len(queue) == 0 and queue.on_disk:
             queue.place = _HUNGRY
             self._hungry[queue.host] = queue
-        elif len(queue) and earliest < inf:
+            return looks
+        if len(queue) and earliest < inf:
             self._to_heap(queue, earliest)
         elif len(queue):
             self._to_sleep(queue)
+        self._pass_on(queue, now)
         self._forget_if_spent(queue, now)
         return looks
 
@@ -415,6 +396,7 @@ class Frontier:
         if is_errand and self._errands >= self._max_errands:
             queue.place = _ERRAND_LINE
             self._errand_line.append(queue)
+            self._pass_on(queue, now)
             return
         decision = self._politeness.reserve(queue.host, now=now)
         if not isinstance(decision, Grant):
@@ -429,23 +411,20 @@ class Frontier:
         queue.in_flight += 1
         self._in_flight += 1
         self._errands += is_errand
-        group = self._groups.get(permit.host.key)
-        if group is None:
-            group = self._groups[permit.host.key] = _Group()
-        group.out += 1
-        self._next_turn(queue, group, now)
+        self._next_turn(queue, permit.host.key, now)
 
-    def _next_turn(self, queue: HostQueue, group: _Group, now: Instant) -> None:
+    def _next_turn(self, queue: HostQueue, key: str, now: Instant) -> None:
         """After a grant: who of the group goes next, and when?"""
+        has_line = self._groups.sent(key, queue.host)
         ready = self._politeness.ready_at(queue.host, now=now)
-        if ready < inf and group.line:
-            self._call_first(group, ready)
+        if has_line and ready < inf:
+            self._call(key, ready)
         if queue.place is _AWAY or queue.is_spent:
             return
         if ready < inf:
             self._to_heap(queue, ready)
         else:
-            group.join(queue, was_served=True)
+            self._groups.join(key, queue, was_served=True)
 
     def _postpone(self, queue: HostQueue, decision: Decision, now: Instant) -> None:
         """Not now: wait for an instant, for a report, or for the operator."""
@@ -454,29 +433,25 @@ class Frontier:
             self._to_heap(queue, decision.until, decision.reason)
         elif isinstance(decision, Refuse):
             self._to_sleep(queue)
+            self._pass_on(queue, now)
         else:
             known = self._politeness.host(queue.host)
-            group = self._groups.get(known.host) if known is not None else None
-            if group is None:
-                self._to_heap(queue, now + _BLIND_WAIT_S, decision.reason)
+            if known is not None and self._groups.is_out(known.host):
+                self._groups.join(known.host, queue, was_served=False)
             else:
-                group.join(queue, was_served=False)
+                self._to_heap(queue, now + _BLIND_WAIT_S, decision.reason)
 
-    def _leave_group(self, key: str, ready: Instant, now: Instant) -> None:
-        """A request of the group came back: the first in line goes, or all if none is left out."""
-        group = self._groups[key]
-        group.out -= 1
-        if group.out == 0:
-            del self._groups[key]
-            for queue in group.line:
-                self._to_heap(queue, _ask_at(ready, now))
-        elif ready < inf and group.line:
-            self._call_first(group, _ask_at(ready, now))
+    def _call(self, key: str, due: Instant) -> None:
+        """Ask the first in a group's line."""
+        queue = self._groups.call(key)
+        if queue is not None:
+            self._to_heap(queue, due)
 
-    def _call_first(self, group: _Group, due: Instant) -> None:
-        queue = group.line[0]
-        group.leave(queue)
-        self._to_heap(queue, due)
+    def _pass_on(self, queue: HostQueue, now: Instant) -> None:
+        """Ask another of the group, if this host was called and cannot go."""
+        other = self._groups.pass_on(queue)
+        if other is not None:
+            self._to_heap(other, now)
 
     # ------------------------------------------------------------------ from place to place
 
@@ -511,9 +486,8 @@ class Frontier:
         self._asleep.discard(queue.host)
         if queue.place is _ERRAND_LINE:
             self._errand_line.remove(queue)
-        for group in self._groups.values() if queue.place is _BUSY else ():
-            if queue in group.line:
-                group.leave(queue)
+        if queue.place is _BUSY:
+            self._groups.withdraw(queue)
         self._leave_place(queue)
 
     def _remove(self, queue: HostQueue, index: int, item: Entry | Errand) -> None:
@@ -537,23 +511,15 @@ class Frontier:
         """The host's queue. Retries and errands do not wait for a place in the scheduler."""
         queue = self._hosts.get(host)
         if queue is None:
-            queue = self._hosts[host] = HostQueue(host, self._inactive.pop(host, 0))
+            queue = self._hosts[host] = HostQueue(host, self._inactive.remove(host))
         return queue
-
-    def _list_inactive(self, host: str, count: int) -> None:
-        if host not in self._inactive:
-            self._inactive_order.append(host)
-            self._inactive[host] = 0
-        self._inactive[host] += count
 
     def _forget_if_spent(self, queue: HostQueue, now: Instant) -> None:
         if queue.place is not _IDLE or queue.in_flight or not queue.is_spent:
             return
         del self._hosts[queue.host]
-        while self._inactive_order and len(self._hosts) < self._heap_limit:
-            host = self._inactive_order.popleft()
-            if host in self._inactive:  # it may have been called up before, or dropped
-                self._to_heap(self._active(host), now)
+        while len(self._hosts) < self._heap_limit and (host := self._inactive.first()) is not None:
+            self._to_heap(self._active(host), now)
 
 
 def _ask_at(ready: Instant, now: Instant) -> Instant:

@@ -79,7 +79,7 @@ class Refill(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """What a retired host leaves behind: URLs in the store, and errands that were not run."""
+    """What a retired host leaves behind: URLs in the store, and errands that somebody waits for."""
 
     entries: int
     errands: list[Errand]

@@ -46,14 +46,14 @@ class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
 def create(path: Path, kind: Kind, *, vfs: str | None = None) -> apsw.Connection:
     """Make an empty file of this kind; the tables and the marks of ownership appear together."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    with _opening(path):
-        connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
-    with translated(connection, path):
+    connection = _connection(path, flags, vfs)
+    with _closed_on_error(connection), translated(connection, path):
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-    with transaction(connection, path):
-        connection.execute(kind.tables)
-        connection.execute(f"PRAGMA application_id = {kind.application_id}")
-        connection.execute(f"PRAGMA user_version = {kind.version}")
+        with transaction(connection, path):
+            connection.execute(kind.tables)
+            connection.execute(f"PRAGMA application_id = {kind.application_id}")
+            connection.execute(f"PRAGMA user_version = {kind.version}")
+        connection.execute("PRAGMA journal_mode = WAL")
     return connection
 
 
@@ -66,13 +66,13 @@ def connect(
         StoreError: it is missing, somebody else's, of another version, or damaged.
     """
     connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs)
-    with translated(connection, path):
+    with _closed_on_error(connection), translated(connection, path):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
         connection.execute(f"PRAGMA cache_size = {-cache_bytes // 1024}")
         connection.execute("PRAGMA temp_store = MEMORY")
-    synchronise(connection, durable=durable)
+        synchronise(connection, durable=durable)
     return connection
 
 
@@ -122,23 +122,26 @@ def shut(connection: apsw.Connection) -> None:
 def _open(path: Path, kind: Kind, flags: int, vfs: str | None) -> apsw.Connection:
     if not path.exists():
         raise StoreError(f"{path} is missing: {START_OVER}")
-    with _opening(path):
-        connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
-    try:
-        with translated(connection, path):
-            _identify(connection, path, kind)
-    except StoreError:
-        shut(connection)
-        raise
+    connection = _connection(path, flags, vfs)
+    with _closed_on_error(connection), translated(connection, path):
+        _identify(connection, path, kind)
     return connection
 
 
-@contextmanager
-def _opening(path: Path) -> Iterator[None]:
+def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
     try:
-        yield
+        return apsw.Connection(str(path), flags=flags, vfs=vfs)
     except apsw.Error as error:
         raise _meaning(error, path, 0) from error
+
+
+@contextmanager
+def _closed_on_error(connection: apsw.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        shut(connection)
+        raise
 
 
 def _identify(connection: apsw.Connection, path: Path, kind: Kind) -> None:

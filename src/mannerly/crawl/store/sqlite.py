@@ -66,6 +66,7 @@ class SqliteStore(SqliteReader):
         shards: int,
         frontier_limit: int,
         durable: bool,
+        carry_over: int,
         vfs: str | None,
     ) -> None:
         super().__init__(shard_path(directory, shard), connection)
@@ -75,6 +76,7 @@ class SqliteStore(SqliteReader):
         self._shards = shards
         self._frontier_limit = frontier_limit
         self._durable = durable
+        self._carry_over_at = carry_over
         self._vfs = vfs
         self._ids = HostIds(connection)
         self._recent: set[str] = set()
@@ -91,12 +93,14 @@ class SqliteStore(SqliteReader):
         shards: int,
         frontier_limit: int,
         durable: bool = False,
+        carry_over: int = CARRY_OVER,
         vfs: str | None = None,
     ) -> Self:
         """Become the owner of a shard that `create_shard` made.
 
-        With `durable` every commit waits for the disk, so that a power cut takes none. `vfs` names
-        another view of the disk for SQLite, such as one that fails.
+        With `durable` every commit waits for the disk, so that a power cut takes none. A smaller
+        `carry_over` takes less memory and more writing. `vfs` names another view of the disk for
+        SQLite, such as one that fails.
 
         Raises:
             StoreError: in use, missing, of another crawl's shape, of another version, or damaged.
@@ -114,6 +118,7 @@ class SqliteStore(SqliteReader):
                 shards=shards,
                 frontier_limit=frontier_limit,
                 durable=durable,
+                carry_over=carry_over,
                 vfs=vfs,
             )
             store._check_owner()
@@ -216,7 +221,7 @@ class SqliteStore(SqliteReader):
 
     def _carry_over(self) -> None:
         """Before a commit rather than after one, which must not fail once it is done."""
-        if len(self._recent) < CARRY_OVER:
+        if len(self._recent) < self._carry_over_at:
             return
         with transaction(self._connection, self.path):
             self._connection.execute(_CARRY_OVER)

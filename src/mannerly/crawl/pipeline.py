@@ -1,0 +1,272 @@
+"""READ FIRST. The way of a URL, top to bottom.
+
+    seeds ─► scope ─► frontier ─► politeness ─► fetch ─► parse ─► links ─┐
+               ▲      (whose turn?)  (may I?)                            │
+               └──────────────── dedup, scope ◄──────────────────────────┘
+                                   │ one commit: page, links, host state
+                                   ▼
+                                 store ─► exports
+
+1. A seed becomes a `Candidate` (`seeds`), and so does every link found later (`found_links`).
+2. The store decides which candidates are new; those become `Entry`s in the frontier (`shard`).
+3. The frontier (`frontier.core`) asks the hosts whose instant has come, robots.txt first
+   (`robots_cache`), and hands out entries with a permit of the politeness core each.
+4. The engine (`engine`) gives them to the fetcher (`fetch`), which judges every address (`guard`).
+5. The answer goes to the politeness core, which learns; a retry goes back to the frontier.
+6. `harvest`, below: the answer becomes a page record, its links become candidates in scope.
+7. A sitemap is harvested too, only differently (`harvest_sitemap`).
+8. The shard commits record, candidates and host state together (`store`), and hands what belongs
+   to other shards to their inboxes.
+9. Exports and reports read the store; they never touch the engine.
+
+This file is steps 1, 6 and 7: pure functions from an answer to what follows from it. It knows no
+clock, no queue, no store and no socket.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from xxhash import xxh3_128_hexdigest
+
+from .frontier.priority import priority
+from .model import Candidate, PageRecord
+from .parse.html import parse_page
+from .parse.links import HrefMemory, resolve_links
+from .parse.page import ParseFailed
+from .sitemaps import read_sitemap
+from .urls import DEFAULT_RULES, UrlRules, canonical, host_key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .fetch.base import Fetched
+    from .model import Entry
+    from .scope import Scope
+
+SITEMAP = -1  # the depth of a sitemap: it stands above the home page
+SITEMAP_NESTING = 2  # an index may name sitemaps; those may not name indexes
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(slots=True)
+class Rules:
+    """What decides about links. The scope may widen when a seed turns out to have moved."""
+
+    scope: Scope
+    agent: str
+    max_redirects: int
+    urls: UrlRules = DEFAULT_RULES
+    hrefs: HrefMemory | None = None
+
+
+class Harvest(NamedTuple):
+    """What follows from one answer."""
+
+    record: PageRecord
+    found: list[Candidate]
+    passed_over: Counter[str]  # links that were not taken, by reason
+
+
+def seed_candidates(urls: Iterable[str]) -> list[Candidate]:
+    """Step 1 for seeds, which are canonical already."""
+    return [Candidate(url, host_key_of(url), 0, priority(0), None) for url in urls]
+
+
+def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidate]:
+    """Sitemaps that robots.txt lists: unchecked text from a stranger."""
+    texts = (canonical(url) for url in urls)
+    return [
+        Candidate(url, host_key_of(url), SITEMAP, priority(0), parent)
+        for url in dict.fromkeys(texts)
+        if url is not None
+    ]
+
+
+def harvest(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
+    """Step 6: read the answer to a page request."""
+    if entry.depth == SITEMAP:
+        return harvest_sitemap(entry, answer, rules, wall)
+    status, headers = answer.status, answer.headers
+    if status in REDIRECTS:
+        return _harvest_redirect(entry, answer, rules, wall)
+    if status is None or not 200 <= status < 300:
+        return Harvest(_record(entry, answer, wall), [], Counter())
+    page = parse_page(
+        answer.body,
+        headers.get("content-type"),
+        entry.url,
+        x_robots_tag=headers.get("x-robots-tag"),
+        agent=rules.agent,
+    )
+    if isinstance(page, ParseFailed):
+        return Harvest(_record(entry, answer, wall, error="parse_failed"), [], Counter())
+    links = resolve_links(page, rules.urls, rules.hrefs)
+    passed_over: Counter[str] = Counter(
+        {refusal.value: count for refusal, count in links.refused.items()}
+    )
+    found: list[Candidate] = []
+    if page.nofollow:
+        passed_over["nofollow"] += len(links.urls)
+    else:
+        urls = [*links.urls, links.refresh] if links.refresh else links.urls
+        found = found_links(entry, urls, rules, passed_over)
+    passed_over["nofollow"] += len(links.nofollow_urls)
+    record = _record(
+        entry,
+        answer,
+        wall,
+        title=page.title,
+        canonical_url=links.canonical,
+        links=len(links.urls) + len(links.nofollow_urls),
+    )
+    return Harvest(record, found, passed_over)
+
+
+def found_links(
+    entry: Entry, urls: Sequence[str], rules: Rules, passed_over: Counter[str]
+) -> list[Candidate]:
+    """Step 1 for links: those in scope, as candidates."""
+    depth = entry.depth + 1
+    inside, outside = rules.scope.sort(urls, depth, page_url=entry.url)
+    for _, reason in outside:
+        passed_over[reason.value] += 1
+    origin = entry.url[: entry.url.index("/", 8) + 1]
+    own, host = len(origin), entry.host
+    usual = priority(depth)
+    found = []
+    for url in inside:
+        if url.startswith(origin):
+            rank = usual if len(url) > own else priority(depth, is_home_page=True)
+            found.append(Candidate(url, host, depth, rank, entry.url))
+        else:
+            found.append(_elsewhere(url, depth, entry.url))
+    return found
+
+
+def _elsewhere(url: str, depth: int, parent: str) -> Candidate:
+    is_home_page = url.index("/", 8) == len(url) - 1
+    return Candidate(
+        url, host_key_of(url), depth, priority(depth, is_home_page=is_home_page), parent
+    )
+
+
+def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
+    """A redirect is a link that keeps the depth; every hop goes through the frontier."""
+    location = answer.headers.get("location")
+    target = canonical(location, entry.url, rules.urls) if location else None
+    if target is None:
+        return Harvest(_record(entry, answer, wall, error="bad_redirect"), [], Counter())
+    record = _record(entry, answer, wall, redirect_to=target)
+    if entry.hops >= rules.max_redirects:
+        return Harvest(record._replace(error="too_many_redirects"), [], Counter())
+    if target == entry.url:
+        return Harvest(record._replace(error="redirect_loop"), [], Counter())
+    reason = rules.scope.judge(target, entry.depth)
+    if reason is not None:
+        return Harvest(record, [], Counter({reason.value: 1}))
+    hop = Candidate(
+        target, host_key_of(target), entry.depth, entry.priority, entry.url, entry.hops + 1
+    )
+    return Harvest(record, [hop], Counter())
+
+
+def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
+    """Step 7: a sitemap's URLs, and the sitemaps that an index names."""
+    record = _record(entry, answer, wall)
+    status = answer.status
+    if status in REDIRECTS:
+        location = answer.headers.get("location")
+        target = canonical(location, entry.url, rules.urls) if location else None
+        record = record._replace(redirect_to=target)
+        if target is None or entry.hops >= rules.max_redirects:
+            return Harvest(record, [], Counter())
+        hop = Candidate(target, host_key_of(target), SITEMAP, 0, entry.url, entry.hops + 1)
+        return Harvest(record, [hop], Counter())
+    if status is None or not 200 <= status < 300:
+        return Harvest(record, [], Counter())
+    sitemap = read_sitemap(answer.body)
+    found: list[Candidate] = []
+    passed_over: Counter[str] = Counter()
+    for listed in sitemap.urls:
+        url = canonical(listed.loc, entry.url, rules.urls)
+        reason = "malformed" if url is None else rules.scope.judge(url, 1)
+        if url is None or reason is not None:
+            passed_over[str(reason)] += 1
+            continue
+        rank = priority(
+            1, sitemap_priority=listed.priority, lastmod_age_s=_age_s(listed.lastmod, wall)
+        )
+        found.append(Candidate(url, host_key_of(url), 1, rank, entry.url))
+    if entry.hops < SITEMAP_NESTING:
+        for child in sitemap.children:
+            url = canonical(child, entry.url, rules.urls)
+            if url is not None:
+                hop = Candidate(url, host_key_of(url), SITEMAP, 0, entry.url, entry.hops + 1)
+                found.append(hop)
+    error = sitemap.problem.value if sitemap.problem else None
+    return Harvest(record._replace(links=len(found), error=error), found, passed_over)
+
+
+def _age_s(lastmod: str | None, wall: float) -> float | None:
+    """Seconds since a W3C date; None where it is not one."""
+    if not lastmod:
+        return None
+    try:
+        when = datetime.fromisoformat(lastmod.strip())
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return wall - when.timestamp()
+
+
+def _record(
+    entry: Entry,
+    answer: Fetched,
+    wall: float,
+    *,
+    title: str | None = None,
+    canonical_url: str | None = None,
+    links: int = 0,
+    redirect_to: str | None = None,
+    error: str | None = None,
+) -> PageRecord:
+    headers = answer.headers
+    body = answer.body
+    content_type = headers.get("content-type")
+    age = headers.get("age", "")
+    if error is None and answer.error is not None:
+        error = answer.error.value
+    elif error is None and answer.is_truncated:
+        error = answer.detail
+    return PageRecord(
+        url=entry.url,
+        status=answer.status,
+        depth=entry.depth,
+        parent=entry.parent,
+        title=title,
+        content_type=_printable(content_type),
+        bytes=len(body),
+        latency_ms=round(answer.latency_s * 1000.0, 3),
+        fetched_at=wall,
+        attempts=entry.attempts + 1,
+        links=links,
+        canonical=canonical_url,
+        redirect_to=redirect_to,
+        error=error,
+        host=entry.host,
+        digest=xxh3_128_hexdigest(body) if body else None,
+        cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
+        age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
+    )
+
+
+def _printable(text: str | None) -> str | None:
+    """A header as it may be stored: no control characters, not endless."""
+    if text is None or (len(text) < 100 and text.isprintable()):
+        return text
+    return "".join(character for character in text[:100] if character.isprintable())

@@ -1,0 +1,528 @@
+"""One shard: all that belongs to its hosts, and nobody else touches it.
+
+    due        the frontier's starts, as requests for the fetcher
+    finished   an answer: politeness learns, then retry, robots.txt or harvest
+    commit     the batch so far goes to the store; what was new joins the frontier
+    tick       now and then: links of other shards, retired hosts, what was learned
+
+A page counts as in flight until it is committed: `pending` is what a crash would cost, and what
+`workers` limits. Everything here is synchronous and is told the time, so the same code runs on
+curl's sockets and in virtual time.
+
+Invariant: every entry that was handed out is in exactly one of: in flight, put back, in the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mannerly.politeness import Politeness, Response
+from mannerly.politeness import events as told
+from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.model import Outcome
+from mannerly.politeness.pace import Lesson
+from mannerly.politeness.retry import Retry
+
+from .fetch.base import LocalError, Request
+from .frontier import Frontier
+from .frontier.model import Errand, Ruling, Start
+from .model import Entry
+from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates
+from .robots_cache import Hop, RobotsCache
+from .stats import REMARKABLE, HostTally, Stats, Waits
+from .store.base import Batch, HostRecord
+from .urls import Url, site_of
+
+if TYPE_CHECKING:
+    from mannerly.politeness.events import Event
+    from mannerly.politeness.model import Instant
+
+    from .fetch.base import Fetched
+    from .frontier.model import Judgement
+    from .frontier.sharding import Sharding
+    from .model import Candidate
+    from .robots_cache import Learned
+    from .settings import CrawlSettings
+    from .store.base import RobotsRecord, ShardStore
+
+RECENT = 100_000  # URLs that were offered lately; twice as many are remembered
+DROP_SLICE = 1000  # URLs of a retired host that leave the queue per tick
+RECEIVE = 2000
+ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
+SITEMAP_MAX_BYTES = 60 * 1024 * 1024
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+
+
+class Shard:
+    """The hosts of one shard, their queue, their manners and their store."""
+
+    def __init__(
+        self,
+        number: int,
+        store: ShardStore,
+        sharding: Sharding,
+        settings: CrawlSettings,
+        rules: Rules,
+        *,
+        max_in_flight: int,
+        is_resumed: bool,
+        now: Instant,
+    ) -> None:
+        self.number = number
+        self.stats = Stats()
+        self.store = store
+        self._sharding = sharding
+        self._settings = settings
+        self._rules = rules
+        self._is_resumed = is_resumed
+        self._now, self._wall = now, 0.0
+        group_of = site_of if settings.politeness.group_by == "site" else None
+        self.politeness = Politeness(
+            settings.politeness, on_event=self._on_event, group_of=group_of, remember=True
+        )
+        self.frontier = Frontier(
+            self.politeness,
+            max_in_flight=max_in_flight,
+            max_errands=settings.robots_limit,
+            heap_limit=settings.heap_limit,
+        )
+        self._robots = RobotsCache(
+            settings.agent_token,
+            load=self._load_robots,
+            on_loaded=self._on_rules,
+            unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
+            ignore=settings.ignore_robots,
+        )
+        self._batch = Batch()
+        self._batch_robots: dict[str, RobotsRecord] = {}
+        self._recent: set[str] = set()
+        self._recent_before: set[str] = set()
+        self._hosts: dict[str, HostRecord] = {}  # of the hosts that politeness knows
+        self._touched: set[str] = set()
+        self._failures: dict[str, int] = {}  # in a row
+        self._retired: dict[str, str] = {}  # hosts whose queue is being emptied, and why
+        self._reasons: dict[int, str] = {}  # why the judge dropped an entry
+        self._last_start: dict[str, Instant] = {}
+        self.frontier.load(store.queued_hosts(), now=now)
+
+    @property
+    def pending(self) -> int:
+        """Pages that a crash now would cost."""
+        return self.frontier.in_flight + len(self._batch.pages)
+
+    @property
+    def pending_pages(self) -> int:
+        """Pages that came in and are not committed."""
+        return len(self._batch.pages)
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a commit would write anything that came from the web."""
+        return bool(self._batch)
+
+    @staticmethod
+    def pages_of(requests: list[Request]) -> int:
+        """How many of these count against --max-urls."""
+        items = (request.tag[1].item for request in requests)  # type: ignore[index]
+        return sum(isinstance(item, Entry) and item.depth != SITEMAP for item in items)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing queued, under way, to be committed or to be delivered. The inbox may differ."""
+        frontier = self.frontier
+        return (
+            frontier.queued == 0
+            and frontier.in_flight == 0
+            and not self._batch
+            and not self._retired
+            and self.store.counts().outgoing == 0
+            and self.store.counts().waiting == 0
+        )
+
+    # ------------------------------------------------------------------ starting
+
+    def offer(self, candidates: list[Candidate]) -> None:
+        """Seeds: they belong to whichever shard owns their host."""
+        self._route(candidates)
+
+    def due(self, now: Instant, wall: float) -> list[Request]:
+        """What is to be fetched now."""
+        self._now, self._wall = now, wall
+        frontier, store = self.frontier, self.store
+        for wish in frontier.needs_refill():
+            entries = store.queued(wish.host, after=wish.after, limit=wish.limit)
+            frontier.refill(wish, entries, now=now)
+        taken = frontier.take(now, self._judge)
+        for entry in taken.dropped:
+            reason = self._reasons.pop(entry.seq, "robots")
+            self._batch.dropped.append((entry, reason))
+            self.stats.skipped[reason] += 1
+        return [self._request(start) for start in taken.starts]
+
+    def _judge(self, entry: Entry) -> Judgement:
+        host = entry.host
+        if host not in self._hosts:
+            self._recall(host)
+        if host in self._retired:
+            return self._drop(entry, self._retired[host])
+        limit = self._settings.max_per_host
+        if limit is not None and self._hosts[host].fetched >= limit and entry.depth != SITEMAP:
+            return self._drop(entry, "max_per_host")
+        return self._robots.rule(entry, now=self._now, wall=self._wall)
+
+    def _drop(self, entry: Entry, reason: str) -> Judgement:
+        self._reasons[entry.seq] = reason
+        return Ruling.DROP
+
+    def _recall(self, host: str) -> None:
+        """A host's first turn in this run: what earlier runs learned about it."""
+        record = self.store.host(host) or HostRecord(host=host)
+        self._hosts[host] = record
+        if record.updated_at:
+            self.politeness.recall(_remembered(record), now=self._now, wall=self._wall)
+        if self._is_resumed:
+            self.politeness.contacted(host, now=self._now)
+        if record.retired:
+            self._retired[host] = record.retired
+
+    def _request(self, start: Start) -> Request:
+        item, settings = start.item, self._settings
+        self._witness(start)
+        url = Url.of(item.url)
+        if isinstance(item, Errand):
+            self._robots.begin(item)
+            patience_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
+        elif item.depth == SITEMAP:
+            patience_s, size = settings.timeout_s, SITEMAP_MAX_BYTES
+        else:
+            patience_s, size = settings.timeout_s, settings.max_bytes
+        headers = (("From", settings.contact),) if settings.contact else ()
+        return Request(item.url, url.host, patience_s, size, headers, (self, start))
+
+    def _witness(self, start: Start) -> None:
+        """Our own verdict on our manners: was any start closer than the gap in force?"""
+        host, now = start.permit.host, self._now
+        delay_s = host.delay_s
+        last = self._last_start.get(host.key)
+        self._last_start[host.key] = now
+        if last is None:
+            return
+        gap_s = now - last
+        tally = self._tally(host.key)
+        if tally is not None and gap_s < tally.smallest_gap_s:
+            tally.smallest_gap_s, tally.asked_gap_s = gap_s, delay_s
+        if gap_s < self._settings.politeness.floor_s * 0.98:
+            self.stats.too_early += 1
+
+    def _tally(self, host: str) -> HostTally | None:
+        tallies = self.stats.tallies
+        tally = tallies.get(host)
+        if tally is None and len(tallies) < REMARKABLE:
+            tally = tallies[host] = HostTally()
+        return tally
+
+    # ------------------------------------------------------------------ answers
+
+    def finished(self, start: Start, answer: Fetched, now: Instant, wall: float) -> None:
+        """Learn from an answer, then decide what follows."""
+        self._now, self._wall = now, wall
+        permit, item = start.permit, start.item
+        error = answer.error
+        if isinstance(error, LocalError):
+            self.politeness.cancel(permit, now=now, was_sent=False)
+            outcome = Outcome.NEUTRAL
+            response = None
+        else:
+            response = Response(
+                status=answer.status,
+                latency_s=answer.latency_s or answer.total_s,
+                headers=answer.headers,
+                error=error,
+                bytes=len(answer.body),
+                received_at=wall,
+            )
+            outcome = self.politeness.report(permit, response, now=now)
+        if isinstance(item, Errand):
+            self._finish_errand(item, answer)
+        elif response is None:
+            self._finish_locally(item, answer)
+        elif not self._retried(start, item, response, outcome):
+            self._finish_page(item, answer, outcome)
+        self.frontier.done(start, now=now)
+
+    def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
+        if outcome is Outcome.OK or entry.host in self._retired:
+            return False
+        retryable = self._settings.politeness.retry_statuses
+        if outcome is Outcome.NEUTRAL and response.status not in retryable:
+            return False
+        decision = self.politeness.retry(
+            start.permit, response, outcome, attempt=entry.attempts + 1, now=self._now
+        )
+        tally = self._tally(start.permit.host.key)
+        if tally is not None and outcome is Outcome.THROTTLE:
+            tally.refused += 1
+        if outcome is Outcome.THROTTLE:
+            self._bump(entry.host, refused=1)
+        if not isinstance(decision, Retry):
+            return False
+        self.stats.retries += 1
+        again = entry._replace(attempts=entry.attempts + 1) if decision.costs_attempt else entry
+        self.frontier.put_back(again, decision.due)
+        return True
+
+    def _finish_locally(self, entry: Entry, answer: Fetched) -> None:
+        """It failed on our side of the wire: again later, or never."""
+        if answer.error in PASSING and entry.attempts < self._settings.politeness.max_attempts:
+            again = entry._replace(attempts=entry.attempts + 1)
+            self.frontier.put_back(again, self._now + 0.5 * 2.0**entry.attempts)
+            return
+        reason = answer.detail or str(answer.error)
+        self.stats.failed[reason] += 1
+        record = harvest(entry, answer, self._rules, self._wall).record
+        self._batch.pages.append((entry, record._replace(error=reason)))
+
+    def _finish_page(self, entry: Entry, answer: Fetched, outcome: Outcome) -> None:
+        found = harvest(entry, answer, self._rules, self._wall)
+        record = found.record
+        self._batch.pages.append((entry, record))
+        self._route(found.found)
+        stats = self.stats
+        stats.skipped.update(found.passed_over)
+        if entry.depth == SITEMAP:
+            stats.robots += 1
+        if record.status is None:
+            stats.failed[record.error or "unknown"] += 1
+        else:
+            stats.fetched += 1
+            stats.statuses[record.status] += 1
+            stats.bytes += record.bytes
+        self._widen(entry, record.redirect_to)
+        is_failure = outcome in (Outcome.OVERLOAD, Outcome.THROTTLE)
+        self._bump(entry.host, fetched=not is_failure, failed=is_failure)
+        tally = self._tally(entry.host)
+        if tally is not None:
+            tally.fetched += 1
+            tally.latency_s += answer.latency_s
+        self._watch_failures(entry.host, is_failure=is_failure)
+
+    def _widen(self, entry: Entry, target: str | None) -> None:
+        """A seed that has moved within its site takes the scope along."""
+        if target is None or entry.depth != 0:
+            return
+        if site_of(Url.of(target).host) == site_of(Url.of(entry.url).host):
+            widen(self._rules, target)
+
+    def _watch_failures(self, host: str, *, is_failure: bool) -> None:
+        """A host that fails so often in a row wastes everybody's time (document 001)."""
+        if not is_failure:
+            self._failures.pop(host, None)
+            return
+        count = self._failures.get(host, 0) + 1
+        self._failures[host] = count
+        if count >= self._settings.host_failure_limit and host not in self._retired:
+            self.politeness.retire(host, f"{count} failures in a row", now=self._now)
+
+    # ------------------------------------------------------------------ robots.txt
+
+    def _finish_errand(self, errand: Errand, answer: Fetched) -> None:
+        self.stats.robots += 1
+        if answer.error in PASSING:
+            self._robots.abandon(errand)
+            return
+        result = self._robots.fetched(
+            errand,
+            status=answer.status,
+            body=answer.body,
+            headers=answer.headers,
+            now=self._now,
+            wall=self._wall,
+        )
+        if isinstance(result, Hop):
+            self._run_elsewhere(result.errand)
+            return
+        for learned in result:
+            self._on_rules(learned)
+            self._batch.robots.append(learned.record)
+            self._batch_robots[learned.origin] = learned.record
+            self.frontier.wake(learned.host, now=self._now)
+            if self._settings.seeding in ("sitemap", "all") and learned.sitemaps:
+                self._route(sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt"))
+
+    def _run_elsewhere(self, errand: Errand) -> None:
+        """A robots.txt redirected: the next hop takes a slot of its own host."""
+        if errand.host not in self._hosts:
+            self._recall(errand.host)
+        self.frontier.errand(errand, now=self._now)
+
+    def _on_rules(self, learned: Learned) -> None:
+        self.politeness.robots(learned.host, crawl_delay_s=learned.crawl_delay_s, now=self._now)
+
+    def _load_robots(self, origin: str) -> RobotsRecord | None:
+        return self._batch_robots.get(origin) or self.store.robots(origin)
+
+    # ------------------------------------------------------------------ what was found
+
+    def _route(self, candidates: list[Candidate]) -> None:
+        """To our own queue, or to the shard that owns the host. Known URLs are weeded out."""
+        recent, before = self._recent, self._recent_before
+        batch, mine = self._batch, self.number
+        single = self._sharding.shards == 1
+        for candidate in candidates:
+            url = candidate.url
+            if url in recent or url in before:
+                continue
+            recent.add(url)
+            shard = mine if single else self._sharding.shard_of(candidate.host)
+            if shard == mine:
+                batch.found.append(candidate)
+            else:
+                batch.outgoing.append((shard, candidate))
+        if len(recent) > RECENT:
+            self._recent_before, self._recent = recent, set()
+
+    def _bump(
+        self, host: str, *, fetched: bool = False, failed: bool = False, refused: int = 0
+    ) -> None:
+        record = self._hosts.get(host)
+        if record is None:
+            self._recall(host)
+            record = self._hosts[host]
+        self._hosts[host] = replace(
+            record,
+            fetched=record.fetched + fetched,
+            failed=record.failed + failed,
+            refused=record.refused + refused,
+        )
+        self._touched.add(host)
+
+    # ------------------------------------------------------------------ committing
+
+    def commit(self, now: Instant, wall: float) -> None:
+        """Make everything so far durable, in one transaction."""
+        self._now, self._wall = now, wall
+        batch = self._batch
+        for lesson in self.politeness.drain(now=now, wall=wall):
+            known = self._hosts.get(lesson.host) or self.store.host(lesson.host)
+            record = _learned(known or HostRecord(host=lesson.host), lesson)
+            self._hosts[lesson.host] = record
+            self._touched.add(lesson.host)
+        batch.hosts.extend(
+            replace(self._hosts[host], updated_at=wall)
+            for host in self._touched
+            if host in self._hosts
+        )
+        if not batch:
+            return
+        committed = self.store.commit(batch)
+        self._batch = Batch()
+        self._batch_robots.clear()
+        self._touched.clear()
+        self.stats.found += len(committed.new)
+        frontier = self.frontier
+        frontier.committed(entry for entry, _ in batch.pages)
+        frontier.committed(entry for entry, _ in batch.dropped)
+        frontier.add(committed.new, now=now)
+
+    def tick(self, now: Instant, wall: float) -> None:
+        """What need not happen at once."""
+        self._now, self._wall = now, wall
+        if self._sharding.shards > 1:
+            self.store.deliver()
+            received = self.store.receive(RECEIVE)
+            self.stats.found += len(received.new)
+            self.frontier.add(received.new, now=now)
+        room = self._settings.frontier_limit - self.frontier.queued
+        if room > 0 and self.store.counts().waiting:
+            self.frontier.add(self.store.admit_waiting(min(room, 10_000)), now=now)
+        for host in list(self._retired):
+            self._empty(host)
+        self._measure(now)
+
+    def _empty(self, host: str) -> None:
+        """Take a retired host's URLs out of the queue, a slice at a time, with the reason."""
+        reason = self._retired[host]
+        self.frontier.drop_host(host, now=self._now)
+        entries = self.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
+        in_batch = {entry.seq for entry, _ in self._batch.dropped}
+        in_batch.update(entry.seq for entry, _ in self._batch.pages)
+        fresh = [entry for entry in entries if entry.seq not in in_batch]
+        self._batch.dropped.extend((entry, f"host_retired: {reason}") for entry in fresh)
+        self.stats.skipped["host_retired"] += len(fresh)
+        if not entries:
+            record = self._hosts.get(host)
+            if record is not None and record.retired != reason:
+                self._hosts[host] = replace(record, retired=reason)
+                self._touched.add(host)
+            del self._retired[host]
+
+    def _measure(self, now: Instant) -> None:
+        """Where the hosts are, for the progress line."""
+        seen = self.frontier.snapshot(now)
+        stats = self.stats
+        stats.in_flight, stats.queued, stats.hosts = seen.in_flight, seen.queued, seen.active
+        waiting = {reason.value: count for reason, count in seen.waiting.items()}
+        paced = sum(
+            waiting.get(name, 0)
+            for name in ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
+        )
+        held = sum(waiting.get(name, 0) for name in ("retry_after", "backoff", "parked", "trial"))
+        broken = waiting.get("breaker_open", 0) + waiting.get("half_open", 0)
+        stats.waits = Waits(
+            ready=seen.ready,
+            pace=paced,
+            retry_after=held,
+            breaker=broken,
+            busy=seen.busy,
+            other=seen.hungry + seen.errand_line + seen.asleep,
+            next_in_s=None if seen.next_due is None else max(0.0, seen.next_due - now),
+        )
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, told.Throttled):
+            self.stats.throttles += 1
+        elif isinstance(event, told.Retired):
+            self._retired[event.host] = event.reason
+        elif isinstance(event, told.Stalled) and self._settings.give_up_stalled:
+            self._retired[event.host] = "stalled"
+        elif isinstance(event, told.Evicted):
+            self._hosts.pop(event.host, None)
+            self._last_start.pop(event.host, None)
+
+
+def widen(rules: Rules, url: str) -> None:
+    """Let the scope follow a seed that has moved."""
+    if url not in rules.scope.seeds:
+        rules.scope = replace(rules.scope, seeds=(*rules.scope.seeds, url))
+
+
+def _remembered(record: HostRecord) -> Remembered:
+    return Remembered(
+        host=record.host,
+        lesson=Lesson(
+            delay_s=record.adaptive_delay_s,
+            floor_s=record.adaptive_delay_floor_s,
+            allowance=record.allowance,
+            block_s=record.block_s,
+            concurrency=record.concurrency,
+            is_proven=record.is_proven,
+        ),
+        crawl_delay_s=record.crawl_delay_s,
+        blocked_until=record.blocked_until,
+        updated_at=record.updated_at,
+    )
+
+
+def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
+    return replace(
+        record,
+        adaptive_delay_s=lesson.lesson.delay_s,
+        adaptive_delay_floor_s=lesson.lesson.floor_s,
+        crawl_delay_s=lesson.crawl_delay_s,
+        allowance=lesson.lesson.allowance,
+        block_s=lesson.lesson.block_s,
+        concurrency=lesson.lesson.concurrency,
+        is_proven=lesson.lesson.is_proven,
+        blocked_until=lesson.blocked_until,
+    )
