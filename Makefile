@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test check format bench simulate reference clean
+.PHONY: help crawl test check format bench simulate reference clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -17,6 +17,13 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
+
+crawl: $(STAMP)  ## crawl URL=https://example.org, or without it the built-in demonstration web
+ifdef URL
+	$(BIN)/mannerly crawl $(URL) $(ARGS)
+else
+	$(BIN)/mannerly demo $(ARGS)
+endif
 
 test: $(STAMP)  ## run every test, real servers included
 	$(BIN)/python -m pytest

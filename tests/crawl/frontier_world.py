@@ -154,14 +154,13 @@ class World:
                 self.finished.append(entry)
                 self.log.append(f"D{self.now:g}:{entry.host}/{entry.seq}")
             for start in starts:
-                if isinstance(start.item, Entry):
-                    self._hand_out(start.item)
+                self._allow(start)
                 name = start.item.url.partition("//")[2]
                 self.log.append(
                     f"{'G' if isinstance(start.item, Entry) else 'E'}{self.now:g}:{name}"
                 )
+                self.under_way.append(start)
             started += starts
-            self.under_way += starts
             assert len(self.under_way) == self.frontier.in_flight
             if not dropped and not self.frontier.needs_refill():
                 return started
@@ -206,6 +205,13 @@ class World:
             self.commit()
 
     # --- what is promised
+
+    def _allow(self, start: Start) -> None:
+        """While an errand holds a host nothing else of it is sent."""
+        held = [other.item.host for other in self.under_way if other.holds_host]
+        assert start.item.host not in held, f"{start.item.url} was sent too early"
+        if isinstance(start.item, Entry):
+            self._hand_out(start.item)
 
     def _hand_out(self, entry: Entry) -> None:
         """Every entry that leaves was queued, is not out already, and is the first in order."""

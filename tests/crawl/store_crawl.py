@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
 
 SHARDS = 2
-PAGES = 9
+PAGES = 6
 
 
 class State(NamedTuple):

@@ -298,6 +298,19 @@ def test_errand_from_elsewhere_is_run_before_pages_that_wait_for_it() -> None:
     assert world.run() == "E0:a/moved G3:a/1"
 
 
+def test_errand_from_elsewhere_does_not_let_the_pages_go() -> None:
+    """Only the errand that holds a host frees it; another one that comes back does not."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8), judge=robots_errand)
+    world.offer("a", 5)
+    world.frontier.errand(Errand("https://a/moved", "a", "http://b"), now=0.0)
+    elsewhere, own = world.take()
+
+    world.finish(elsewhere)
+
+    assert (elsewhere.holds_host, own.holds_host) == (False, True)
+    assert world.take() == []
+
+
 def test_entry_that_must_wait_is_passed_over() -> None:
     """A URL whose robots.txt is out of reach does not hold up the rest of its host."""
     world = World(judge=lambda e: Later(5.0) if e.seq == 1 and world.now < 5 else Ruling.GO)

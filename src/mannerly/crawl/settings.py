@@ -71,6 +71,8 @@ class CrawlSettings:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= low:
                 raise SettingsError(spec.name, value, f"a number of at least {low:g}")
+        if not isinstance(self.scope, ScopeMode):
+            raise SettingsError("scope", self.scope, "one of " + ", ".join(ScopeMode))
         if self.seeding not in SEEDING:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):

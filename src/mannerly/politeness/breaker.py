@@ -20,6 +20,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from .model import NEVER
+
 if TYPE_CHECKING:
     import random
 
@@ -73,10 +75,10 @@ class Breaker:
         self.generation = 0
         self.consecutive = 0  # failures in a row while closed
         self.opens = 0  # openings in a row
-        self.reopen_at: Instant = 0.0
+        self.reopen_at: Instant = NEVER
         self.passed = 0  # successful probes in a row
         self.probe: Permit | None = None
-        self.lease_until: Instant = 0.0
+        self.lease_until: Instant = NEVER
 
     def move(self, event: BreakerEvent) -> None:
         """Follow the table; an event that the state does not know changes nothing and raises."""

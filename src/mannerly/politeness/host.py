@@ -22,7 +22,7 @@ This file knows neither other hosts nor the time: `now` is always an argument.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
 from . import events
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # Where a Retry-After is worth looking for in whatever spelling; elsewhere the usual ones do.
 _MAY_ASK_TO_WAIT = frozenset({403, 429, 503})
+# Only `revive` lifts these; whatever the breaker does meanwhile, they stand.
+_OPERATORS_WORD = frozenset({Reason.PAUSED, Reason.RETIRED})
 # A 403 within this long of a success is taken for a block (decision 2) ...
 SUCCESS_IS_RECENT_S = 60.0
 # ... unless slowing down has not helped this often: then the site simply has forbidden pages.
@@ -185,13 +187,15 @@ class Host:
 
     def ready_at(self, now: Instant) -> Instant:
         """The earliest instant at which `reserve` could grant; infinite if only a report can."""
-        limit = self._limit if self._breaker_gate() is None else self._rules.max_concurrency
+        limit = self._limit
+        if self.trouble is not None and self.trouble.breaker.state is not BreakerState.CLOSED:
+            # A probe's lease runs out by itself, so it does not hold its place for ever.
+            limit = self._rules.max_concurrency + (self.trouble.breaker.probe is not None)
         return inf if self.in_flight >= limit else self.free_at(now)
 
     def free_at(self, now: Instant) -> Instant:
         """The earliest instant that the clocks allow, whatever is under way now."""
-        gate = self._gate
-        if gate is Reason.PAUSED or gate is Reason.RETIRED:
+        if self._gate in _OPERATORS_WORD:
             return inf
         earliest = max(now, self.not_before)
         trouble = self.trouble
@@ -208,7 +212,9 @@ class Host:
         """Learn from the answer to a permit, and free its place."""
         if permit.is_settled:
             raise PermitError(f"{permit!r} was reported or cancelled before")
-        status, headers = response.status, response.headers
+        status, latency_s, headers = response[:3]
+        if not 0.0 <= latency_s < inf:
+            raise ValueError(f"a latency is at least 0 and finite, not {latency_s!r}")
         heard: dict[str, str] | None = None
         retry_s: float | None = None
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_ASK_TO_WAIT):
@@ -222,6 +228,9 @@ class Host:
                 outcome = self._judge_forbidden(now)
         permit.is_settled = True
         if permit.is_abandoned:
+            if heard is not None:  # too late to teach anything, but what the server asks for holds
+                self._heed(heard, retry_s, response, now)
+                self._reschedule()
             return outcome
         self.in_flight -= 1
         if heard is not None:
@@ -245,7 +254,10 @@ class Host:
             self.trouble.breaker.probe = None  # the lease is returned; nothing was learned
         if not was_sent:
             self.requests -= 1
-            if self.base_at == permit.sent_at:
+            taken = permit.sent_at
+            if self._rules.burst > 1 and not self.wishes.crawl_delay_s:
+                taken = max(permit.previous_base + self._gap_s, taken)
+            if self.base_at == taken:
                 self.base_at = permit.previous_base
         self._reschedule()
         self._rules.emit(events.Cancelled(self.key, now))
@@ -304,6 +316,7 @@ class Host:
 
     def _note_success(self, trouble: Trouble, permit: Permit, now: Instant) -> None:
         trouble.throttle_streak = 0
+        trouble.bad_since = inf
         trouble.is_stalled = False
         self._judge_health(trouble, permit, OK, now)
 
@@ -371,7 +384,8 @@ class Host:
             trouble.throttle_streak >= settings.stall_throttles
             and self._gap_s >= 0.999 * settings.max_delay_s
         )
-        is_silent = -inf < self.last_ok_at < now - settings.stall_after_s
+        trouble.bad_since = min(trouble.bad_since, now)
+        is_silent = now - trouble.bad_since > settings.stall_after_s
         if not trouble.is_stalled and (is_hopeless or is_silent):
             trouble.is_stalled = True
             self._rules.emit(events.Stalled(self.key, now, trouble.throttle_streak))
@@ -410,6 +424,8 @@ class Host:
                 return
             if settings.long_crawl_delay == "cap":
                 delay_s = settings.max_crawl_delay_s
+        if settings.group_by != "host":
+            delay_s = max(delay_s, self.wishes.crawl_delay_s)
         if delay_s or self.wishes is not NO_WISHES:
             self.wish().crawl_delay_s = delay_s
         self._rules.mark_dirty(self)
@@ -426,7 +442,8 @@ class Host:
         if change is BreakerChange.OPENED:
             self._on_open(trouble.breaker, now)
         elif change is BreakerChange.CLOSED:
-            self._gate = None
+            if self._gate is Reason.HALF_OPEN:
+                self._gate = None
             vitals.clear_errors()
             if self.pace is not None:
                 self.pace.restart(now)
@@ -434,7 +451,8 @@ class Host:
 
     def _on_open(self, breaker: Breaker, now: Instant) -> None:
         rules = self._rules
-        self._gate = Reason.BREAKER_OPEN
+        if self._gate not in _OPERATORS_WORD:
+            self._gate = Reason.BREAKER_OPEN
         rules.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
         if breaker.opens >= rules.settings.retire_after_opens:
             self.retire(f"breaker opened {breaker.opens} times in a row", now)
@@ -488,7 +506,8 @@ class Host:
             self.in_flight == 0
             and self.not_before <= now
             and self.wishes.blocked_until <= now
-            and self._gate is None
+            and self._gate not in _OPERATORS_WORD
+            and (self.trouble is None or self.trouble.breaker.reopen_at <= now)
         )
 
     def adopt(self, pace: Pace) -> None:
@@ -528,6 +547,9 @@ class Host:
         # Comparisons instead of max() and min(): this runs for most answers.
         if gap_s < rules.least_gap_s:
             gap_s = rules.least_gap_s
+        if self._gap_s == 0.0 < gap_s:
+            # Several starts may share that instant, so that none of them is known as the latest.
+            self.base_at = nextafter(self.base_at, inf)
         self._limit = min(rules.max_concurrency, limit)
         self._gap_s = gap_s
         not_before = self.base_at + gap_s

@@ -7,6 +7,7 @@ breaker is judged here; the host does what follows (its gate, its events): decid
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING
 
 from .breaker import Breaker, BreakerEvent, BreakerState
@@ -33,6 +34,7 @@ class Trouble:
     """The record of a host's bad answers."""
 
     __slots__ = (
+        "bad_since",
         "breaker",
         "failures",
         "forbidden",
@@ -49,6 +51,7 @@ class Trouble:
         self.throttle_streak = 0
         self.failures = 0
         self.forbidden = 0  # 403s that were taken for throttles
+        self.bad_since: Instant = inf  # when the current run of bad answers began
         self.is_stalled = False  # told once per run of bad answers
 
     def judge(

@@ -6,7 +6,8 @@ ever offered is in exactly one of them:
     queued      waiting to be fetched, in order of (priority, seq) within a host
     fetched     has a page record
     skipped     has a reason
-    outgoing    belongs to another shard and waits in the outbox
+    outgoing    belongs to another shard and waits in the outbox; once handed over it is that
+                shard's, and only remembered here as known, so that it is not sent again
 
 and, beside them, one record per host (learned pace, robots.txt, counts) and the crawl's settings.
 
@@ -14,7 +15,8 @@ and, beside them, one record per host (learned pace, robots.txt, counts) and the
 page records, new URLs, skipped URLs, outbox, host records, requeued entries. All of it or nothing.
 After a crash the store is as it was after some earlier commit, and what was rolled back is simply
 fetched again: the URL is still queued, so its links will be found again. Nothing else is written
-while fetching: being in flight is no state of the store.
+while fetching: being in flight is no state of the store. An entry that has left the queue cannot be
+recorded, dropped or requeued again, so a batch whose commit failed may be offered once more.
 
 **New or known is decided here.** `commit` reports which candidates were new. A filter in front of
 the store may save it the question, but never answers it: offering a known URL changes nothing,
@@ -112,7 +114,7 @@ class Batch:
 class Committed:
     """What a commit changed: the candidates that were new, as entries of this shard's queue."""
 
-    new: list[Entry]
+    new: list[Entry]  # without those that wait: `admit_waiting` returns them when they are let in
     waiting: int  # new ones that went to the waiting room
 
 
@@ -120,8 +122,8 @@ class Committed:
 class Counts:
     """Exact totals, from the store itself."""
 
-    queued: int
-    waiting: int
+    queued: int  # the waiting room included
+    waiting: int  # of these, in the waiting room
     fetched: int
     failed: int  # fetched, but with an error instead of a status
     skipped: int
@@ -138,13 +140,13 @@ class ShardStore(Protocol):
         """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Every host with queued URLs, and how many."""
+        """Every host with URLs in its window, and how many; the waiting room is not counted."""
 
     def known(self, urls: Sequence[str]) -> set[str]:
         """Which of these the store already has, in any of the four sets."""
 
     def admit_waiting(self, room: int) -> list[Entry]:
-        """Move up to `room` URLs from the waiting room into the queue."""
+        """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
 
     def deliver(self) -> int:
         """Hand outbox rows over to their shards; returns how many were handed over."""
@@ -152,7 +154,8 @@ class ShardStore(Protocol):
     def receive(self, limit: int) -> Committed:
         """Take over what other shards left in the inbox."""
 
-    def host(self, host: str) -> HostRecord | None: ...
+    def host(self, host: str) -> HostRecord | None:
+        """What is kept of a host; None if no URL and no record of it was ever committed."""
 
     def hosts(self) -> Iterator[HostRecord]: ...
 
@@ -166,7 +169,7 @@ class ShardStore(Protocol):
     def skipped(self) -> Iterator[Skipped]: ...
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL stands."""
+        """Where a URL stands; None if it is unknown, or was handed over to its shard."""
 
     def urls(self) -> Iterator[str]:
         """Every URL known to the shard: to fill the filter after a restart."""

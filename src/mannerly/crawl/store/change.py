@@ -42,7 +42,7 @@ _REQUEUE = """
 """
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
-    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ?
 """  # noqa: S608 - a constant of ours
 _ROBOTS = "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)"
@@ -63,7 +63,7 @@ _WRITE_TOTALS = """
 _IDS_KEPT = 20_000
 
 # `dataclasses.astuple` copies deeply, at eighty times the cost.
-_host_values = attrgetter(*(field.name for field in fields(HostRecord)))
+_host_values = attrgetter(*(field.name for field in fields(HostRecord)[1:]))
 _robots_values = attrgetter(*(field.name for field in fields(RobotsRecord)))
 
 Row = tuple[str | float | None, ...]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
 PAGE_BYTES = 4096
 
-# 2,000 pages are 8 MB: the log is copied into the file and used again from its start by then.
-CHECKPOINT_PAGES = 2000
+# 4,000 pages are 16 MB: then the log is copied into the file and used again from its start.
+CHECKPOINT_PAGES = 4000
 _LOG_BYTES_KEPT = 32 << 20
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -61,8 +61,8 @@ _PAGES = f"""
     WHERE position > ? ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
-_HOSTS = f"SELECT id, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
-_HOST = f"SELECT {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
+_HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?

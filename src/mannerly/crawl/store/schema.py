@@ -120,9 +120,9 @@ INBOX = Kind(
     """,
 )
 
-# The columns of HostRecord, RobotsRecord and PageRecord in the order of their fields.
+# The columns of HostRecord (after its name), RobotsRecord and PageRecord, as their fields go.
 HOST_COLUMNS = (
-    "host, adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
+    "adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
     "block_seconds, concurrency, is_proven, blocked_until, next_at, updated_at, fetched, refused, "
     "failed, retired, home_seen"
 )

@@ -47,8 +47,11 @@ _OUTBOX = """
     SELECT seq, shard, url, host, depth, priority, parent, hops FROM outbox
     WHERE seq > ? ORDER BY seq LIMIT ?
 """
+
+# OR ROLLBACK: to undo one statement alone SQLite would keep a copy of every page that it touches,
+# 60 MB here.
 _CARRY_OVER = """
-    INSERT INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;
+    INSERT OR ROLLBACK INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;
     DELETE FROM arrivals;
 """
 

@@ -1,0 +1,206 @@
+"""`mannerly crawl`: from arguments to a crawl, and from its end to an exit code.
+
+The options are made from the table in `options`, so that the command line, the environment and the
+configuration files cannot differ. A data directory that holds a crawl is taken up again, with what
+was decided when it began; what decides about URLs cannot change then, and saying otherwise is an
+error rather than ignored.
+
+    0    finished, or as far as --max-urls or --duration allow
+    2    usage, configuration or file error     3    no seed could be fetched
+    4    state locked or damaged                130, 143   stopped, and can be resumed
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .config import ConfigError, resolve
+from .options import GROUPS, OPTIONS, Kind
+from .terminal import fail, failing_clearly, note, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawl.run import CrawlResult
+    from mannerly.crawl.settings import CrawlSettings
+
+    from .config import Configuration, Value
+    from .options import Option
+
+# What decides about URLs: half a crawl under one rule and half under another is neither.
+KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that one run needs to know."""
+
+    settings: CrawlSettings
+    seeds: list[str]
+    data_dir: Path
+    configuration: Configuration
+
+
+def crawl(urls: list[str] | None, **options: Value | None) -> None:
+    """Crawl from URLs, files of URLs, or standard input (-).
+
+    Running it again on the same data directory goes on where it stopped.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    with failing_clearly():
+        configuration = resolve(given, environment=os.environ, directory=Path.cwd())
+        run_order(prepare(urls or [], configuration))
+
+
+def prepare(arguments: list[str], configuration: Configuration) -> Order:
+    """Check everything that can be checked before the first request."""
+    from .seeds import read_seeds
+
+    data_dir = configuration.value("data_dir")
+    seeds = read_seeds(arguments)
+    if not seeds and data_dir is None:
+        fail("nothing to crawl: give a URL, a file of URLs, or the --data-dir of a crawl")
+    directory = Path(str(data_dir)) if data_dir is not None else default_directory(seeds[0])
+    _check_outputs(configuration)
+    settings = _settings(configuration, directory, has_seeds=bool(seeds))
+    return Order(settings, seeds, directory, configuration)
+
+
+def default_directory(seed: str) -> Path:
+    """`./crawl-<host>`, in characters that every file system takes."""
+    from mannerly.crawl.urls import host_key_of
+
+    return Path("crawl-" + host_key_of(seed).replace(":", "-").strip("[]"))
+
+
+def run_order(order: Order) -> None:
+    """Crawl, export, tell, and leave with the exit code."""
+    from mannerly.crawl.run import crawl as run_crawl
+
+    from .endings import exit_code
+    from .progress import reporter
+
+    configuration = order.configuration
+    with reporter(configuration, order.settings) as watch:
+        result = run_crawl(
+            order.settings,
+            order.seeds,
+            order.data_dir,
+            fresh=bool(configuration.value("fresh")),
+            watch=watch,
+        )
+    _export(order)
+    _tell(order, result)
+    raise typer.Exit(exit_code(result))
+
+
+def _settings(configuration: Configuration, directory: Path, *, has_seeds: bool) -> CrawlSettings:
+    from mannerly.crawl.store.directory import is_crawl, read_manifest
+
+    from .stored import settings_of
+
+    if configuration.value("fresh") or not is_crawl(directory):
+        if not has_seeds:
+            fail(f"there is no crawl in {directory} to go on with: give a URL to start from")
+        return configuration.settings()
+    base = settings_of(read_manifest(directory))
+    settings = configuration.settings(base)
+    for name in KEPT:
+        field = OPTIONS[name].target or name
+        if getattr(settings, field) != getattr(base, field):
+            raise ConfigError(
+                f"{configuration.given[name].where} cannot change in a crawl that has begun: "
+                f"leave it out, or start over with --fresh"
+            )
+    return settings
+
+
+def _check_outputs(configuration: Configuration) -> None:
+    from mannerly.exports import check_target
+
+    outputs = configuration.texts("output")
+    for output in outputs:
+        check_target(output)
+    wants_stdout = outputs.count("-") + bool(configuration.value("json"))
+    if wants_stdout > 1:
+        raise ConfigError("--json and --output - both want standard output: choose one")
+
+
+def _export(order: Order) -> None:
+    from mannerly.exports import export
+
+    for output in order.configuration.texts("output"):
+        outcome = export(order.data_dir, output)
+        if not order.configuration.value("quiet"):
+            for line in outcome.told():
+                note(line)
+
+
+def _tell(order: Order, result: CrawlResult) -> None:
+    from .endings import described
+    from .summary import summary
+
+    configuration = order.configuration
+    if configuration.value("json"):
+        print_json(described(result, order.data_dir))
+    if configuration.value("quiet"):
+        return
+    if configuration.value("log_format") == "json":
+        from .logs import logger
+
+        logger("json").info("Ended", **described(result, order.data_dir))
+        return
+    hosts = 10 if configuration.value("verbose") else 3
+    note(summary(result, order.data_dir, hosts=hosts))
+
+
+def _parameter(option: Option, group: str) -> inspect.Parameter:
+    """An option as typer reads it. Everything is text here: `config` is the one that judges."""
+    names = [option.flag, *([option.short] if option.short else [])]
+    shown: dict[str, Any] = {"help": option.help, "rich_help_panel": group}
+    annotation: Any = Annotated[str | None, typer.Option(*names, metavar=option.metavar, **shown)]
+    if option.kind is Kind.LIST:
+        listed = typer.Option(*names, metavar=option.metavar, **shown)
+        annotation = Annotated[list[str] | None, listed]
+    elif option.kind is Kind.NOT_YET:
+        annotation = Annotated[bool | None, typer.Option(option.flag, hidden=True)]
+    elif option.kind is Kind.FLAG:
+        # Only what a file may have turned on needs a way to be turned off again.
+        if option.target is not None:
+            names[0] += "/--no-" + option.flag.removeprefix("--")
+        annotation = Annotated[bool | None, typer.Option(*names, **shown)]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(option.name, kind, default=None, annotation=annotation)
+
+
+def with_options(
+    function: Callable[..., None], first: inspect.Parameter, *, without: tuple[str, ...] = ()
+) -> None:
+    """Give a command the options of the table."""
+    parameters = [first] + [
+        _parameter(option, group)
+        for group, options in GROUPS.items()
+        for option in options
+        if option.name not in without
+    ]
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
+
+
+with_options(
+    crawl,
+    inspect.Parameter(
+        "urls",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[
+            list[str] | None, typer.Argument(metavar="[URL|FILE|-]...", show_default=False)
+        ],
+    ),
+)

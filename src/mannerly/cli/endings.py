@@ -1,0 +1,39 @@
+"""How a crawl's end is told: an exit code for the shell, a value for programs."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.crawl.run import CrawlResult
+
+_CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
+
+
+def exit_code(result: CrawlResult) -> int:
+    """0 only if all is done that was asked for; a limit that was reached is what was asked for."""
+    if result.ending.value == "finished" and result.pending:
+        return 1
+    return _CODES.get(result.ending.value, 0)
+
+
+def resume_command(data_dir: Path) -> str:
+    """What to type to go on."""
+    return f"mannerly resume {shlex.quote(str(data_dir))}"
+
+
+def described(result: CrawlResult, data_dir: Path) -> dict[str, object]:
+    """The result for programs. Hosts are left out: `mannerly hosts --json` has them all."""
+    stats = asdict(result.stats)
+    del stats["tallies"]
+    return {
+        "ending": result.ending.value,
+        "data_dir": str(data_dir),
+        "seconds": round(result.seconds, 3),
+        "pending": result.pending,
+        **stats,
+    }

@@ -1,0 +1,46 @@
+"""`mannerly resume`: go on with a crawl, with the seeds and the settings that it began with.
+
+The crawl's own settings stand where `crawl` reads the configuration files: a directory can be
+resumed from anywhere and means the same. The command line and the environment still win.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .config import resolve
+from .crawl import KEPT, prepare, run_order, with_options
+from .stored import require_crawl
+from .terminal import failing_clearly
+
+if TYPE_CHECKING:
+    from .config import Value
+
+
+def resume(directory: Path, **options: Value | None) -> None:
+    """Go on with the crawl in a directory."""
+    given = {name: value for name, value in options.items() if value is not None}
+    with failing_clearly():
+        require_crawl(directory)
+        configuration = resolve(
+            {**given, "data_dir": str(directory), "fresh": False},
+            environment=os.environ,
+            directory=None,
+        )
+        run_order(prepare([], configuration))
+
+
+with_options(
+    resume,
+    inspect.Parameter(
+        "directory",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        annotation=Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+    ),
+    without=("data_dir", "fresh", *KEPT),
+)

@@ -1,0 +1,100 @@
+"""A crawl's directory as the commands that only look at it see it.
+
+Readers stand beside the owner, so all of this works while the crawl runs. A directory without a
+crawl is the user's mistake (exit 2); a crawl that cannot be read is damage (exit 4).
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .terminal import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawl.store.directory import Manifest
+    from mannerly.crawl.store.reader import SqliteReader
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCrawl:
+    """A crawl's manifest, and a reader for each of its shards."""
+
+    path: Path
+    manifest: Manifest
+    readers: tuple[SqliteReader, ...]
+
+    def owner_of(self, host: str) -> int:
+        """The shard that has everything about a host."""
+        from mannerly.crawl.frontier.sharding import Sharding
+
+        return Sharding(len(self.readers)).shard_of(host)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[StoredCrawl]:
+    """Look into a crawl.
+
+    Raises:
+        StoreError: it is damaged, or of another version.
+    """
+    from mannerly.crawl.store.directory import read_manifest
+    from mannerly.crawl.store.reader import SqliteReader
+
+    require_crawl(path)
+    manifest = read_manifest(path)
+    with ExitStack() as stack:
+        readers = tuple(
+            stack.enter_context(SqliteReader.beside(path, shard))
+            for shard in range(manifest.shards)
+        )
+        yield StoredCrawl(path, manifest, readers)
+
+
+def require_crawl(path: Path) -> None:
+    """End with a sentence if there is no crawl in a directory."""
+    from mannerly.crawl.store.directory import is_crawl
+
+    if not is_crawl(path):
+        fail(f"there is no crawl in {path}: give the --data-dir of one")
+
+
+def settings_of(manifest: Manifest) -> CrawlSettings:
+    """What the crawl was told when it began.
+
+    Raises:
+        StoreError: the manifest's settings make no sense to this version.
+    """
+    import msgspec
+
+    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawl.store.base import StoreError
+
+    try:
+        return msgspec.convert(manifest.settings, CrawlSettings, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise StoreError(f"the settings in crawl.json cannot be used: {error}") from error
+
+
+def pid_at_work(path: Path) -> int | None:
+    """The process that holds the crawl's lock, where the system tells without our trying it.
+
+    Trying the lock, for however short a time, could make a crawl that starts just then fail.
+    """
+    try:
+        lock = os.stat(path / "lock")
+        with open("/proc/locks", encoding="ascii") as locks:
+            rows = [line.split() for line in locks]
+    except OSError:
+        return None
+    for row in rows:
+        # "1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF"
+        if len(row) >= 6 and row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(lock.st_ino):
+            return int(row[4])
+    return None
