@@ -206,7 +206,7 @@ def test_frontier_goes_on_where_an_earlier_run_stopped() -> None:
 
 
 def test_loading_again_finds_what_was_overlooked() -> None:
-    """Before a crawl is called finished the store is asked once more; known hosts are not doubled."""
+    """The store may be asked once more before the end; known hosts are not doubled."""
     world = World()
     world.offer("a", 5)
     world.store.offer("b", 5)

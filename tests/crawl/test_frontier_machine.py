@@ -178,7 +178,7 @@ class SiteCrawl(RealCrawl):
         )
 
 
-RUNS = settings(max_examples=40, stateful_step_count=60, deadline=None)
+RUNS = settings(max_examples=25, stateful_step_count=60, deadline=None)
 
 TestCrawl = Crawl.TestCase
 TestCrawl.settings = RUNS

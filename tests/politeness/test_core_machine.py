@@ -145,7 +145,7 @@ class CoreMachine(RuleBasedStateMachine):
             idle_ttl_s=100.0,
             breaker_consecutive=2,
             breaker_probes=2,
-            retire_after_opens=4,
+            retire_after_opens=5,
             seed=1,
         )
         ceiling = inf if max_rate == "unlimited" else max_rate
@@ -270,12 +270,12 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(host=host_names, times=st.integers(2, 12), answer=answers)
     def send_and_report(self, host: str, times: int, answer: Answer) -> None:
         """One after the other, so that strategies and breakers get somewhere."""
-        for _ in range(times):
+        for number in range(times):
             self.move_to(self.core.ready_at(host, now=self.now))
             decision = self.ask(host)
             if isinstance(decision, Grant):
                 self.now += answer.response.latency_s
-                self.settle(decision.permit, answer)
+                self.settle(decision.permit, answer if number < 3 else Answer(PAGE))
 
     def move_to(self, instant: float) -> None:
         self.now = min(instant, self.now + 400.0)
@@ -357,8 +357,10 @@ class CoreMachine(RuleBasedStateMachine):
         self.known.add(host)
         self.hosts[host].crawl_delay_s = delay_s or 0.0
 
-    @rule(host=host_names, deed=st.sampled_from(["pause", "retire"]))
-    def stop(self, host: str, deed: str) -> None:
+    @precondition(lambda self: self.open_permits())
+    @rule(data=st.data(), deed=st.sampled_from(["pause", "retire"]))
+    def stop(self, data: st.DataObject, deed: str) -> None:
+        host = data.draw(st.sampled_from(self.open_permits())).host.key
         if deed == "pause":
             self.core.pause(host, now=self.now)
         else:
@@ -367,9 +369,11 @@ class CoreMachine(RuleBasedStateMachine):
         self.known.add(host)
         self.hosts[host].is_refused = True
 
-    @rule(host=host_names)
-    def revive(self, host: str) -> None:
-        self.core.revive(host, now=self.now)
+    @rule()
+    def revive(self) -> None:
+        for host, model in self.hosts.items():
+            if model.is_refused:
+                self.core.revive(host, now=self.now)
         self.heed()
 
     @rule(pause_s=pauses_s)

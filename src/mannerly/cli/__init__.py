@@ -1,5 +1,11 @@
 """The command: one file per subcommand, parsing and printing, nothing else.
 
+    options → config     every option of `crawl`, and whose value wins
+    crawl, resume        arguments → the engine → exports, summary (endings), exit code
+    progress, logs       stuck, or just polite?
+    stored               a crawl's directory, for all that only look at it
+    terminal             the one door for crawled text, and for mistakes
+
 Data goes to stdout and everything else to stderr. A mistake of the user's is one sentence and exit
 code 2. Each subcommand imports what it needs when it runs, so that `--help` stays fast.
 """
@@ -10,7 +16,14 @@ from typing import Annotated
 
 import typer
 
+from . import configuration, hosts
+from .crawl import crawl
+from .explain import explain
+from .export import export
+from .resume import resume
 from .simulate import simulate
+from .status import status
+from .wipe import wipe
 
 app = typer.Typer(
     name="mannerly",
@@ -21,8 +34,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# Set on each command: below a group the prefix would become MANNERLY_SIMULATE_.
+# Set on each command: below a group the prefix would become MANNERLY_SIMULATE_. The options of
+# `crawl` and `resume` read their variables themselves (`config`).
 _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
+
+app.command()(crawl)
+app.command()(resume)
+app.command()(status)
+app.command()(export)
+app.command()(explain)
+app.command("hosts")(hosts.hosts)
+
+_host = typer.Typer(help="One host of a crawl.", no_args_is_help=True, rich_markup_mode=None)
+_host.command("show")(hosts.show)
+_host.command("forget")(hosts.forget)
+app.add_typer(_host, name="host")
+
+app.command()(wipe)
+
+_config = typer.Typer(help="The settings in force.", no_args_is_help=True, rich_markup_mode=None)
+_config.command("show")(configuration.show)
+app.add_typer(_config, name="config")
 
 app.command(context_settings=_ENVIRONMENT)(simulate)
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 # What decides about URLs: half a crawl under one rule and half under another is neither.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
 
+_ARGUMENT = "A URL, a host, a file with one URL a line, or - for standard input."
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -200,7 +202,8 @@ with_options(
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         default=None,
         annotation=Annotated[
-            list[str] | None, typer.Argument(metavar="[URL|FILE|-]...", show_default=False)
+            list[str] | None,
+            typer.Argument(metavar="URL|FILE|-", help=_ARGUMENT, show_default=False),
         ],
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +27,10 @@ def resume_command(data_dir: Path) -> str:
 
 def described(result: CrawlResult, data_dir: Path) -> dict[str, object]:
     """The result for programs. Hosts are left out: `mannerly hosts --json` has them all."""
-    stats = asdict(result.stats)
+    import msgspec
+
+    # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
+    stats = msgspec.to_builtins(result.stats, str_keys=True)
     del stats["tallies"]
     return {
         "ending": result.ending.value,

@@ -87,9 +87,7 @@ def _manners() -> tuple[Option, ...]:
             "politeness.strategy",
             "NAME",
         ),
-        Option(
-            "delay", Kind.NUMBER, "Smallest gap between requests.", "politeness.delay_s", "S"
-        ),
+        Option("delay", Kind.NUMBER, "Smallest gap between requests.", "politeness.delay_s", "S"),
         Option(
             "max_rate",
             Kind.RATE,
@@ -159,9 +157,7 @@ def _machine() -> tuple[Option, ...]:
 
 def _run() -> tuple[Option, ...]:
     return (
-        Option(
-            "data_dir", Kind.TEXT, "Where the crawl lives (./crawl-<host>).", metavar="DIR"
-        ),
+        Option("data_dir", Kind.TEXT, "Where the crawl lives (./crawl-<host>).", metavar="DIR"),
         Option("fresh", Kind.FLAG, "Start over: removes what the data directory holds."),
         Option(
             "output",
@@ -180,9 +176,7 @@ def _run() -> tuple[Option, ...]:
             metavar="WORD",
             choices=("text", "json"),
         ),
-        Option(
-            "log_interval", Kind.NUMBER, "Seconds between two log lines (10).", metavar="S"
-        ),
+        Option("log_interval", Kind.NUMBER, "Seconds between two log lines (10).", metavar="S"),
         Option("redis_url", Kind.NOT_YET, "crawls on many machines are not built yet"),
         Option("dashboard", Kind.NOT_YET, "the dashboard is not built yet"),
     )

@@ -60,12 +60,14 @@ class Engine:
         *,
         workers: int,
         governed: bool = True,
+        tick_s: float = TICK_S,
     ) -> None:
         self._fetcher = fetcher
         self._shards = shards
         self._clock = clock
         self._budget = budget
         self._workers = workers
+        self._tick_s = tick_s
         self._governor = Governor(workers) if governed else None
         now = clock.now()
         self._next_tick = now
@@ -91,6 +93,9 @@ class Engine:
         if not self.is_draining:
             self._start(now, clock.wall())
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
+        for request, instant in self._fetcher.sent():
+            shard, start = request.tag  # type: ignore[misc]
+            shard.sent(start, instant)
         if answers:
             now, wall = clock.now(), clock.wall()
             for answer in answers:
@@ -99,7 +104,7 @@ class Engine:
         self._commit_if_due()
         now = clock.now()
         if now >= self._next_tick:
-            self._next_tick = now + TICK_S
+            self._next_tick = now + self._tick_s
             for shard in self._shards:
                 shard.tick(now, clock.wall())
 

@@ -184,13 +184,13 @@ def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) ->
         record = record._replace(redirect_to=target)
         if target is None or entry.hops >= rules.max_redirects:
             return Harvest(record, [], Counter())
-        hop = Candidate(target, host_key_of(target), SITEMAP, 0, entry.url, entry.hops + 1)
-        return Harvest(record, [hop], Counter())
+        passed_over: Counter[str] = Counter()
+        return Harvest(record, _more_sitemaps(entry, [target], rules, passed_over), passed_over)
     if status is None or not 200 <= status < 300:
         return Harvest(record, [], Counter())
     sitemap = read_sitemap(answer.body)
     found: list[Candidate] = []
-    passed_over: Counter[str] = Counter()
+    passed_over = Counter()
     for listed in sitemap.urls:
         url = canonical(listed.loc, entry.url, rules.urls)
         reason = "malformed" if url is None else rules.scope.judge(url, 1)
@@ -202,13 +202,28 @@ def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) ->
         )
         found.append(Candidate(url, host_key_of(url), 1, rank, entry.url))
     if entry.hops < SITEMAP_NESTING:
-        for child in sitemap.children:
-            url = canonical(child, entry.url, rules.urls)
-            if url is not None:
-                hop = Candidate(url, host_key_of(url), SITEMAP, 0, entry.url, entry.hops + 1)
-                found.append(hop)
+        children = (canonical(child, entry.url, rules.urls) for child in sitemap.children)
+        found += _more_sitemaps(entry, children, rules, passed_over)
     error = sitemap.problem.value if sitemap.problem else None
     return Harvest(record._replace(links=len(found), error=error), found, passed_over)
+
+
+def _more_sitemaps(
+    entry: Entry, urls: Iterable[str | None], rules: Rules, passed_over: Counter[str]
+) -> list[Candidate]:
+    """Sitemaps that a sitemap leads to: its own host's, and what is in scope anyway.
+
+    Only robots.txt may name one elsewhere; a list of strangers would send us all over the web.
+    """
+    found = []
+    for url in urls:
+        host = "" if url is None else host_key_of(url)
+        reason = "malformed" if url is None else rules.scope.judge(url, 0)
+        if url is not None and (host == entry.host or reason is None):
+            found.append(Candidate(url, host, SITEMAP, 0, entry.url, entry.hops + 1))
+        else:
+            passed_over[str(reason)] += 1
+    return found
 
 
 def _age_s(lastmod: str | None, wall: float) -> float | None:

@@ -13,6 +13,8 @@ What an answer means (RFC 9309 §2.3.1; pace §4.4):
                           After 30 days without either: no rules. Asked again after 1, 2, 4 … 60
                           minutes: the wait is a minute plus the time it has been failing for, so
                           nothing but `failing_since` has to be remembered to go on doubling.
+                          The pages wait for `patience_s`; then they are given up (`GivenUp`), or
+                          one dead host would keep a crawl from ever being finished.
 
 A known answer holds for 24 hours, or for its max-age where that is shorter, but five minutes at
 least. `unreachable="allow"` is document 003's fallback: no copy, no rules. `ignore=True` knows
@@ -28,6 +30,8 @@ engine calls `begin` when it sends that, `fetched` with the answer, and then:
     Hop        frontier.errand(hop.errand): the next slot is the other host's to give
     Learned    store the record, politeness.robots(host, crawl_delay_s), frontier.wake(host)
 
+or, if the request came to nothing on our side, `abandon`, and again frontier.wake(host).
+
 Parsed rules are kept for the origins used last; the others come back through `load`, from the
 stored body, and `on_loaded` then says what the file asks for before any page of the host is sent.
 Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
@@ -38,6 +42,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from mannerly.politeness.model import NO_HEADERS
@@ -90,7 +95,14 @@ class Unknown(NamedTuple):
     due: Instant | None
 
 
-RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown
+class GivenUp(NamedTuple):
+    """The rules could not be had for so long, or so surely cannot, that nobody waits for them."""
+
+    reason: str
+
+
+UNREACHABLE = "robots_unreachable"
+RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown | GivenUp
 ALLOWED = Allowed()
 
 
@@ -117,7 +129,7 @@ class Learned(NamedTuple):
 class _Known:
     """What is known of an origin: its rules, or None while nothing may be fetched."""
 
-    __slots__ = ("crawl_delay_s", "expires", "rules", "weight")
+    __slots__ = ("crawl_delay_s", "expires", "given_up", "rules", "weight")
 
     def __init__(
         self, rules: Robots | None, crawl_delay_s: float | None, expires: Instant, weight: int
@@ -125,6 +137,7 @@ class _Known:
         self.rules = rules
         self.crawl_delay_s = crawl_delay_s
         self.expires = expires
+        self.given_up: str | None = None  # why the pages of an origin without rules do not wait
         self.weight = weight  # in bytes of robots.txt, which the parsed rules grow with
 
 
@@ -137,6 +150,7 @@ class RobotsCache:
         on_loaded: told when rules came back from `load`; it must not call the frontier.
         unreachable: what an unreachable robots.txt without a copy means.
         ignore: allow everything, fetch nothing.
+        patience_s: how long the pages of an unreachable robots.txt without a copy wait for it.
         memory_bytes: how much robots.txt is kept parsed.
         parse: reads a body.
     """
@@ -149,6 +163,7 @@ class RobotsCache:
         on_loaded: Callable[[Learned], None],
         unreachable: Literal["disallow", "allow"] = "disallow",
         ignore: bool = False,
+        patience_s: float = inf,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         parse: Callable[[bytes], Robots] = Robots.parse,
     ) -> None:
@@ -157,6 +172,7 @@ class RobotsCache:
         self._on_loaded = on_loaded
         self._allow_unreachable = unreachable == "allow"
         self._ignore = ignore
+        self._patience_s = patience_s
         self._memory_bytes = memory_bytes
         self._parse = parse
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -183,7 +199,7 @@ class RobotsCache:
         verdict = self.verdict(origin, entry.url, now=now, wall=wall)
         if isinstance(verdict, Allowed):
             return Ruling.GO
-        if isinstance(verdict, Disallowed):
+        if isinstance(verdict, (Disallowed, GivenUp)):
             return Ruling.DROP
         if verdict.due is None or verdict.due > now:
             return Later(verdict.due)
@@ -204,9 +220,16 @@ class RobotsCache:
             self._known.move_to_end(origin)
         if now >= known.expires:
             return Unknown(now)
+        if known.given_up is not None:
+            return GivenUp(known.given_up)
         if known.rules is None:
             return Unknown(known.expires)
         return self._consult(known.rules, url)
+
+    def reason(self, url: str) -> str:
+        """The code under which a URL is dropped that `rule` has just refused."""
+        known = self._known.get(url[: url.index("/", 8)])
+        return "robots" if known is None or known.given_up is None else known.given_up
 
     # ------------------------------------------------------------------ answers
 
@@ -227,11 +250,13 @@ class RobotsCache:
         status: int | None,
         body: bytes = b"",
         headers: Mapping[str, str] = NO_HEADERS,
+        refusal: str | None = None,
         now: Instant,
         wall: float,
     ) -> Hop | list[Learned]:
         """What came of an errand; no status means no answer. Header names are lower case.
 
+        A `refusal` says that we may not ask there at all, so there is nothing to wait for.
         Usually one origin is learned. Two are, if a redirect ended at another origin's
         robots.txt that was unknown: nobody has to ask for it again.
         """
@@ -242,6 +267,9 @@ class RobotsCache:
                 return hop
         answer = _Answer(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
         learned = [self._learn(errand.origin, answer, now, wall)]
+        known = self._known[errand.origin]
+        if refusal is not None and known.rules is None:
+            known.given_up = refusal
         also = errand.url.removesuffix(_PATH)
         if errand.hops and also + _PATH == errand.url and self._is_news(also, now, wall):
             learned.append(self._learn(also, answer, now, wall)._replace(sitemaps=()))
@@ -293,6 +321,8 @@ class RobotsCache:
         left_s = min(record.expires_at - wall, MAX_AGE_S)
         weight = _BASE_WEIGHT + len(record.body or b"")
         known = _Known(rules, self._crawl_delay_s(rules), now + left_s, weight)
+        if rules is None and wall - record.failing_since >= self._patience_s:
+            known.given_up = UNREACHABLE
         replaced = self._known.pop(record.origin, None)
         self._known[record.origin] = known
         self._weight += weight - (replaced.weight if replaced is not None else 0)

@@ -42,6 +42,9 @@ class CrawlSettings:
         "disallow", "An unreachable robots.txt: disallow (RFC 9309) or allow (document 003)."
     )
     robots_timeout_s: float = _option(3.0, "Patience with a robots.txt.", low=0.001)
+    robots_patience_s: float = _option(
+        150.0, "Pages wait this long for a robots.txt that cannot be reached.", low=0
+    )
     robots_limit: int = _option(64, "robots.txt files fetched at once.", low=1)
 
     workers: int = _option(512, "Requests under way over all hosts.", low=1)

@@ -32,7 +32,7 @@ from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates
 from .robots_cache import Hop, RobotsCache
 from .stats import REMARKABLE, HostTally, Stats, Waits
 from .store.base import Batch, HostRecord
-from .urls import Url, site_of
+from .urls import Url, host_key_of, site_of
 
 if TYPE_CHECKING:
     from mannerly.politeness.events import Event
@@ -51,6 +51,7 @@ DROP_SLICE = 1000  # URLs of a retired host that leave the queue per tick
 RECEIVE = 2000
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 SITEMAP_MAX_BYTES = 60 * 1024 * 1024
+PACED = ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
 PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
 
 
@@ -103,6 +104,7 @@ class Shard:
         self._failures: dict[str, int] = {}  # in a row
         self._retired: dict[str, str] = {}  # hosts whose queue is being emptied, and why
         self._reasons: dict[int, str] = {}  # why the judge dropped an entry
+        self._under_way: set[int] = set()  # entries that are being fetched
         self._last_start: dict[str, Instant] = {}
         self.frontier.load(store.queued_hosts(), now=now)
 
@@ -129,16 +131,14 @@ class Shard:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing queued, under way, to be committed or to be delivered. The inbox may differ."""
-        frontier = self.frontier
-        return (
-            frontier.queued == 0
-            and frontier.in_flight == 0
-            and not self._batch
-            and not self._retired
-            and self.store.counts().outgoing == 0
-            and self.store.counts().waiting == 0
-        )
+        """Nothing queued, under way, to be committed or to be delivered. The inbox may differ.
+
+        The store has the last word: "finished" is never derived from counters of ours.
+        """
+        if self.frontier.in_flight or self._batch or self._retired:
+            return False
+        counts = self.store.counts()
+        return counts.queued == 0 and counts.waiting == 0 and counts.outgoing == 0
 
     # ------------------------------------------------------------------ starting
 
@@ -189,6 +189,8 @@ class Shard:
     def _request(self, start: Start) -> Request:
         item, settings = start.item, self._settings
         self._witness(start)
+        if isinstance(item, Entry):
+            self._under_way.add(item.seq)
         url = Url.of(item.url)
         if isinstance(item, Errand):
             self._robots.begin(item)
@@ -228,6 +230,8 @@ class Shard:
         """Learn from an answer, then decide what follows."""
         self._now, self._wall = now, wall
         permit, item = start.permit, start.item
+        if isinstance(item, Entry):
+            self._under_way.discard(item.seq)
         error = answer.error
         if isinstance(error, LocalError):
             self.politeness.cancel(permit, now=now, was_sent=False)
@@ -330,10 +334,18 @@ class Shard:
         self.stats.robots += 1
         if answer.error in PASSING:
             self._robots.abandon(errand)
+            self.frontier.wake(host_key_of(errand.origin + "/"), now=self._now)
             return
+        if isinstance(answer.error, LocalError) and not errand.hops:
+            # Not even its robots.txt may be asked for, so none of its pages will be.
+            self._robots.abandon(errand)
+            self.politeness.retire(errand.host, answer.error.value, now=self._now)
+            return
+        # A redirect into a place that we may not contact is a redirect to nowhere.
+        is_nowhere = isinstance(answer.error, LocalError)
         result = self._robots.fetched(
             errand,
-            status=answer.status,
+            status=404 if is_nowhere else answer.status,
             body=answer.body,
             headers=answer.headers,
             now=self._now,
@@ -342,6 +354,9 @@ class Shard:
         if isinstance(result, Hop):
             self._run_elsewhere(result.errand)
             return
+        self._learn_rules(result)
+
+    def _learn_rules(self, result: list[Learned]) -> None:
         for learned in result:
             self._on_rules(learned)
             self._batch.robots.append(learned.record)
@@ -438,16 +453,22 @@ class Shard:
             self.frontier.add(self.store.admit_waiting(min(room, 10_000)), now=now)
         for host in list(self._retired):
             self._empty(host)
+        if not self.frontier.queued and not self.frontier.in_flight and not self._batch:
+            # Nothing left as far as we know. If the store knows better, it is right.
+            self.frontier.load(self.store.queued_hosts(), now=now)
         self._measure(now)
 
     def _empty(self, host: str) -> None:
         """Take a retired host's URLs out of the queue, a slice at a time, with the reason."""
         reason = self._retired[host]
-        self.frontier.drop_host(host, now=self._now)
+        for errand in self.frontier.drop_host(host, now=self._now).errands:
+            given_up = self._robots.fetched(errand, status=None, now=self._now, wall=self._wall)
+            if not isinstance(given_up, Hop):
+                self._learn_rules(given_up)
         entries = self.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
-        in_batch = {entry.seq for entry, _ in self._batch.dropped}
-        in_batch.update(entry.seq for entry, _ in self._batch.pages)
-        fresh = [entry for entry in entries if entry.seq not in in_batch]
+        spoken_for = {entry.seq for entry, _ in (*self._batch.dropped, *self._batch.pages)}
+        spoken_for |= self._under_way
+        fresh = [entry for entry in entries if entry.seq not in spoken_for]
         self._batch.dropped.extend((entry, f"host_retired: {reason}") for entry in fresh)
         self.stats.skipped["host_retired"] += len(fresh)
         if not entries:
@@ -463,15 +484,14 @@ class Shard:
         stats = self.stats
         stats.in_flight, stats.queued, stats.hosts = seen.in_flight, seen.queued, seen.active
         waiting = {reason.value: count for reason, count in seen.waiting.items()}
-        paced = sum(
-            waiting.get(name, 0)
-            for name in ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
-        )
+        # A host says why it waits only when it is asked too early; the others wait on their pace.
+        paced = seen.heaped - seen.ready - sum(waiting.values())
+        paced += sum(waiting.get(name, 0) for name in PACED)
         held = sum(waiting.get(name, 0) for name in ("retry_after", "backoff", "parked", "trial"))
         broken = waiting.get("breaker_open", 0) + waiting.get("half_open", 0)
         stats.waits = Waits(
             ready=seen.ready,
-            pace=paced,
+            pace=max(0, paced),
             retry_after=held,
             breaker=broken,
             busy=seen.busy,

@@ -274,6 +274,7 @@ class Host:
         pace, vitals = self.pace, self.vitals
         if pace is None or vitals is None:
             pace, vitals = self._begin_learning()
+        rate, concurrency = pace.rate, pace.concurrency
         latency_s = response.latency_s
         if outcome is OK:
             vitals.add_success(latency_s, now)
@@ -282,7 +283,6 @@ class Host:
         else:
             vitals.add_answer(now, failed=outcome is OVERLOAD)
             self._note_trouble(permit, outcome, response, retry_s, now)
-        rate, concurrency = pace.rate, pace.concurrency
         effect = pace.on_sample(
             Sample(outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s), vitals
         )
@@ -424,6 +424,8 @@ class Host:
                 return
             if settings.long_crawl_delay == "cap":
                 delay_s = settings.max_crawl_delay_s
+        if settings.group_by != "host":
+            delay_s = max(delay_s, self.wishes.crawl_delay_s)
         if settings.group_by != "host":
             delay_s = max(delay_s, self.wishes.crawl_delay_s)
         if delay_s or self.wishes is not NO_WISHES:

@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import ErrorKind
+    from mannerly.politeness.model import ErrorKind, Instant
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 
@@ -95,6 +95,12 @@ class Fetcher(Protocol):
     def wait(self, timeout_s: float) -> list[Fetched]:
         """What finished; blocks until something does, a watched descriptor is readable,
         or the time is over. The time is finite; with 0 it does what can be done at once.
+        """
+        ...
+
+    def sent(self) -> list[tuple[Request, Instant]]:
+        """What has left since the last call, and when. A connection may take its time to open, so
+        the server sees a request later than it was started: politeness counts from here.
         """
         ...
 

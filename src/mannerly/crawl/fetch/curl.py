@@ -36,6 +36,8 @@ from .transfer import Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
+    from mannerly.politeness.model import Instant
+
     from .base import Request
     from .guard import NetworkGuard
 
@@ -63,6 +65,7 @@ class CurlFetcher:
         self._busy: dict[object, Transfer] = {}  # by curl handle
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
+        self._sent: list[tuple[Request, Instant]] = []
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
@@ -95,7 +98,9 @@ class CurlFetcher:
         if len(self._busy) >= self._settings.max_connections:
             raise RuntimeError(f"more than {self._settings.max_connections} requests in flight")
         transfer = (
-            self._idle.pop() if self._idle else Transfer(self._settings, self._guard, self._trust)
+            self._idle.pop()
+            if self._idle
+            else Transfer(self._settings, self._guard, self._trust, self._note_sent)
         )
         transfer.load(request, scheme, host, port)
         self._busy[transfer.handle] = transfer
@@ -122,6 +127,10 @@ class CurlFetcher:
             if self._done or is_woken or time.monotonic() >= deadline:
                 finished, self._done = self._done, []
                 return finished
+
+    def sent(self) -> list[tuple[Request, Instant]]:
+        sent, self._sent = self._sent, []
+        return sent
 
     def watch(self, descriptor: int) -> None:
         self._epoll.register(descriptor, select.EPOLLIN)
@@ -151,6 +160,9 @@ class CurlFetcher:
             transfer.close()
         self._idle.clear()
         self._epoll.close()
+
+    def _note_sent(self, request: Request) -> None:
+        self._sent.append((request, time.monotonic()))
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))

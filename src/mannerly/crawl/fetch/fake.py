@@ -62,6 +62,7 @@ class FakeFetcher:
         self.clock = clock
         self._answer = answer if callable(answer) else _from_table(answer)
         self._due: list[tuple[float, int, Request, Reply, float]] = []
+        self._sent: list[tuple[Request, float]] = []
         self._started = 0
         self._watched = select.poll()
         self._is_watching = False
@@ -76,6 +77,7 @@ class FakeFetcher:
         # The number settles ties by order of start, so two requests are never compared.
         self._started += 1
         lasts_s = min(reply.latency_s, request.timeout_s)
+        self._sent.append((request, now))
         heappush(self._due, (now + lasts_s, self._started, request, reply, lasts_s))
 
     def wait(self, timeout_s: float) -> list[Fetched]:
@@ -85,6 +87,10 @@ class FakeFetcher:
         until = clock.now + max(0.0, timeout_s)
         clock.now = max(clock.now, min(until, self._due[0][0])) if self._due else until
         return self._finished()
+
+    def sent(self) -> list[tuple[Request, float]]:
+        sent, self._sent = self._sent, []
+        return sent
 
     def watch(self, descriptor: int) -> None:
         self._watched.register(descriptor, select.POLLIN)

@@ -8,8 +8,8 @@ bomb costs its cap and the decoder's window), the headers by size and number.
 Two callbacks guard the outside:
 
 - *open socket* asks the network guard about the address that is about to be connected;
-- *before each send* stops curl's silent second attempt on a kept-alive connection that was
-  closed under it. That second request would reach the server without a politeness permit, so
+- *before each send* tells the fetcher that the request leaves now, and stops curl's silent second
+  attempt on a kept-alive connection that was closed under it. That second request would reach the server without a politeness permit, so
   the request comes back as STALE_CONNECTION and whoever sent it asks for a new permit.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
@@ -32,6 +32,8 @@ from .guard import Verdict
 from .settings import check_header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .base import Request
     from .failures import Failure
     from .guard import NetworkGuard
@@ -53,7 +55,14 @@ _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's na
 class Transfer:
     """A curl handle with the request that is on it, if any."""
 
-    def __init__(self, settings: FetchSettings, guard: NetworkGuard, trust: Trust) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        guard: NetworkGuard,
+        trust: Trust,
+        on_sent: Callable[[Request], None],
+    ) -> None:
+        self._on_sent = on_sent
         self.handle = pycurl.Curl()
         self._settings = settings
         self._guard = guard
@@ -184,6 +193,7 @@ class Transfer:
         self._address = address
         self._sends += 1
         if self._sends == 1:
+            self._on_sent(self.request)
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
         self._refusal = LocalError.STALE_CONNECTION
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]

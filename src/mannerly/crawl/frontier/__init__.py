@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core import Frontier
-from .model import Errand, First, Later, Refill, Ruling, Start, Taken
+from .model import Errand, First, FrontierSnapshot, Later, Refill, Ruling, Start, Taken
 from .priority import priority
 from .sharding import Sharding
 
@@ -11,6 +11,7 @@ __all__ = [
     "Errand",
     "First",
     "Frontier",
+    "FrontierSnapshot",
     "Later",
     "Refill",
     "Ruling",

@@ -1,0 +1,81 @@
+"""`mannerly config show`: the values in force and, with --origin, who said so.
+
+What is printed is itself a configuration file.
+"""
+
+from __future__ import annotations
+
+import json as text_json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .config import effective, resolve
+from .options import ALIASES, GROUPS, NOT_APPLICABLE, Kind
+from .terminal import failing_clearly, print_json, safe_term
+
+if TYPE_CHECKING:
+    from .config import Configuration
+
+
+def show(
+    *,
+    origin: Annotated[bool, typer.Option("--origin", help="Where each value came from.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """The settings in force here, as a configuration file."""
+    with failing_clearly():
+        configuration = resolve({}, environment=os.environ, directory=Path.cwd())
+        values = effective(configuration, configuration.settings())
+    if not json:
+        typer.echo(as_toml(configuration, values, with_origin=origin))
+        return
+    print_json(
+        {
+            name: {"value": value, "origin": _origin(configuration, name)} if origin else value
+            for name, value in values.items()
+        }
+    )
+
+
+def as_toml(configuration: Configuration, values: dict[str, object], *, with_origin: bool) -> str:
+    """Every option, in the groups of `--help`; what has no value is a comment."""
+    lines = []
+    for group, options in GROUPS.items():
+        lines += [f"# {group}"]
+        for option in options:
+            if option.kind is Kind.NOT_YET:
+                continue
+            value = values[option.name]
+            line = (
+                f"# {option.name} is not set"
+                if value is None
+                else (f"{option.name} = {_toml(value)}")
+            )
+            if with_origin:
+                line = f"{line:<44}  # {safe_term(_origin(configuration, option.name))}"
+            lines.append(line)
+        lines.append("")
+    if with_origin:
+        lines += _aliases()
+    return "\n".join(lines).rstrip()
+
+
+def _origin(configuration: Configuration, name: str) -> str:
+    given = configuration.given.get(name)
+    return given.where if given else "default"
+
+
+def _toml(value: object) -> str:
+    """A TOML value: of the types at hand only a list differs from JSON's spelling, in nothing."""
+    listed = list(value) if isinstance(value, tuple) else value
+    return text_json.dumps(listed, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _aliases() -> list[str]:
+    lines = ["# Other variables that are understood"]
+    lines += [f"# {variable} is {name}" for variable, name in sorted(ALIASES.items())]
+    lines += [f"# {variable} is refused: {why}" for variable, why in NOT_APPLICABLE.items()]
+    return lines

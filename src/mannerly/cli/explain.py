@@ -1,0 +1,185 @@
+"""`mannerly explain`: where a URL stands in a crawl, and why.
+
+Four questions, answered from the store alone: what became of it, how it was found, whether it is in
+scope, and what robots.txt says (with the line).
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from mannerly.crawl.model import Entry, PageRecord, Skipped
+
+from .figures import span
+from .stored import opened, settings_of
+from .terminal import fail, failing_clearly, print_json, safe_term
+
+if TYPE_CHECKING:
+    from mannerly.crawl.settings import CrawlSettings
+
+    from .stored import StoredCrawl
+
+_STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
+
+
+class Facts(NamedTuple):
+    """The answers; `because` is a sentence, the rest are values."""
+
+    url: str
+    state: str
+    because: str
+    depth: int | None
+    found_by: list[str]  # the parent first, the seed last
+    scope: str
+    robots: str
+
+
+def explain(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+    url: Annotated[str, typer.Argument(metavar="URL", show_default=False)],
+    *,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Where a URL stands in a crawl, and why."""
+    with failing_clearly(), opened(directory) as crawl:
+        facts = facts_of(crawl, url, now=time.time())
+    if json:
+        print_json(facts._asdict())
+        return
+    typer.echo(safe_term(facts.url))
+    for name, text in (
+        ("state", f"{facts.state}: {facts.because}"),
+        ("found by", " ← ".join(facts.found_by)),
+        ("scope", facts.scope),
+        ("robots.txt", facts.robots),
+    ):
+        if text:
+            typer.echo(f"  {name:<12}{safe_term(text, limit=2000)}")
+
+
+def facts_of(crawl: StoredCrawl, text: str, *, now: float) -> Facts:
+    """Ask the store everything about one URL."""
+    settings = settings_of(crawl.manifest)
+    url = _canonical(text, settings)
+    place = _find(crawl, url)
+    state, because = _state(crawl, place, now)
+    depth = None if place is None else place.depth
+    return Facts(
+        url,
+        state,
+        because,
+        depth,
+        _found_by(crawl, place),
+        _scope(crawl, settings, url, depth),
+        _robots(crawl, settings, url),
+    )
+
+
+def _canonical(text: str, settings: CrawlSettings) -> str:
+    from mannerly.crawl.urls import UrlRules, canonical
+
+    plain = UrlRules(drop_params=frozenset(), drop_prefixes=())
+    rules = UrlRules() if settings.drop_tracking else plain
+    url = canonical(text if "://" in text else f"https://{text}", rules=rules)
+    if url is None:
+        fail(f"{safe_term(text)} is not a URL: write it like https://example.com/page")
+    return url
+
+
+def _find(crawl: StoredCrawl, url: str) -> Entry | PageRecord | Skipped | None:
+    """The owner's word first; a skipped URL may be known only to whoever came across it."""
+    from mannerly.crawl.urls import host_key_of
+
+    owner = crawl.owner_of(host_key_of(url))
+    for reader in (crawl.readers[owner], *crawl.readers):
+        place = reader.find(url)
+        if place is not None:
+            return place
+    return None
+
+
+def _state(
+    crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None, now: float
+) -> tuple[str, str]:
+    match place:
+        case PageRecord():
+            return _fetched(place, now)
+        case Skipped():
+            return "skipped", place.reason
+        case Entry():
+            return "queued", _queued(crawl, place, now)
+    return "unknown", "no page, sitemap or seed of this crawl has named it"
+
+
+def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
+    when = f"{span(now - record.fetched_at)} ago, at attempt {record.attempts}"
+    if record.status is None:
+        return "failed", f"{record.error}, {when}"
+    said = [f"status {record.status}, {when}"]
+    if record.redirect_to:
+        said.append(f"redirects to {record.redirect_to}")
+    if record.error:
+        said.append(f"but {record.error}")
+    if record.canonical not in (None, record.url):
+        said.append(f"its canonical URL is {record.canonical}")
+    return "fetched", "; ".join(said)
+
+
+def _queued(crawl: StoredCrawl, entry: Entry, now: float) -> str:
+    said = [f"priority {entry.priority}"]
+    if entry.attempts:
+        said.append(f"{entry.attempts} failed attempts")
+    host = crawl.readers[crawl.owner_of(entry.host)].host(entry.host)
+    if host is not None:
+        if host.retired:
+            said.append(f"its host was given up ({host.retired})")
+        if host.blocked_until > now:
+            said.append(f"its host said Retry-After, {span(host.blocked_until - now)} to go")
+        if host.adaptive_delay_s:
+            said.append(f"its host is asked every {host.adaptive_delay_s:.2f} s")
+    return "; ".join(said)
+
+
+def _found_by(crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None) -> list[str]:
+    chain: list[str] = []
+    while place is not None and place.parent is not None and len(chain) < _STEPS:
+        chain.append(place.parent)
+        place = _find(crawl, place.parent)
+    if place is not None and place.parent is None and not chain:
+        return ["seed"]
+    return chain
+
+
+def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:
+    from mannerly.crawl.scope import Scope
+
+    scope = Scope(
+        tuple(crawl.manifest.seeds),
+        settings.scope,
+        settings.include,
+        settings.exclude,
+        settings.max_depth,
+    )
+    verdict = scope.judge(url, 1 if depth is None else depth)
+    return "inside" if verdict is None else f"outside: {verdict.value}"
+
+
+def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:
+    from mannerly.crawl.urls import Url
+    from mannerly.politeness.robots import Robots
+
+    parts = Url.of(url)
+    record = crawl.readers[crawl.owner_of(parts.host_key)].robots(parts.origin)
+    if record is None:
+        said = "not fetched yet"
+    elif record.body is not None:
+        said = str(Robots.parse(record.body).explain(url, settings.user_agent))
+    elif record.failing_since:
+        said = "unreachable"
+    else:
+        said = f"allowed: robots.txt answered {record.status}"
+    return f"{said} (ignored)" if settings.ignore_robots else said

@@ -1,0 +1,214 @@
+"""Stuck, or just polite? The answer while a crawl runs, as a live line or as log lines.
+
+On a terminal one line is redrawn with every report; anywhere else, or with --log-format, a line is
+logged every few seconds. Both say how fast it goes and what the hosts are waiting for: a crawl that
+fetches nothing for a minute because a site said "Retry-After: 60" is well, and must look well.
+
+`Meter`, `live_line` and `log_fields` are pure; `reporter` alone knows a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from .figures import many, rate, span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawl.stats import Stats, Waits
+
+    from .config import Configuration
+
+    Watch = Callable[[Stats, float], None]
+
+_WINDOW_S = 10.0  # over which "how fast" is asked: longer than most gaps, shorter than patience
+_BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
+_GAP = "  "
+
+
+class Pace(NamedTuple):
+    """How fast it goes, and how long it may take: a guess, as the queue may still grow."""
+
+    per_second: float
+    left_s: float | None
+
+
+class Meter:
+    """Pages a second over the last ten seconds, from reports that come when they come."""
+
+    def __init__(self, *, max_urls: int | None = None, duration_s: float | None = None) -> None:
+        self._max_urls = max_urls
+        self._duration_s = duration_s
+        self._reports: deque[tuple[float, int]] = deque([(0.0, 0)])
+
+    def update(self, stats: Stats, elapsed_s: float) -> Pace:
+        """Take a report in."""
+        reports = self._reports
+        reports.append((elapsed_s, stats.fetched))
+        while len(reports) > 2 and reports[1][0] <= elapsed_s - _WINDOW_S:
+            reports.popleft()
+        since_s, before = reports[0]
+        took_s = elapsed_s - since_s
+        per_second = (stats.fetched - before) / took_s if took_s > 0 else 0.0
+        return Pace(per_second, self._left_s(stats, elapsed_s, per_second))
+
+    def _left_s(self, stats: Stats, elapsed_s: float, per_second: float) -> float | None:
+        guesses = []
+        if per_second > 0:
+            pages = stats.queued + stats.in_flight
+            if self._max_urls is not None:
+                pages = min(pages, max(0, self._max_urls - stats.fetched))
+            guesses.append(pages / per_second)
+        if self._duration_s is not None:
+            guesses.append(max(0.0, self._duration_s - elapsed_s))
+        return min(guesses) if guesses else None
+
+
+def live_line(stats: Stats, pace: Pace, *, width: int, color: bool) -> str:
+    """One line that fits; what is least needed goes first when the terminal is narrow."""
+    waits = stats.waits
+    parts = [
+        many(stats.fetched, "page"),
+        rate(pace.per_second),
+        f"queue {stats.queued:,}",
+        _hosts(waits),
+        _next(stats),
+        f"about {span(pace.left_s)} left" if pace.left_s is not None and stats.queued else "",
+        f"{sum(stats.failed.values()):,} failed" if stats.failed else "",
+        f"{stats.throttles:,} refused" if stats.throttles else "",
+    ]
+    kept = [part for part in parts if part]
+    while len(kept) > 1 and len(_GAP.join(kept)) >= width:
+        kept.pop()
+    line = _GAP.join(kept)[: max(1, width - 1)]
+    if color and len(kept) > 1:
+        return line.replace(kept[0], f"{_BOLD}{kept[0]}{_PLAIN}", 1)
+    return line
+
+
+def log_fields(stats: Stats, pace: Pace) -> dict[str, object]:
+    """The same for a log; only what is not nothing."""
+    waits = stats.waits
+    fields: dict[str, object] = {
+        "pages": stats.fetched,
+        "per_second": round(pace.per_second, 2),
+        "queued": stats.queued,
+        "in_flight": stats.in_flight,
+        "ready": waits.ready,
+        "on_pace": waits.pace,
+        "on_retry_after": waits.retry_after,
+        "breaker_open": waits.breaker,
+        "refused": stats.throttles,
+        "failed": sum(stats.failed.values()),
+    }
+    shown = {name: value for name, value in fields.items() if value or name == "pages"}
+    if waits.next_in_s is not None:
+        shown["next_in_s"] = round(waits.next_in_s, 1)
+    return shown
+
+
+def reason_to_wait(stats: Stats) -> str:
+    """Why nothing was fetched lately, in one clause."""
+    waits = stats.waits
+    if stats.in_flight:
+        return f"{many(stats.in_flight, 'request')} under way, no answer yet"
+    causes = (
+        (waits.retry_after, "told to come back later (Retry-After)"),
+        (waits.pace, "waiting for its pace"),
+        (waits.breaker, "failing, given time to recover"),
+        (waits.busy, "at its limit of requests"),
+        (waits.other, "waiting"),
+    )
+    said = [f"{many(count, 'host')} {why}" for count, why in causes if count]
+    return "; ".join(said) or "nothing is queued"
+
+
+@contextmanager
+def reporter(configuration: Configuration, settings: CrawlSettings) -> Iterator[Watch | None]:
+    """Whoever tells the user: the live line, the log, or nobody."""
+    if configuration.value("quiet"):
+        yield None
+        return
+    meter = Meter(max_urls=settings.max_urls, duration_s=settings.duration_s)
+    log_format = configuration.value("log_format")
+    if log_format is None and sys.stderr.isatty():
+        line = _LiveLine(meter)
+        try:
+            yield line.show
+        finally:
+            line.clear()
+        return
+    interval_s = configuration.value("log_interval")
+    assert isinstance(interval_s, int | float)
+    yield _Log(meter, str(log_format or "text"), interval_s).show
+
+
+class _LiveLine:
+    """Redraws one line of stderr."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._color = not os.environ.get("NO_COLOR")
+
+    def show(self, stats: Stats, elapsed_s: float) -> None:
+        pace = self._meter.update(stats, elapsed_s)
+        width = shutil.get_terminal_size().columns
+        self._write(live_line(stats, pace, width=width, color=self._color))
+
+    def clear(self) -> None:
+        self._write("")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(_CLEAR + line)
+        sys.stderr.flush()
+
+
+class _Log:
+    """Logs a line every few seconds: progress, or why there is none."""
+
+    def __init__(self, meter: Meter, log_format: str, interval_s: float) -> None:
+        from .logs import logger
+
+        self._logger = logger(log_format)
+        self._meter = meter
+        self._interval_s = interval_s
+        self._due_s = interval_s
+        self._fetched = 0
+
+    def show(self, stats: Stats, elapsed_s: float) -> None:
+        pace = self._meter.update(stats, elapsed_s)
+        if elapsed_s < self._due_s:
+            return
+        self._due_s = elapsed_s + self._interval_s
+        fields = log_fields(stats, pace)
+        if stats.fetched > self._fetched:
+            self._logger.info("Crawling", **fields)
+        else:
+            self._logger.info("Waiting", reason=reason_to_wait(stats), **fields)
+        self._fetched = stats.fetched
+
+
+def _hosts(waits: Waits) -> str:
+    counts = (
+        (waits.ready, "ready"),
+        (waits.pace, "on pace"),
+        (waits.retry_after, "on Retry-After"),
+        (waits.breaker, "failing"),
+        (waits.busy, "busy"),
+        (waits.other, "waiting"),
+    )
+    said = [f"{count:,} {name}" for count, name in counts if count]
+    return "hosts: " + ", ".join(said) if said else ""
+
+
+def _next(stats: Stats) -> str:
+    if stats.waits.next_in_s is not None and stats.waits.next_in_s > 0 and not stats.in_flight:
+        return f"next in {span(stats.waits.next_in_s)}"
+    return f"{stats.in_flight:,} in flight" if stats.in_flight else ""

@@ -1,0 +1,40 @@
+"""Comma-separated values with a head line: UTF-8, "\\n" between rows, RFC 4180 quoting.
+
+A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page is a
+stranger's text. So a text cell that begins with one of them, or with a tab or a carriage return
+(which some programs drop before they look), gets an apostrophe in front: spreadsheets hide it, and
+other programs can take it off. Numbers are ours and stay as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .rows import Row
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
+    """Write the rows under `fields`; returns how many they were."""
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    count = 0
+    for row in rows:
+        writer.writerow([_cell(row.get(field)) for field in fields])
+        count += 1
+    text.flush()
+    text.detach()  # the file is the caller's to close
+    return count
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return "'" + value
+    return value

@@ -1,0 +1,135 @@
+"""From a name like `pages.csv` to a file: the format by suffix, the records from the store."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .records import Records
+    from .rows import Row
+
+STDOUT = "-"
+_PROMISED = (".parquet", ".warc", ".warc.gz")
+
+
+class Format(StrEnum):
+    """What can be written; the values are the suffixes."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    XML = "xml"
+
+
+class ExportError(ValueError):
+    """A target that cannot be written to, known before anything is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written where."""
+
+    target: str
+    format: Format
+    records: int
+    files: int = 1
+
+    def told(self) -> list[str]:
+        """In words; nothing about standard output, which speaks for itself."""
+        if self.target == STDOUT:
+            return []
+        what = "URLs" if self.format is Format.XML else "records"
+        parts = f", in {self.files} files and an index" if self.files > 1 else ""
+        return [f"Wrote {self.target}: {self.records:,} {what}{parts}"]
+
+
+def check_target(target: str, fmt: Format | None = None) -> Format:
+    """The format of a target.
+
+    Raises:
+        ExportError: there is none for its suffix, or it cannot be written where it is.
+    """
+    if target == STDOUT:
+        chosen = fmt or Format.JSONL
+        if chosen is Format.XML:
+            raise ExportError("a sitemap may be several files: give it a name that ends in .xml")
+        return chosen
+    path = Path(target)
+    if path.is_dir():
+        raise ExportError(f"{target} is a directory: add a file name")
+    if not path.absolute().parent.is_dir():
+        raise ExportError(f"cannot write {target}: there is no directory {path.parent}")
+    if not os.access(path.absolute().parent, os.W_OK) and not path.exists():
+        raise ExportError(f"cannot write {target}: {path.parent} is not yours to write in")
+    return fmt or _by_suffix(path)
+
+
+def export(
+    directory: Path, target: str, fmt: Format | None = None, *, include_skipped: bool = False
+) -> Exported:
+    """Write a crawl's records to a file, or to standard output ("-").
+
+    Raises:
+        ExportError: the target makes no sense.
+        StoreError: the crawl cannot be read.
+        OSError: the target cannot be written; an earlier file of that name is still whole.
+    """
+    from .records import Records
+
+    chosen = check_target(target, fmt)
+    with Records(directory) as records:
+        if chosen is Format.XML:
+            from .sitemap import write_sitemap
+
+            urls, files = write_sitemap(records.pages(), Path(target))
+            return Exported(target, chosen, urls, files)
+        with _destination(target) as file:
+            count = _write(records, chosen, file, include_skipped=include_skipped)
+    return Exported(target, chosen, count)
+
+
+def _by_suffix(path: Path) -> Format:
+    name = path.name.lower()
+    for fmt in Format:
+        if name.endswith(f".{fmt}"):
+            return fmt
+    allowed = ", ".join(f".{fmt}" for fmt in Format)
+    for suffix in _PROMISED:
+        if name.endswith(suffix):
+            raise ExportError(f"{path}: {suffix} exports are not built yet; there are {allowed}")
+    raise ExportError(f"{path}: its suffix tells no format; there are {allowed}")
+
+
+def _write(records: Records, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
+    from .csv import write_csv
+    from .jsonl import write_jsonl
+    from .rows import FIELDS, SKIPPED, page_row, skipped_row
+
+    rows: Iterator[Row] = map(page_row, records.pages())
+    fields = FIELDS
+    if include_skipped:
+        rows = chain(rows, map(skipped_row, records.skipped()))
+        fields = (*FIELDS, SKIPPED)
+    if fmt is Format.CSV:
+        return write_csv(rows, fields, file)
+    return write_jsonl(rows, file)
+
+
+@contextmanager
+def _destination(target: str) -> Iterator[BinaryIO]:
+    from .whole import whole_file
+
+    if target != STDOUT:
+        with whole_file(Path(target)) as file:
+            yield file
+        return
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()

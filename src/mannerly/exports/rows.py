@@ -1,0 +1,47 @@
+"""A record as the values that go into a file, in the order of the contract (design §4.4).
+
+Instants leave as ISO 8601 in UTC, because files are read by people and by other programs. A skipped
+URL has the same columns, nearly all of them empty, and its reason in one more, `skipped`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from mannerly.crawl.model import PageRecord
+from mannerly.crawl.urls import host_key_of
+
+if TYPE_CHECKING:
+    from mannerly.crawl.model import Skipped
+
+Row: TypeAlias = "dict[str, str | int | float | None]"
+
+FIELDS = PageRecord._fields
+SKIPPED = "skipped"
+
+
+def page_row(record: PageRecord) -> Row:
+    """A page record's values by their names."""
+    row: Row = record._asdict()
+    row["fetched_at"] = instant(record.fetched_at)
+    return row
+
+
+def skipped_row(skipped: Skipped) -> Row:
+    """A skipped URL's values by the same names, and the reason."""
+    row: Row = dict.fromkeys(FIELDS)
+    row.update(
+        url=skipped.url,
+        depth=skipped.depth,
+        parent=skipped.parent,
+        host=host_key_of(skipped.url),
+        skipped=skipped.reason,
+    )
+    return row
+
+
+def instant(wall: float) -> str:
+    """Wall time as `2026-11-15T20:51:03.250Z`."""
+    text = datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,120 @@
+"""The pages of a site as a sitemap (sitemaps.org, version 0.9).
+
+Listed is what a search engine should show: answered 2xx, HTML, and canonical to itself. A page that
+names another as its canonical is a copy, and a redirect is no page. When a page last changed is not
+known (we know when we fetched it), so nothing is said about it.
+
+A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
+`sitemap-1.xml`, `sitemap-2.xml` …; the index is put in place last, so that it never names a file that
+is not there. It has to name them by URL: at the root of the first page's site, where site owners
+put sitemaps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+from xml.sax.saxutils import escape
+
+from .whole import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from mannerly.crawl.model import PageRecord
+
+MAX_URLS = 50_000
+MAX_BYTES = 50 * 1024 * 1024
+MAX_URL_LENGTH = 2047  # "less than 2,048 characters"
+
+_HTML = ("text/html", "application/xhtml+xml")
+_HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+_NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def is_listed(record: PageRecord) -> bool:
+    """Whether a page belongs in a sitemap."""
+    kind = (record.content_type or "").partition(";")[0].strip().lower()
+    return (
+        record.status is not None
+        and 200 <= record.status < 300
+        and record.error is None
+        and kind in _HTML
+        and record.canonical in (None, record.url)
+        and len(record.url) <= MAX_URL_LENGTH
+    )
+
+
+def write_sitemap(
+    records: Iterable[PageRecord],
+    path: Path,
+    *,
+    max_urls: int = MAX_URLS,
+    max_bytes: int = MAX_BYTES,
+) -> tuple[int, int]:
+    """Write the sitemap or the index and its parts; returns how many URLs and how many parts."""
+    part = _Part(max_urls, max_bytes)
+    urls = 0
+    origin = ""
+    names: list[str] = []
+    with whole_file(path) as file:
+        for record in records:
+            if not is_listed(record):
+                continue
+            line = f"<url><loc>{escape(record.url)}</loc></url>\n".encode()
+            if not part.has_room(line):
+                names.append(_name(path, len(names) + 1))
+                _put(path.with_name(names[-1]), part)
+                part = _Part(max_urls, max_bytes)
+            part.add(line)
+            urls += 1
+            origin = origin or record.url[: record.url.index("/", 8)]
+        if not names:
+            part.write(file)
+            return urls, 1
+        names.append(_name(path, len(names) + 1))
+        _put(path.with_name(names[-1]), part)
+        _write_index(file, [f"{origin}/{name}" for name in names])
+    return urls, len(names)
+
+
+class _Part:
+    """The lines of one file: at most 50 MB, so they may wait in memory."""
+
+    _TAIL = b"</urlset>\n"
+
+    def __init__(self, max_urls: int, max_bytes: int) -> None:
+        self._lines: list[bytes] = []
+        self._head = _HEAD + f"<urlset {_NAMESPACE}>\n".encode()
+        self._max_urls = max_urls
+        self._room_bytes = max_bytes - len(self._head) - len(self._TAIL)
+
+    def has_room(self, line: bytes) -> bool:
+        return not self._lines or (
+            len(self._lines) < self._max_urls and len(line) <= self._room_bytes
+        )
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._room_bytes -= len(line)
+
+    def write(self, file: BinaryIO) -> None:
+        file.write(self._head)
+        file.writelines(self._lines)
+        file.write(self._TAIL)
+
+
+def _name(path: Path, number: int) -> str:
+    return f"{path.stem}-{number}{path.suffix}"
+
+
+def _put(path: Path, part: _Part) -> None:
+    with whole_file(path) as file:
+        part.write(file)
+
+
+def _write_index(file: BinaryIO, urls: list[str]) -> None:
+    file.write(_HEAD + f"<sitemapindex {_NAMESPACE}>\n".encode())
+    for url in urls:
+        file.write(f"<sitemap><loc>{escape(url)}</loc></sitemap>\n".encode())
+    file.write(b"</sitemapindex>\n")

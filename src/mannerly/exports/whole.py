@@ -1,0 +1,42 @@
+"""A file that is written beside its name and takes it when it is complete.
+
+Whoever reads the name sees the earlier export or the new one. A pipe or a device has no "beside":
+it is written as it comes. A link keeps pointing where it points: its target is what is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BUFFER_BYTES = 1 << 20
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Write to what becomes `path` if nothing goes wrong.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        with beside.open("wb", buffering=_BUFFER_BYTES) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -1,0 +1,223 @@
+"""A whole crawl in virtual time: the product's own frontier, politeness, shards and engine.
+
+    Engine ─► Shard ─► FakeFetcher ─► Servers (a generated web, each host with its own limit)
+       │        └────► MemoryStore
+       └─ a clock that only `FakeFetcher.wait` moves
+
+Only the sockets, the disk and the clock are stand-ins, so what goes wrong here goes wrong out
+there; but a week takes seconds, a million hosts fit in one process, and the same seed gives the
+same crawl, start by start. The servers count broken promises themselves (`crawl_servers`); what
+was lost is found by comparing the stores with the graph of links; and the frontier's invariant is
+asserted along the way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mannerly.crawl.engine import Engine
+from mannerly.crawl.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawl.frontier.sharding import Sharding
+from mannerly.crawl.parse.links import HrefMemory
+from mannerly.crawl.pipeline import Rules, seed_candidates
+from mannerly.crawl.process import LocalBudget
+from mannerly.crawl.scope import Scope, ScopeMode
+from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawl.shard import Shard
+from mannerly.crawl.store.memory import MemoryStore
+
+from .crawl_servers import Faults, Servers
+from .crawl_web import place_of
+from .servers import EPOCH
+
+if TYPE_CHECKING:
+    from mannerly.crawl.model import Candidate
+
+    from .crawl_web import Web
+
+DAY_S = 86_400.0
+TICK_S = 5.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
+NO_FAULTS = Faults()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlOutcome:
+    """What came of a simulated crawl."""
+
+    is_finished: bool  # nothing was left to do, before the time was up
+    virtual_s: float
+    requests: int  # robots.txt, refusals and retries included, as the servers saw them
+    robots: int
+    refused: int
+    pages: int  # records in the stores, whatever their status
+    delivered: int  # of these, with status 200
+    failed: int  # of these, without any status
+    skipped: Counter[str]  # URLs that were not to be fetched, by reason
+    broken: Counter[str]  # promises, as the servers saw it: see `crawl_servers`
+    duplicates: int  # URLs with more than one record
+    lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
+    handed_over: int  # links that went from one shard to another
+    checks: int  # how often every frontier's invariant was asserted
+    fingerprint: int  # of every start: equal for equal seeds
+
+
+def simulate_crawl(
+    web: Web,
+    settings: CrawlSettings | None = None,
+    *,
+    seed: int = 1,
+    shards: int = 1,
+    faults: Faults = NO_FAULTS,
+    latency_s: float = 0.15,
+    duration_s: float = 30 * DAY_S,
+    check_every: int = 1000,
+) -> CrawlOutcome:
+    """Crawl a generated web from its first home page and return what came of it.
+
+    Args:
+        web: the pages and the hosts' limits.
+        settings: the operator's wishes; scope, seeding and the politeness core's seed are set here.
+        seed: decides everything random, in the servers and in the core.
+        shards: how many the hosts are divided among; one engine runs them all.
+        faults: what goes wrong without any limit.
+        latency_s: of hosts without a limit, at the median.
+        duration_s: virtual seconds after which an unfinished crawl is broken off.
+        check_every: requests between two assertions of the frontiers' invariant.
+    """
+    wishes = settings or CrawlSettings()
+    wishes = replace(
+        wishes,
+        scope=ScopeMode.ANY,
+        seeding="none",
+        politeness=replace(wishes.politeness, seed=seed),
+    )
+    clock = VirtualClock()
+    servers = Servers(
+        web, clock, wishes.politeness, faults=faults, latency_s=latency_s, seed=seed
+    )
+    crawl = _Crawl(web, wishes, clock, servers, shards)
+    crawl.drive(duration_s, check_every)
+    return crawl.outcome()
+
+
+class _VirtualTime:
+    """The engine's clock: both scales, from the one that the fetcher moves."""
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def now(self) -> float:
+        return self._clock.now
+
+    def wall(self) -> float:
+        return _EPOCH_S + self._clock.now
+
+
+_EPOCH_S = EPOCH.timestamp()
+
+
+class _Crawl:
+    """One crawl's parts, and the loop around its engine."""
+
+    def __init__(
+        self, web: Web, settings: CrawlSettings, clock: VirtualClock, servers: Servers, shards: int
+    ) -> None:
+        self._web = web
+        self._clock = clock
+        self._servers = servers
+        self._sharding = Sharding(shards)
+        self._inboxes: dict[int, list[Candidate]] = {number: [] for number in range(shards)}
+        self._stores = [
+            MemoryStore(number, frontier_limit=settings.frontier_limit, inboxes=self._inboxes)
+            for number in range(shards)
+        ]
+        rules = Rules(
+            Scope((web.start,), settings.scope),
+            settings.agent_token,
+            settings.max_redirects,
+            hrefs=HrefMemory(),
+        )
+        self._shards = [
+            Shard(
+                store.shard,
+                store,
+                self._sharding,
+                settings,
+                rules,
+                max_in_flight=settings.workers,
+                is_resumed=False,
+                now=0.0,
+            )
+            for store in self._stores
+        ]
+        self._engine = Engine(
+            FakeFetcher(clock, servers.answer),
+            self._shards,
+            _VirtualTime(clock),
+            LocalBudget(settings.max_urls),
+            workers=settings.workers,
+            tick_s=TICK_S,
+        )
+        home = self._sharding.shard_of(seed_candidates([web.start])[0].host)
+        self._shards[home].offer(seed_candidates([web.start]))
+        self._engine.commit()
+        self._checks = 0
+        self._is_finished = False
+
+    def drive(self, duration_s: float, check_every: int) -> None:
+        """Turn the engine until nothing is left to do, or the time is up."""
+        engine, clock, seen = self._engine, self._clock, self._servers.seen
+        next_check = check_every
+        while clock.now < duration_s:
+            engine.turn(TICK_S)
+            if seen.requests >= next_check:
+                next_check = seen.requests + check_every
+                self._check()
+            if engine.in_flight == 0 and engine.is_idle and not any(self._inboxes.values()):
+                self._is_finished = True
+                break
+        engine.stop()
+        self._check()
+
+    def _check(self) -> None:
+        for shard in self._shards:
+            shard.frontier.check()
+        self._checks += 1
+
+    def outcome(self) -> CrawlOutcome:
+        """Ask the servers, the stores and the graph."""
+        seen = self._servers.seen
+        counts = [store.counts() for store in self._stores]
+        records = [record for store in self._stores for _, record in store.pages()]
+        delivered = [record.url for record in records if record.status == 200]
+        return CrawlOutcome(
+            is_finished=self._is_finished,
+            virtual_s=self._clock.now,
+            requests=seen.requests,
+            robots=seen.robots,
+            refused=seen.refused,
+            pages=len(records),
+            delivered=len(delivered),
+            failed=sum(count.failed for count in counts),
+            skipped=Counter(skip.reason for store in self._stores for skip in store.skipped()),
+            broken=seen.broken,
+            duplicates=len(records) - len({record.url for record in records}),
+            lost=self._lost(delivered) + sum(count.queued for count in counts),
+            handed_over=self._handed_over(),
+            checks=self._checks,
+            fingerprint=seen.fingerprint,
+        )
+
+    def _lost(self, delivered: list[str]) -> int:
+        """Links that a delivered page showed us, and that their shard's store never heard of."""
+        links = {link for url in delivered for link in self._web.links(*place_of(url))}
+        found = {url for store in self._stores for url in store.urls() if store.find(url)}
+        return len(links - found)
+
+    def _handed_over(self) -> int:
+        known = sum(1 for store in self._stores for _ in store.urls())
+        return known - len({url for store in self._stores for url in store.urls()})

@@ -1,0 +1,366 @@
+"""The documents are held to what they say: code runs, links lead somewhere, nothing is left out."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import doctest
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+from urllib.parse import unquote
+
+import pytest
+import typer
+from docs import generate
+
+from mannerly import politeness
+from mannerly.cli import app
+from mannerly.politeness import Response, Settings
+from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.drivers.threads import ThreadedPoliteness
+from mannerly.politeness.settings import STRATEGIES
+from mannerly.politeness.testing import FakeClock, ScriptedServer
+from mannerly.simulation.spec import grammar
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")])
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+EVERYTHING = "\n".join(TEXTS.values())
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "politeness.md"
+
+# What belongs to somebody's workshop and not to the product.
+FORBIDDEN = re.compile(
+    r"/work/|/tmp/|/root/|/home/|localhost:\d|pypi\.|\bLLM\b|language model|\bchatbot\b"
+    r"|\b(?:AI|coding|sub)[ -]?agents?\b|\bprompts?\b|\bTODO\b|\bFIXME\b|\blorem\b",
+    re.IGNORECASE,
+)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def python_blocks(page: Path) -> list[str]:
+    """The Python code of a page, block by block."""
+    return re.findall(r"^```python\n(.*?)^```$", TEXTS[page], re.DOTALL | re.MULTILINE)
+
+
+def run_blocks(page: Path) -> dict[str, Any]:
+    """Run all blocks of a page in one namespace, sessions of `>>>` as doctests."""
+    space: dict[str, Any] = {"__name__": "docs"}
+    for number, block in enumerate(python_blocks(page), 1):
+        if not block.startswith(">>>"):
+            exec(compile(block, f"{named(page)}, block {number}", "exec"), space)
+            continue
+        case = doctest.DocTestParser().get_doctest(block, space, named(page), str(page), 0)
+        complaints: list[str] = []
+        failures = doctest.DocTestRunner().run(case, out=complaints.append, clear_globs=False)
+        assert not failures.failed, "".join(complaints)
+        space.update(case.globs)
+    return space
+
+
+class ClientError(Exception):
+    """What a client raises that nobody else knows."""
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clients that the examples import, as far as they use them."""
+    errors = {
+        "httpx": ("TimeoutException", "TransportError"),
+        "aiohttp": ("ClientConnectionError",),
+        "requests": ("Timeout", "ConnectionError"),
+    }
+    for name, classes in errors.items():
+        module = ModuleType(name)
+        for kind in classes:
+            setattr(module, kind, type(kind, (ClientError,), {}))
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+class Answer:
+    """An answer in the words of httpx and requests, and of aiohttp."""
+
+    def __init__(self, response: Response) -> None:
+        self.status = self.status_code = response.status
+        self.headers = response.headers
+        self.content = b"hello"
+
+    async def read(self) -> bytes:
+        return self.content
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+class Client:
+    """A client in the middle of a fake world: `get` may be awaited, entered, or called."""
+
+    def __init__(self, server: ScriptedServer, clock: FakeClock) -> None:
+        self.server, self.clock = server, clock
+
+    def get(self, url: str, **_: object) -> Answer:
+        return Answer(self.server.answer(self.clock.now()))
+
+
+class AwaitedClient(Client):
+    async def get(self, url: str, **_: object) -> Answer:  # type: ignore[override]
+        return super().get(url)
+
+
+class BrokenClient(Client):
+    """Raises what it was given."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def get(self, url: str, **_: object) -> Answer:
+        raise self.error
+
+
+URLS = [f"https://example.com/{number}" for number in range(3)]
+
+
+# ---------------------------------------------------------------------- code
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=named)
+def test_code_of_a_page_runs(page: Path) -> None:
+    """Every Python block of every page runs, and prints what the page says."""
+    run_blocks(page)
+
+
+async def test_readme_asyncio_example_keeps_the_pace() -> None:
+    """Three pages of one host start a second apart, and a Retry-After is waited out."""
+    clock = FakeClock()
+    asked = Response(429, 0.1, {"retry-after": "20"})
+    server = ScriptedServer(200, asked, 200)
+    fetch_all = run_blocks(README)["fetch_all"]
+    settings = Settings(seed=1)
+
+    work = asyncio.create_task(
+        fetch_all(AwaitedClient(server, clock), URLS, AsyncPoliteness(settings, clock=clock))
+    )
+    await clock.run(work)
+
+    first_s, second_s = server.gaps_s
+    assert first_s == 1.0
+    assert 20.0 <= second_s <= 21.0
+
+
+def test_readme_thread_example_reports_every_answer() -> None:
+    """The same without `async`: each host is asked, and every answer is known afterwards."""
+    clock = FakeClock()
+    politeness = ThreadedPoliteness(Settings(), clock=clock)
+    fetch_all = run_blocks(README)["fetch_all_in_threads"]
+    urls = [f"https://host-{number}.example/" for number in range(3)]
+
+    with ThreadPoolExecutor(3) as pool:
+        fetch_all(Client(ScriptedServer(200), clock), urls, pool, politeness)
+
+    snapshot = politeness.snapshot()
+    assert (snapshot.requests, snapshot.cancelled, snapshot.in_flight) == (3, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["get_with_httpx", "get_with_aiohttp", "get_with_requests"])
+@pytest.mark.parametrize("error", [None, "first", "last"])
+async def test_guide_reports_answers_and_errors(name: str, error: str | None) -> None:
+    """Each client's example tells the core what came back, and what went wrong."""
+    clock = FakeClock()
+    is_async = name != "get_with_requests"
+    library = sys.modules[name.removeprefix("get_with_")]
+    kinds = [value for value in vars(library).values() if isinstance(value, type)]
+    get = run_blocks(GUIDE)[name]
+    politeness = (AsyncPoliteness if is_async else ThreadedPoliteness)(Settings(), clock=clock)
+    client: Client
+    if error is not None:
+        client = BrokenClient(kinds[0 if error == "first" else -1]())
+    elif name == "get_with_httpx":
+        client = AwaitedClient(ScriptedServer(503), clock)
+    else:
+        client = Client(ScriptedServer(503), clock)
+
+    try:
+        answer = get(politeness, client, URLS[0])
+        if is_async:
+            await answer
+    except ClientError:
+        assert error is not None
+
+    host = politeness.host(URLS[0])
+    assert host is not None
+    assert (host.requests, host.failures, host.in_flight) == (1, 1, 0)
+
+
+async def test_guide_retries_until_it_is_told_to_give_up() -> None:
+    """The loop takes a new slot for each attempt, and three failures are enough."""
+    clock = FakeClock()
+    server = ScriptedServer(503)
+    get_with_retries = run_blocks(GUIDE)["get_with_retries"]
+    politeness = AsyncPoliteness(Settings(seed=1), clock=clock)
+
+    work = asyncio.create_task(
+        get_with_retries(politeness, AwaitedClient(server, clock), clock, URLS[0])
+    )
+    await clock.run(work)
+
+    assert work.result().status_code == 503
+    assert len(server.starts) == 3
+    assert min(server.gaps_s) >= 1.0
+
+
+# ---------------------------------------------------------------------- completeness
+
+
+def commands() -> dict[str, list[str]]:
+    """Every command that can be typed, with its options."""
+    found = {}
+    waiting = [("mannerly", typer.main.get_command(app))]
+    while waiting:
+        path, command = waiting.pop()
+        parts = getattr(command, "commands", None)
+        if parts is not None:
+            waiting += [(f"{path} {name}", part) for name, part in parts.items()]
+        elif not command.hidden:
+            found[path] = [option for param in command.params for option in param.opts]
+    return found
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_documented(command: str) -> None:
+    """A command that can be typed can be read about."""
+    assert command in EVERYTHING
+
+
+@pytest.mark.parametrize("option", commands()["mannerly simulate"])
+def test_every_option_of_simulate_is_documented(option: str) -> None:
+    """The table of the simulator's page is complete."""
+    assert f"`{option}" in TEXTS[ROOT / "docs" / "simulation.md"] or option == "--help"
+
+
+@pytest.mark.parametrize("name", politeness.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    """Whatever the politeness package exports is explained in its guide."""
+    assert f"`{name}`" in TEXTS[GUIDE] or f"`{name}(" in TEXTS[GUIDE]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
+def test_every_setting_is_documented(name: str) -> None:
+    """Each setting has its row in the reference."""
+    assert f"| `{name}` |" in TEXTS[ROOT / "docs" / "settings.md"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_is_documented(strategy: str) -> None:
+    """Each strategy has a section with its formula or rules and advice when to use it."""
+    sections = re.split(r"^## ", TEXTS[ROOT / "docs" / "strategies.md"], flags=re.MULTILINE)
+
+    section = next(text for text in sections if text.startswith(f"{strategy}\n"))
+
+    assert "**Idea.**" in section
+    assert "```" in section
+    assert "**When.**" in section
+
+
+def test_whole_grammar_of_servers_is_documented() -> None:
+    """The simulator's page has every form of a spec, with the meaning that errors print."""
+    page = TEXTS[ROOT / "docs" / "simulation.md"]
+
+    for line in grammar().splitlines():
+        spec, meaning = re.split(r"\s{2,}", line.strip(), maxsplit=1)
+        assert f"| `{spec}` | {meaning} |" in page
+
+
+def test_settings_page_is_current() -> None:
+    """The generated page is what would be generated now."""
+    assert generate.main(["--check"]) == 0
+
+
+# ---------------------------------------------------------------------- references
+
+
+def test_decision_records_are_numbered_without_gaps() -> None:
+    """Records count from 0001, have the four parts, fit a page, and are listed."""
+    folder = ROOT / "docs" / "adr"
+    records = sorted(folder.glob("0*.md"))
+
+    numbers = [int(record.name[:4]) for record in records]
+
+    assert numbers == list(range(1, len(records) + 1))
+    for record in records:
+        text = TEXTS[record]
+        assert text.startswith(f"# {record.name[:4]} ")
+        assert re.findall(r"^(Status|## \w+)", text, re.MULTILINE) == [
+            "Status",
+            "## Context",
+            "## Decision",
+            "## Consequences",
+        ]
+        assert len(text.splitlines()) <= 80
+        assert f"]({record.name})" in TEXTS[folder / "README.md"]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings make."""
+    headings = re.findall(r"^#+ (.*)$", TEXTS[page], re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in words}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file that exists, and its anchor a heading there."""
+    text = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
+
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?://", link):
+            continue
+        place, _, anchor = unquote(link).partition("#")
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), f"{named(page)} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{named(page)} links to {link}"
+
+
+def all_tests() -> set[str]:
+    names = set()
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+    return names
+
+
+def test_named_tests_exist() -> None:
+    """A document that points at a test points at one that is there."""
+    named_tests = set(re.findall(r"`(test_\w+)`", EVERYTHING))
+
+    assert named_tests
+    assert not named_tests - all_tests()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_named_files_exist(page: Path) -> None:
+    """A path in code font is the path of a file, from the root or within the package."""
+    paths = re.findall(r"`((?:[\w.]+/)+[\w.]*)`", TEXTS[page])
+
+    for path in paths:
+        places = (ROOT / path, ROOT / "src" / "mannerly" / path)
+        places += (ROOT / "src" / "mannerly" / "politeness" / path,)
+        assert any(place.exists() for place in places), f"{named(page)} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_documents_speak_of_the_product_alone(page: Path) -> None:
+    """No paths of a developer's machine, no unfinished notes."""
+    assert FORBIDDEN.findall(TEXTS[page]) == []
