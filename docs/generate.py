@@ -82,8 +82,9 @@ Each option can be given in four places. The first one that has it wins:
    `pyproject.toml`;
 4. in the user's file: the same in `~/.config/mannerly/config.toml`.
 
-`mannerly config show` prints what is in force and where each value came from. A name that is none, or
-a value that is not allowed, is an error, never ignored. A flag has a second form: `--no-governor`.
+`mannerly config show --origin` prints what is in force and where each value came from. A name that
+is none, or a value that is not allowed, is an error, never ignored. `--governor` and other flags of
+the crawl have a second form: `--no-governor`.
 """
 
 ALIASES_HEAD = """
@@ -165,7 +166,8 @@ def _options_lines() -> Iterator[str]:
 def _option_row(option: Option) -> str:
     spelling = f"{option.short}, {option.flag}" if option.short else option.flag
     form = f"{spelling} {option.metavar}" if option.metavar else spelling
-    return f"| `{form}` | {option.help} |"
+    words = option.help.replace("<", "&lt;")  # or a page would take it for a tag
+    return f"| `{form}` | {words} |"
 
 
 def main(arguments: list[str]) -> int:

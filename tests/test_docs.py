@@ -52,7 +52,7 @@ def python_blocks(page: Path) -> list[str]:
 
 
 def run_blocks(page: Path) -> dict[str, Any]:
-    """Run all blocks of a page in one namespace, sessions of `>>>` as doctests."""
+    """Run all blocks of a page in one namespace, those with `>>>` as doctests."""
     space: dict[str, Any] = {"__name__": "docs"}
     for number, block in enumerate(python_blocks(page), 1):
         if not block.startswith(">>>"):

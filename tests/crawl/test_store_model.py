@@ -139,4 +139,4 @@ class TwoStores(RuleBasedStateMachine):
 
 
 TestTwoStores = TwoStores.TestCase
-TestTwoStores.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestTwoStores.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

@@ -18,6 +18,7 @@ import typer
 
 from . import configuration, hosts
 from .crawl import crawl
+from .demo import demo
 from .explain import explain
 from .export import export
 from .resume import resume
@@ -57,6 +58,7 @@ _config.command("show")(configuration.show)
 app.add_typer(_config, name="config")
 
 app.command(context_settings=_ENVIRONMENT)(simulate)
+app.command()(demo)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature

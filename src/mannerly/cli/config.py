@@ -106,7 +106,7 @@ class Configuration:
         from mannerly.crawl.scope import ScopeMode
 
         try:
-            return ScopeMode(given.value)
+            return ScopeMode(str(given.value))
         except ValueError:
             allowed = "one of " + ", ".join(ScopeMode)
             raise ConfigError(_sentence(given.where, given.value, allowed)) from None
@@ -214,9 +214,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     places = ALIASES | {option.variable: name for name, option in OPTIONS.items()}
     for variable in environment:
         # An option of another command is no slip of the pen, and is nothing to this one.
-        if variable.startswith("MANNERLY_") and variable not in places:
-            if guess := _guess(variable, places):
-                raise ConfigError(f"{variable} is no setting{guess}")
+        is_strange = variable.startswith("MANNERLY_") and variable not in places
+        if is_strange and (guess := _guess(variable, places)):
+            raise ConfigError(f"{variable} is no setting{guess}")
     return {
         name: _read(OPTIONS[name], environment[variable], variable)
         for variable, name in places.items()

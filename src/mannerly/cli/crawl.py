@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,12 +27,14 @@ from .terminal import fail, failing_clearly, note, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from mannerly.crawl.run import CrawlResult
     from mannerly.crawl.settings import CrawlSettings
 
     from .config import Configuration, Value
     from .options import Option
+    from .progress import Progress
 
 # What decides about URLs: half a crawl under one rule and half under another is neither.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
@@ -86,15 +89,13 @@ def run_order(order: Order) -> None:
     from mannerly.crawl.run import crawl as run_crawl
 
     from .endings import exit_code
-    from .progress import reporter
 
-    configuration = order.configuration
-    with reporter(configuration, order.settings) as watch:
+    with _progress(order) as watch:
         result = run_crawl(
             order.settings,
             order.seeds,
             order.data_dir,
-            fresh=bool(configuration.value("fresh")),
+            fresh=bool(order.configuration.value("fresh")),
             watch=watch,
         )
     _export(order)
@@ -132,6 +133,22 @@ def _check_outputs(configuration: Configuration) -> None:
     wants_stdout = outputs.count("-") + bool(configuration.value("json"))
     if wants_stdout > 1:
         raise ConfigError("--json and --output - both want standard output: choose one")
+
+
+def _progress(order: Order) -> AbstractContextManager[Progress | None]:
+    """Whoever tells the user meanwhile; nobody, if asked to be quiet."""
+    from .progress import Progress
+
+    configuration = order.configuration
+    if configuration.value("quiet"):
+        return nullcontext()
+    log_format = configuration.value("log_format")
+    return Progress(
+        max_urls=order.settings.max_urls,
+        duration_s=order.settings.duration_s,
+        log_format=None if log_format is None else str(log_format),
+        log_interval_s=float(str(configuration.value("log_interval"))),
+    )
 
 
 def _export(order: Order) -> None:

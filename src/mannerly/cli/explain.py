@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
 
+_INSIDE = "inside"
+
 
 class Facts(NamedTuple):
     """The answers; `because` is a sentence, the rest are values."""
@@ -66,17 +68,13 @@ def facts_of(crawl: StoredCrawl, text: str, *, now: float) -> Facts:
     settings = settings_of(crawl.manifest)
     url = _canonical(text, settings)
     place = _find(crawl, url)
-    state, because = _state(crawl, place, now)
     depth = None if place is None else place.depth
-    return Facts(
-        url,
-        state,
-        because,
-        depth,
-        _found_by(crawl, place),
-        _scope(crawl, settings, url, depth),
-        _robots(crawl, settings, url),
-    )
+    scope = _scope(crawl, settings, url, depth)
+    state, because = _state(crawl, place, now)
+    if place is None and scope != _INSIDE:
+        because = "links out of scope are counted, but not kept"
+    found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
+    return Facts(url, state, because, depth, found_by, scope, robots)
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
@@ -165,7 +163,7 @@ def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | N
         settings.max_depth,
     )
     verdict = scope.judge(url, 1 if depth is None else depth)
-    return "inside" if verdict is None else f"outside: {verdict.value}"
+    return _INSIDE if verdict is None else f"outside: {verdict.value}"
 
 
 def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:

@@ -10,7 +10,7 @@ import heapq
 import time
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer

@@ -116,6 +116,13 @@ def _manners() -> tuple[Option, ...]:
         Option(
             "robots_limit", Kind.INTEGER, "robots.txt files fetched at once.", "robots_limit", "N"
         ),
+        Option(
+            "robots_patience",
+            Kind.NUMBER,
+            "Wait this long for an unreachable robots.txt.",
+            "robots_patience_s",
+            "S",
+        ),
         Option("user_agent", Kind.TEXT, "What we call ourselves.", "user_agent", "TEXT"),
         Option("contact", Kind.TEXT, "Whom to write to: the From header.", "contact", "MAIL"),
         Option(

@@ -4,7 +4,7 @@ On a terminal one line is redrawn with every report; anywhere else, or with --lo
 logged every few seconds. Both say how fast it goes and what the hosts are waiting for: a crawl that
 fetches nothing for a minute because a site said "Retry-After: 60" is well, and must look well.
 
-`Meter`, `live_line` and `log_fields` are pure; `reporter` alone knows a terminal.
+`Meter`, `live_line` and `log_fields` are pure; `Progress` alone asks what stderr is.
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ import os
 import shutil
 import sys
 from collections import deque
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from .figures import many, rate, span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from types import TracebackType
 
-    from mannerly.crawl.settings import CrawlSettings
     from mannerly.crawl.stats import Stats, Waits
-
-    from .config import Configuration
-
-    Watch = Callable[[Stats, float], None]
 
 _WINDOW_S = 10.0  # over which "how fast" is asked: longer than most gaps, shorter than patience
 _BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
@@ -130,39 +124,60 @@ def reason_to_wait(stats: Stats) -> str:
     return "; ".join(said) or "nothing is queued"
 
 
-@contextmanager
-def reporter(configuration: Configuration, settings: CrawlSettings) -> Iterator[Watch | None]:
-    """Whoever tells the user: the live line, the log, or nobody."""
-    if configuration.value("quiet"):
-        yield None
-        return
-    meter = Meter(max_urls=settings.max_urls, duration_s=settings.duration_s)
-    log_format = configuration.value("log_format")
-    if log_format is None and sys.stderr.isatty():
-        line = _LiveLine(meter)
-        try:
-            yield line.show
-        finally:
-            line.clear()
-        return
-    interval_s = configuration.value("log_interval")
-    assert isinstance(interval_s, int | float)
-    yield _Log(meter, str(log_format or "text"), interval_s).show
+class Progress:
+    """Tells the user while a crawl runs: `with Progress() as progress: crawl(…, watch=progress)`.
+
+    With a `log_format` it logs even on a terminal.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_urls: int | None = None,
+        duration_s: float | None = None,
+        log_format: str | None = None,
+        log_interval_s: float = 10.0,
+    ) -> None:
+        self._meter = Meter(max_urls=max_urls, duration_s=duration_s)
+        self._teller: _Teller
+        if log_format is None and sys.stderr.isatty():
+            self._teller = _LiveLine()
+        else:
+            self._teller = _Log(log_format or "text", log_interval_s)
+
+    def __call__(self, stats: Stats, elapsed_s: float) -> None:
+        """Take a report in."""
+        self._teller.tell(stats, self._meter.update(stats, elapsed_s), elapsed_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._teller.end()
+
+
+class _Teller(Protocol):
+    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None: ...
+
+    def end(self) -> None: ...
 
 
 class _LiveLine:
     """Redraws one line of stderr."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+    def __init__(self) -> None:
         self._color = not os.environ.get("NO_COLOR")
 
-    def show(self, stats: Stats, elapsed_s: float) -> None:
-        pace = self._meter.update(stats, elapsed_s)
+    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:  # noqa: ARG002 - contract
         width = shutil.get_terminal_size().columns
         self._write(live_line(stats, pace, width=width, color=self._color))
 
-    def clear(self) -> None:
+    def end(self) -> None:
         self._write("")
 
     def _write(self, line: str) -> None:
@@ -173,17 +188,15 @@ class _LiveLine:
 class _Log:
     """Logs a line every few seconds: progress, or why there is none."""
 
-    def __init__(self, meter: Meter, log_format: str, interval_s: float) -> None:
+    def __init__(self, log_format: str, interval_s: float) -> None:
         from .logs import logger
 
         self._logger = logger(log_format)
-        self._meter = meter
         self._interval_s = interval_s
         self._due_s = interval_s
         self._fetched = 0
 
-    def show(self, stats: Stats, elapsed_s: float) -> None:
-        pace = self._meter.update(stats, elapsed_s)
+    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:
         if elapsed_s < self._due_s:
             return
         self._due_s = elapsed_s + self._interval_s
@@ -193,6 +206,9 @@ class _Log:
         else:
             self._logger.info("Waiting", reason=reason_to_wait(stats), **fields)
         self._fetched = stats.fetched
+
+    def end(self) -> None:
+        """A log needs no tidying."""
 
 
 def _hosts(waits: Waits) -> str:

@@ -2,7 +2,7 @@
 
     https://example.com/a     a URL
     example.com/a             the same: a host without a scheme is asked over https
-    seeds.txt, seeds.txt.gz   one URL a line; blank lines and lines that begin with # are passed over
+    seeds.txt, seeds.txt.gz   one URL a line; blank lines and # comments are passed over
     -                         the same, from standard input
 
 A mistake names its argument, or its file and line. Nothing is fetched here.

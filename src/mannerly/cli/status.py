@@ -5,19 +5,34 @@ from __future__ import annotations
 import heapq
 import time
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from .figures import many, span
+from .figures import span
 from .stored import opened, pid_at_work
 from .terminal import failing_clearly, print_json, safe_term, table
 
 if TYPE_CHECKING:
     from .stored import StoredCrawl
 
-_LONGEST_QUEUES = 5
+_QUEUES, _SEEDS = 5, 10  # named; the others are counted
 _COLUMNS = ("queued", "waiting", "fetched", "failed", "skipped", "outgoing", "hosts")
+
+
+class Facts(NamedTuple):
+    """How far a crawl is. `pid` is None if nobody is at it, or the system does not tell."""
+
+    data_dir: str
+    id: str
+    created_at: float
+    last_activity_at: float
+    pid: int | None
+    seeds: list[str]
+    seed_count: int
+    total: dict[str, int]
+    shards: list[dict[str, int]]
+    longest_queues: dict[str, int]
 
 
 def status(
@@ -29,68 +44,52 @@ def status(
     with failing_clearly(), opened(directory) as crawl:
         facts = facts_of(crawl)
     if json:
-        print_json(facts)
+        print_json(facts._asdict())
     else:
         typer.echo(told(facts, now=time.time()))
 
 
-def facts_of(crawl: StoredCrawl) -> dict[str, object]:
-    """What the store says. One query a figure, whatever the crawl's size."""
+def facts_of(crawl: StoredCrawl) -> Facts:
+    """What the store says. One row a shard, whatever the crawl's size, and its queues' lengths."""
     shards = []
     for reader in crawl.readers:
         counts = reader.counts()
         shards.append({name: getattr(counts, name) for name in _COLUMNS})
-    total = {name: sum(shard[name] for shard in shards) for name in _COLUMNS}
-    queues = heapq.nlargest(
-        _LONGEST_QUEUES,
-        (pair for reader in crawl.readers for pair in reader.queued_hosts()),
-        key=lambda pair: pair[1],
+    queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
+    return Facts(
+        data_dir=str(crawl.path),
+        id=crawl.manifest.id,
+        created_at=crawl.manifest.created_at,
+        last_activity_at=_last_activity(crawl.path),
+        pid=pid_at_work(crawl.path),
+        seeds=crawl.manifest.seeds[:_SEEDS],
+        seed_count=len(crawl.manifest.seeds),
+        total={name: sum(shard[name] for shard in shards) for name in _COLUMNS},
+        shards=shards,
+        longest_queues=dict(heapq.nlargest(_QUEUES, queues, key=lambda pair: pair[1])),
     )
-    return {
-        "data_dir": str(crawl.path),
-        "id": crawl.manifest.id,
-        "created_at": crawl.manifest.created_at,
-        "last_activity_at": _last_activity(crawl.path),
-        "pid": pid_at_work(crawl.path),
-        "seeds": crawl.manifest.seeds[:10],
-        "seed_count": len(crawl.manifest.seeds),
-        "total": total,
-        "shards": shards,
-        "longest_queues": [{"host": host, "queued": count} for host, count in queues],
-    }
 
 
-def told(facts: dict[str, object], *, now: float) -> str:
+def told(facts: Facts, *, now: float) -> str:
     """The same for people."""
-    total, shards, queues = facts["total"], facts["shards"], facts["longest_queues"]
-    seeds, pid = facts["seeds"], facts["pid"]
-    assert isinstance(total, dict)
-    assert isinstance(shards, list)
-    assert isinstance(queues, list)
-    assert isinstance(seeds, list)
-    running = f"running (pid {pid})" if pid else "not running"
-    more = (
-        f" and {many(count, 'more', 'more')}"
-        if (count := int(str(facts["seed_count"])) - 1)
-        else ""
-    )
+    running = f"running (pid {facts.pid})" if facts.pid else "not running"
+    seed = safe_term(facts.seeds[0]) if facts.seeds else "no seed"
+    more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
+    named = [(str(number), each) for number, each in enumerate(facts.shards)]
+    named.append(("all", facts.total))
+    rows = [[name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in named]
     lines = [
-        f"{facts['data_dir']}: {running}, {_ago(facts['last_activity_at'], now)}",
-        f"from {safe_term(seeds[0]) if seeds else 'no seed'}{more}, "
-        f"begun {_ago(facts['created_at'], now)}",
+        f"{facts.data_dir}: {running}, last written {span(now - facts.last_activity_at)} ago",
+        f"from {seed}{more}, begun {span(now - facts.created_at)} ago",
         "",
-        table(
-            ["shard", *_COLUMNS],
-            [
-                [name, *(f"{counts[column]:,}" for column in _COLUMNS)]
-                for name, counts in [*((str(n), each) for n, each in enumerate(shards))]
-                + [("all", total)]
-            ],
-        ),
+        table(["shard", *_COLUMNS], rows),
     ]
-    if queues:
+    if facts.longest_queues:
         lines += ["", "Longest queues:"]
-        lines += [f"  {each['queued']:>9,}  {safe_term(each['host'], limit=80)}" for each in queues]
+        lines += [
+            f"  {count:>9,}  {safe_term(host, limit=80)}"
+            for host, count in facts.longest_queues.items()
+        ]
     return "\n".join(lines)
 
 
@@ -98,8 +97,3 @@ def _last_activity(path: Path) -> float:
     """When a commit last wrote to one of the files."""
     files = [*path.glob("shard-*.db"), *path.glob("shard-*.db-wal")]
     return max(file.stat().st_mtime for file in files)
-
-
-def _ago(wall: object, now: float) -> str:
-    assert isinstance(wall, int | float)
-    return f"{span(now - wall)} ago"

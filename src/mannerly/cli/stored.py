@@ -6,20 +6,21 @@ crawl is the user's mistake (exit 2); a crawl that cannot be read is damage (exi
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .terminal import fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from mannerly.crawl.settings import CrawlSettings
     from mannerly.crawl.store.directory import Manifest
     from mannerly.crawl.store.reader import SqliteReader
+
+_LOCKS = Path("/proc/locks")  # Linux; elsewhere nobody tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,15 @@ def pid_at_work(path: Path) -> int | None:
 
     Trying the lock, for however short a time, could make a crawl that starts just then fail.
     """
+    from mannerly.crawl.store.directory import LOCK
+
     try:
-        lock = os.stat(path / "lock")
-        with open("/proc/locks", encoding="ascii") as locks:
-            rows = [line.split() for line in locks]
+        inode = (path / LOCK).stat().st_ino
+        rows = [line.split() for line in _LOCKS.read_text(encoding="ascii").splitlines()]
     except OSError:
         return None
     for row in rows:
-        # "1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF"
-        if len(row) >= 6 and row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(lock.st_ino):
+        # Number, kind, mode, access, process, device:inode, and the range.
+        if len(row) >= 6 and row[1] == "FLOCK" and row[5].endswith(f":{inode}"):
             return int(row[4])
     return None

@@ -31,8 +31,11 @@ _REASONS = 6  # of each kind; the rest is one number
 _SLOW_S = 1.0  # a mean answer time below this is not worth a line
 
 
-def summary(result: CrawlResult, data_dir: Path, *, hosts: int = 3) -> str:
-    """A few lines; `hosts` is how many of the slowest and the most refusing are named."""
+def summary(result: CrawlResult, data_dir: Path | None = None, *, hosts: int = 3) -> str:
+    """A few lines; `hosts` is how many of the slowest and the most refusing are named.
+
+    Without a `data_dir` nothing is said about going on: the crawl is not kept.
+    """
     stats = result.stats
     lines = [
         _headline(result),
@@ -64,12 +67,12 @@ def _fetched(stats: Stats) -> str:
         f"{count:,} × {status}"
         for status, count in sorted(stats.statuses.items(), key=lambda item: (-item[1], item[0]))
     )
-    parts = [statuses, size(stats.bytes), many(stats.hosts, "host")]
-    return "; ".join(part for part in parts if part)
+    return f"{statuses}; {size(stats.bytes)}" if statuses else ""
 
 
 def _reasons(counts: Counter[str]) -> str:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    happened = [item for item in counts.items() if item[1]]
+    ranked = sorted(happened, key=lambda item: (-item[1], item[0]))
     said = [f"{count:,} {safe_term(reason)}" for reason, count in ranked[:_REASONS]]
     if len(ranked) > _REASONS:
         said.append(f"{sum(count for _, count in ranked[_REASONS:]):,} for other reasons")
@@ -109,8 +112,9 @@ def _verdict(stats: Stats) -> str:
     return f"{early}; {stats.throttles:,} of {asked:,} refused ({stats.throttles / asked:.1%})"
 
 
-def _left(result: CrawlResult, data_dir: Path) -> list[str]:
+def _left(result: CrawlResult, data_dir: Path | None) -> list[str]:
     if not result.pending and result.ending.value not in ("stopped", "terminated"):
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
-    return [_row("left", left), f"Go on with: {resume_command(data_dir)}"]
+    how = f"Go on with: {resume_command(data_dir)}" if data_dir is not None else ""
+    return [_row("left", left), how]

@@ -9,23 +9,27 @@ Limits and ends are checked on a tick, so that an idle crawl sees them too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from .governor import Governor
 from .stats import Stats
+from .store.base import StoreFull
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.politeness.model import Instant
 
-    from .fetch.base import Fetcher
+    from .fetch.base import Fetcher, Request
+    from .frontier.model import Start
     from .shard import Shard
 
 TICK_S = 0.25
 COMMIT_AFTER_S = 0.02  # a page is at risk this long, more while commits themselves take longer
 COMMIT_SHARE = 0.1  # of the time may go into commits before they are made rarer
 COMMIT_PAGES = 256
+FULL_RETRY_S = 1.0  # how often to look whether the disk has room again
+FULL_PATIENCE_S = 300.0  # time to notice and to delete something; then we end, and can be resumed
 
 
 class Clock(Protocol):
@@ -42,7 +46,11 @@ class Budget(Protocol):
     def take(self, wanted: int) -> int:
         """Up to `wanted` pages, taken off the budget."""
 
-    def give_back(self, unused: int) -> None: ...
+    def settle(self, used: int) -> None:
+        """So many of the pages just taken were started; the others go back."""
+
+    def give_back(self, pages: int) -> None:
+        """These were started, and will have to be asked for again."""
 
     @property
     def is_spent(self) -> bool: ...
@@ -71,9 +79,11 @@ class Engine:
         self._governor = Governor(workers) if governed else None
         now = clock.now()
         self._next_tick = now
-        self._committed_at = now
-        self._commit_every_s = COMMIT_AFTER_S
+        # An instant, not a span: the sum of two floats may never become as large as a third.
+        self._next_commit = now + COMMIT_AFTER_S
         self._commit_s = 0.0
+        self._full_since: Instant | None = None
+        self._trouble: str | None = None
         self.is_draining = False
 
     @property
@@ -90,23 +100,27 @@ class Engine:
         """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
         clock = self._clock
         now = clock.now()
-        if not self.is_draining:
+        if self._may_start:
             self._start(now, clock.wall())
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
         for request, instant in self._fetcher.sent():
-            shard, start = request.tag  # type: ignore[misc]
+            shard, start = _owner(request)
             shard.sent(start, instant)
         if answers:
             now, wall = clock.now(), clock.wall()
             for answer in answers:
-                shard, start = answer.request.tag  # type: ignore[misc]
-                shard.finished(start, answer, now, wall)
-        self._commit_if_due()
-        now = clock.now()
-        if now >= self._next_tick:
-            self._next_tick = now + self._tick_s
-            for shard in self._shards:
-                shard.tick(now, clock.wall())
+                shard, start = _owner(answer.request)
+                if shard.finished(start, answer, now, wall):
+                    self._budget.give_back(1)
+        try:
+            self._commit_if_due()
+            self._tick_if_due()
+        except StoreFull as error:
+            self._wait_for_room(error)
+
+    @property
+    def _may_start(self) -> bool:
+        return not self.is_draining and self._full_since is None
 
     def _start(self, now: Instant, wall: float) -> None:
         total = self._workers if self._governor is None else self._governor.total
@@ -115,23 +129,22 @@ class Engine:
         for shard in self._shards:
             frontier = shard.frontier
             room = share - shard.pending
-            if room <= 0:
-                continue
-            granted = budget.take(room)
+            granted = budget.take(room) if room > 0 else 0
+            # Also when it is nothing: or the frontier would go on saying that somebody is due.
+            frontier.max_in_flight = frontier.in_flight + granted
             if granted == 0:
                 continue
-            frontier.max_in_flight = frontier.in_flight + granted
             requests = shard.due(now, wall)
+            budget.settle(shard.pages_of(requests))
             for request in requests:
                 fetcher.start(request)
-            budget.give_back(granted - shard.pages_of(requests))
 
     def _patience_s(self, now: Instant, longest_s: float) -> float:
         """How long to wait on the sockets: until the next host, tick or commit is due."""
         until = min(now + longest_s, max(now, self._next_tick))
         if any(shard.has_batch for shard in self._shards):
-            until = min(until, self._committed_at + self._commit_every_s)
-        if not self.is_draining:
+            until = min(until, self._next_commit)
+        if self._may_start:
             for shard in self._shards:
                 due = shard.frontier.next_due(now)
                 if due is not None:
@@ -139,11 +152,28 @@ class Engine:
         return max(0.0, until - now)
 
     def _commit_if_due(self) -> None:
-        now = self._clock.now()
-        waited_s = now - self._committed_at
-        full = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
-        if waited_s >= self._commit_every_s or full:
+        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
+        if self._clock.now() >= self._next_commit or (is_large and self._full_since is None):
             self.commit()
+
+    def _tick_if_due(self) -> None:
+        now = self._clock.now()
+        if now < self._next_tick:
+            return
+        for shard in self._shards:
+            shard.tick(now, self._clock.wall())
+        self._next_tick = now + self._tick_s
+        self._full_since = self._trouble = None
+
+    def _wait_for_room(self, error: StoreFull) -> None:
+        """Nothing was written, so nothing is lost: start nothing, and try again in a while."""
+        now = self._clock.now()
+        if self._full_since is None:
+            self._full_since = now
+        if now - self._full_since >= FULL_PATIENCE_S:
+            raise StoreFull(f"{error} (waited {FULL_PATIENCE_S:g} s)") from error
+        self._trouble = str(error)
+        self._next_commit = self._next_tick = now + FULL_RETRY_S
 
     def commit(self) -> None:
         """Make everything durable that has come in."""
@@ -153,8 +183,8 @@ class Engine:
             shard.commit(began, clock.wall())
         ended = clock.now()
         self._commit_s = took_s = ended - began
-        self._committed_at = ended
-        self._commit_every_s = max(COMMIT_AFTER_S, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE)
+        rest_s = max(COMMIT_AFTER_S, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE)
+        self._next_commit = ended + rest_s
         if self._governor is not None:
             self._governor.committed(took_s, ended)
 
@@ -164,12 +194,17 @@ class Engine:
         for shard in self._shards:
             total.add(shard.stats)
         total.commit_s = self._commit_s
+        total.trouble = self._trouble
         return total
 
     def stop(self) -> None:
         """Give up what is under way, keep everything that came in."""
         now = self._clock.now()
         for request in self._fetcher.cancel_all():
-            shard, start = request.tag  # type: ignore[misc]
+            shard, start = _owner(request)
             shard.politeness.cancel(start.permit, now=now, was_sent=True)
         self.commit()
+
+
+def _owner(request: Request) -> tuple[Shard, Start]:
+    return cast("tuple[Shard, Start]", request.tag)

@@ -19,14 +19,14 @@
    to other shards to their inboxes.
 9. Exports and reports read the store; they never touch the engine.
 
-This file is steps 1, 6 and 7: pure functions from an answer to what follows from it. It knows no
-clock, no queue, no store and no socket.
+This file is steps 1, 6 and 7: functions from an answer to what follows from it, one of which may be
+that the scope widens (`Rules`). It knows no clock, no queue, no store and no socket.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,7 +38,7 @@ from .parse.html import parse_page
 from .parse.links import HrefMemory, resolve_links
 from .parse.page import ParseFailed
 from .sitemaps import read_sitemap
-from .urls import DEFAULT_RULES, UrlRules, canonical, host_key_of
+from .urls import DEFAULT_RULES, Url, UrlRules, canonical, host_key_of, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,6 +61,11 @@ class Rules:
     max_redirects: int
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory | None = None
+
+    def widen(self, url: str) -> None:
+        """Let the scope follow a seed to where it has moved."""
+        if url not in self.scope.seeds:
+            self.scope = replace(self.scope, seeds=(*self.scope.seeds, url))
 
 
 class Harvest(NamedTuple):
@@ -165,6 +170,8 @@ def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) 
         return Harvest(record._replace(error="too_many_redirects"), [], Counter())
     if target == entry.url:
         return Harvest(record._replace(error="redirect_loop"), [], Counter())
+    if entry.depth == 0 and has_moved(entry.url, target):
+        rules.widen(target)
     reason = rules.scope.judge(target, entry.depth)
     if reason is not None:
         return Harvest(record, [], Counter({reason.value: 1}))
@@ -172,6 +179,16 @@ def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) 
         target, host_key_of(target), entry.depth, entry.priority, entry.url, entry.hops + 1
     )
     return Harvest(record, [hop], Counter())
+
+
+def has_moved(seed: str, target: str) -> bool:
+    """Whether a seed's redirect stays in its site: example.org to www.example.org."""
+    return site_of(Url.of(target).host) == site_of(Url.of(seed).host)
+
+
+def unreadable(entry: Entry, answer: Fetched, wall: float) -> Harvest:
+    """Step 6 for a page that our own code could not bear: it is kept, and the crawl goes on."""
+    return Harvest(_record(entry, answer, wall, error="parse_failed"), [], Counter())
 
 
 def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:

@@ -1,7 +1,7 @@
 """A whole crawl: make or take up its directory, run its engine or engines, say how it ended.
 
 With one process the engine runs here. With more, every one is a child (`process`), and here is
-only the conductor: it adds up what they report, restarts one that died, decides when all is
+only the `conductor`: it adds up what they report, restarts one that died, decides when all is
 finished, and passes signals on. Either way the main thread never blocks for long.
 
 Ctrl-C once (or SIGTERM) drains: nothing new starts, what is under way may finish. Twice stops at
@@ -19,11 +19,13 @@ import msgspec
 
 from mannerly.politeness.clock import MonotonicClock
 
-from .pipeline import Rules, seed_candidates, sitemap_candidates
+from .pipeline import Rules, has_moved, seed_candidates, sitemap_candidates
 from .scope import Scope
 from .settings import CrawlSettings
 from .stats import Stats
 from .store.directory import CrawlDirectory, Manifest, is_crawl, wipe
+from .store.inbox import unread
+from .store.reader import SqliteReader
 from .urls import UrlRules, canonical
 
 if TYPE_CHECKING:
@@ -110,7 +112,8 @@ def crawl(
         StoreError: the directory is in use, damaged, or not a crawl's.
         ValueError: a seed is no URL, a setting is out of its range.
     """
-    from .process import conduct, run_alone
+    from .conductor import conduct
+    from .process import run_alone
 
     if fresh:
         wipe(data_dir)
@@ -120,13 +123,18 @@ def crawl(
         settings = stored_settings(manifest, settings) if is_resumed else settings
         workers = min(settings.processes, manifest.shards)
         runner = run_alone if workers == 1 else conduct
-        ending, stats, seconds, pending = runner(
+        clock = MonotonicClock()
+        began = clock.now()
+        ending, stats = runner(
             replace(settings, processes=workers),
             directory,
             signals,
             watch or _nobody_watches,
             is_resumed=is_resumed,
         )
+        seconds, pending = clock.now() - began, _pending(directory)
+    if ending is Ending.MAX_URLS and not pending:
+        ending = Ending.FINISHED
     if ending is Ending.FINISHED and not is_resumed and not stats.fetched:
         ending = Ending.NO_SEED
     return CrawlResult(ending, stats, seconds, pending)
@@ -134,6 +142,16 @@ def crawl(
 
 def _nobody_watches(_stats: Stats, _elapsed_s: float) -> None:
     """Nobody asked to be told."""
+
+
+def _pending(directory: CrawlDirectory) -> int:
+    """URLs that are not fetched yet, wherever they wait."""
+    total = 0
+    for number in range(directory.manifest.shards):
+        with SqliteReader.beside(directory.path, number) as reader:
+            counts = reader.counts()
+        total += counts.queued + counts.outgoing + unread(directory.path, number)
+    return total
 
 
 def _open(
@@ -210,8 +228,9 @@ def moved_seeds(store: ShardStore, seeds: Sequence[str]) -> list[str]:
         url: str | None = seed
         for _ in range(10):
             known: Entry | PageRecord | Skipped | None = store.find(url) if url else None
-            url = getattr(known, "redirect_to", None)
-            if url is None:
+            target = getattr(known, "redirect_to", None)
+            if url is None or target is None or not has_moved(url, target):
                 break
-            targets.append(url)
+            targets.append(target)
+            url = target
     return targets

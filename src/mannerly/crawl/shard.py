@@ -14,31 +14,32 @@ Invariant: every entry that was handed out is in exactly one of: in flight, put 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.politeness import Politeness, Response
 from mannerly.politeness import events as told
 from mannerly.politeness.memory.base import Remembered
-from mannerly.politeness.model import Outcome
+from mannerly.politeness.model import ErrorKind, Outcome
 from mannerly.politeness.pace import Lesson
 from mannerly.politeness.retry import Retry
 
-from .fetch.base import LocalError, Request
+from .fetch.base import Fetched, LocalError, Request
 from .frontier import Frontier
-from .frontier.model import Errand, Ruling, Start
+from .frontier.model import Errand, Later, Ruling, Start
 from .model import Entry
-from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates
-from .robots_cache import Hop, RobotsCache
+from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates, unreadable
+from .robots_cache import UNREACHABLE, Hop, RobotsCache
 from .stats import REMARKABLE, HostTally, Stats, Waits
 from .store.base import Batch, HostRecord
 from .urls import Url, host_key_of, site_of
 
 if TYPE_CHECKING:
     from mannerly.politeness.events import Event
-    from mannerly.politeness.model import Instant
+    from mannerly.politeness.model import Instant, Permit
 
-    from .fetch.base import Fetched
     from .frontier.model import Judgement
     from .frontier.sharding import Sharding
     from .model import Candidate
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 RECENT = 100_000  # URLs that were offered lately; twice as many are remembered
 DROP_SLICE = 1000  # URLs of a retired host that leave the queue per tick
 RECEIVE = 2000
+UNSENT_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 SITEMAP_MAX_BYTES = 60 * 1024 * 1024
 PACED = ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
@@ -72,6 +74,7 @@ class Shard:
     ) -> None:
         self.number = number
         self.stats = Stats()
+        self.received = 0  # links that other shards sent
         self.store = store
         self._sharding = sharding
         self._settings = settings
@@ -94,6 +97,7 @@ class Shard:
             on_loaded=self._on_rules,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
             ignore=settings.ignore_robots,
+            patience_s=settings.robots_patience_s,
         )
         self._batch = Batch()
         self._batch_robots: dict[str, RobotsRecord] = {}
@@ -101,11 +105,16 @@ class Shard:
         self._recent_before: set[str] = set()
         self._hosts: dict[str, HostRecord] = {}  # of the hosts that politeness knows
         self._touched: set[str] = set()
+        self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
         self._failures: dict[str, int] = {}  # in a row
         self._retired: dict[str, str] = {}  # hosts whose queue is being emptied, and why
         self._reasons: dict[int, str] = {}  # why the judge dropped an entry
         self._under_way: set[int] = set()  # entries that are being fetched
-        self._last_start: dict[str, Instant] = {}
+        self._last_sent: dict[str, Instant] = {}
+        self._keeps_gaps = settings.politeness.enabled and settings.politeness.floor_s > 0.0
+        self._unsent: dict[str, Permit] = {}  # by host: a request whose connection is being made
+        self._pages_out: Counter[str] = Counter()  # by host, kept for max_per_host alone
+        self._pages_let_go: Counter[str] = Counter()  # in the `take` under way
         self.frontier.load(store.queued_hosts(), now=now)
 
     @property
@@ -153,6 +162,7 @@ class Shard:
         for wish in frontier.needs_refill():
             entries = store.queued(wish.host, after=wish.after, limit=wish.limit)
             frontier.refill(wish, entries, now=now)
+        self._pages_let_go.clear()
         taken = frontier.take(now, self._judge)
         for entry in taken.dropped:
             reason = self._reasons.pop(entry.seq, "robots")
@@ -164,12 +174,28 @@ class Shard:
         host = entry.host
         if host not in self._hosts:
             self._recall(host)
-        if host in self._retired:
-            return self._drop(entry, self._retired[host])
-        limit = self._settings.max_per_host
-        if limit is not None and self._hosts[host].fetched >= limit and entry.depth != SITEMAP:
+        retired = self._retired.get(host) or self._hosts[host].retired
+        if retired:
+            return self._drop(entry, f"host_retired: {retired}")
+        if self._unsent and self.politeness.key(host) in self._unsent:
+            return Later(self._now + UNSENT_LOOK_S)
+        ruling = self._robots.rule(entry, now=self._now, wall=self._wall)
+        if ruling is Ruling.DROP:
+            return self._drop(entry, self._robots.reason(entry.url))
+        if ruling is Ruling.GO and self._settings.max_per_host and entry.depth != SITEMAP:
+            return self._count(entry, self._settings.max_per_host)
+        return ruling
+
+    def _count(self, entry: Entry, limit: int) -> Judgement:
+        """Hold back what would be one page too many if all that is under way succeeds."""
+        host = entry.host
+        fetched = self._hosts[host].fetched
+        if fetched >= limit:
             return self._drop(entry, "max_per_host")
-        return self._robots.rule(entry, now=self._now, wall=self._wall)
+        if fetched + self._pages_out[host] + self._pages_let_go[host] >= limit:
+            return Later(None)
+        self._pages_let_go[host] += 1
+        return Ruling.GO
 
     def _drop(self, entry: Entry, reason: str) -> Judgement:
         self._reasons[entry.seq] = reason
@@ -188,7 +214,8 @@ class Shard:
 
     def _request(self, start: Start) -> Request:
         item, settings = start.item, self._settings
-        self._witness(start)
+        if self._keeps_gaps:
+            self._unsent[start.permit.host.key] = start.permit
         if isinstance(item, Entry):
             self._under_way.add(item.seq)
         url = Url.of(item.url)
@@ -199,18 +226,30 @@ class Shard:
             patience_s, size = settings.timeout_s, SITEMAP_MAX_BYTES
         else:
             patience_s, size = settings.timeout_s, settings.max_bytes
+            if settings.max_per_host:
+                self._pages_out[item.host] += 1
         headers = (("From", settings.contact),) if settings.contact else ()
         return Request(item.url, url.host, patience_s, size, headers, (self, start))
 
-    def _witness(self, start: Start) -> None:
-        """Our own verdict on our manners: was any start closer than the gap in force?"""
-        host, now = start.permit.host, self._now
+    def sent(self, start: Start, instant: Instant) -> None:
+        """A request has left: the gap counts from here, however long its connection took."""
+        self._has_left(start.permit)
+        self.politeness.contacted(start.permit.host.key, now=instant)
+        self._witness(start, instant)
+
+    def _has_left(self, permit: Permit) -> None:
+        if self._unsent.get(permit.host.key) is permit:
+            del self._unsent[permit.host.key]
+
+    def _witness(self, start: Start, instant: Instant) -> None:
+        """Our own verdict on our manners: was any request sent before its gap was over?"""
+        host = start.permit.host
         delay_s = host.delay_s
-        last = self._last_start.get(host.key)
-        self._last_start[host.key] = now
+        last = self._last_sent.get(host.key)
+        self._last_sent[host.key] = instant
         if last is None:
             return
-        gap_s = now - last
+        gap_s = instant - last
         tally = self._tally(host.key)
         if tally is not None and gap_s < tally.smallest_gap_s:
             tally.smallest_gap_s, tally.asked_gap_s = gap_s, delay_s
@@ -226,15 +265,19 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
-    def finished(self, start: Start, answer: Fetched, now: Instant, wall: float) -> None:
-        """Learn from an answer, then decide what follows."""
+    def finished(self, start: Start, answer: Fetched, now: Instant, wall: float) -> bool:
+        """Learn from an answer, then decide what follows; whether a page has to be asked again."""
         self._now, self._wall = now, wall
+        answer = credible(answer)
         permit, item = start.permit, start.item
         if isinstance(item, Entry):
             self._under_way.discard(item.seq)
         error = answer.error
+        self._has_left(permit)
         if isinstance(error, LocalError):
-            self.politeness.cancel(permit, now=now, was_sent=False)
+            # A stale connection took our bytes, and who knows whether they were read.
+            was_sent = error is LocalError.STALE_CONNECTION
+            self.politeness.cancel(permit, now=now, was_sent=was_sent)
             outcome = Outcome.NEUTRAL
             response = None
         else:
@@ -247,13 +290,25 @@ class Shard:
                 received_at=wall,
             )
             outcome = self.politeness.report(permit, response, now=now)
+        is_again = False
         if isinstance(item, Errand):
             self._finish_errand(item, answer)
         elif response is None:
-            self._finish_locally(item, answer)
-        elif not self._retried(start, item, response, outcome):
-            self._finish_page(item, answer, outcome)
+            is_again = self._finish_locally(item, answer)
+        else:
+            is_again = self._retried(start, item, response, outcome)
+            if not is_again:
+                self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
+        if self._settings.max_per_host and isinstance(item, Entry) and item.depth != SITEMAP:
+            self._count_back(item.host)
+        return is_again and isinstance(item, Entry) and item.depth != SITEMAP
+
+    def _count_back(self, host: str) -> None:
+        self._pages_out[host] -= 1
+        if self._pages_out[host] <= 0:
+            del self._pages_out[host]
+        self.frontier.wake(host, now=self._now)
 
     def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
         if outcome is Outcome.OK or entry.host in self._retired:
@@ -276,19 +331,23 @@ class Shard:
         self.frontier.put_back(again, decision.due)
         return True
 
-    def _finish_locally(self, entry: Entry, answer: Fetched) -> None:
+    def _finish_locally(self, entry: Entry, answer: Fetched) -> bool:
         """It failed on our side of the wire: again later, or never."""
         if answer.error in PASSING and entry.attempts < self._settings.politeness.max_attempts:
             again = entry._replace(attempts=entry.attempts + 1)
             self.frontier.put_back(again, self._now + 0.5 * 2.0**entry.attempts)
-            return
+            return True
         reason = answer.detail or str(answer.error)
         self.stats.failed[reason] += 1
         record = harvest(entry, answer, self._rules, self._wall).record
         self._batch.pages.append((entry, record._replace(error=reason)))
+        return False
 
     def _finish_page(self, entry: Entry, answer: Fetched, outcome: Outcome) -> None:
-        found = harvest(entry, answer, self._rules, self._wall)
+        try:
+            found = harvest(entry, answer, self._rules, self._wall)
+        except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
+            found = unreadable(entry, answer, self._wall)
         record = found.record
         self._batch.pages.append((entry, record))
         self._route(found.found)
@@ -296,13 +355,13 @@ class Shard:
         stats.skipped.update(found.passed_over)
         if entry.depth == SITEMAP:
             stats.robots += 1
+            return
         if record.status is None:
             stats.failed[record.error or "unknown"] += 1
         else:
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
-        self._widen(entry, record.redirect_to)
         is_failure = outcome in (Outcome.OVERLOAD, Outcome.THROTTLE)
         self._bump(entry.host, fetched=not is_failure, failed=is_failure)
         tally = self._tally(entry.host)
@@ -310,13 +369,6 @@ class Shard:
             tally.fetched += 1
             tally.latency_s += answer.latency_s
         self._watch_failures(entry.host, is_failure=is_failure)
-
-    def _widen(self, entry: Entry, target: str | None) -> None:
-        """A seed that has moved within its site takes the scope along."""
-        if target is None or entry.depth != 0:
-            return
-        if site_of(Url.of(target).host) == site_of(Url.of(entry.url).host):
-            widen(self._rules, target)
 
     def _watch_failures(self, host: str, *, is_failure: bool) -> None:
         """A host that fails so often in a row wastes everybody's time (document 001)."""
@@ -336,18 +388,15 @@ class Shard:
             self._robots.abandon(errand)
             self.frontier.wake(host_key_of(errand.origin + "/"), now=self._now)
             return
-        if isinstance(answer.error, LocalError) and not errand.hops:
-            # Not even its robots.txt may be asked for, so none of its pages will be.
-            self._robots.abandon(errand)
-            self.politeness.retire(errand.host, answer.error.value, now=self._now)
-            return
-        # A redirect into a place that we may not contact is a redirect to nowhere.
-        is_nowhere = isinstance(answer.error, LocalError)
+        # Where not even robots.txt may be asked for, no page will be. But a redirect into such a
+        # place is a redirect to nowhere.
+        refusal = answer.error.value if isinstance(answer.error, LocalError) else None
         result = self._robots.fetched(
             errand,
-            status=404 if is_nowhere else answer.status,
+            status=404 if refusal and errand.hops else answer.status,
             body=answer.body,
             headers=answer.headers,
+            refusal=refusal,
             now=self._now,
             wall=self._wall,
         )
@@ -369,6 +418,13 @@ class Shard:
         """A robots.txt redirected: the next hop takes a slot of its own host."""
         if errand.host not in self._hosts:
             self._recall(errand.host)
+        if errand.host in self._retired or self._hosts[errand.host].retired:
+            news = self._robots.fetched(
+                errand, status=None, refusal=UNREACHABLE, now=self._now, wall=self._wall
+            )
+            assert not isinstance(news, Hop), "no answer leads nowhere"
+            self._learn_rules(news)
+            return
         self.frontier.errand(errand, now=self._now)
 
     def _on_rules(self, learned: Learned) -> None:
@@ -421,19 +477,23 @@ class Shard:
         for lesson in self.politeness.drain(now=now, wall=wall):
             known = self._hosts.get(lesson.host) or self.store.host(lesson.host)
             record = _learned(known or HostRecord(host=lesson.host), lesson)
-            self._hosts[lesson.host] = record
-            self._touched.add(lesson.host)
-        batch.hosts.extend(
-            replace(self._hosts[host], updated_at=wall)
-            for host in self._touched
-            if host in self._hosts
-        )
+            if lesson.host in self._hosts:
+                self._hosts[lesson.host] = record
+                self._touched.add(lesson.host)
+            else:
+                self._departed[lesson.host] = record
+        touched = [self._hosts[host] for host in self._touched if host in self._hosts]
+        # Anew each time: a commit that failed for want of room is tried again with the same batch.
+        batch.hosts = [
+            replace(record, updated_at=wall) for record in (*self._departed.values(), *touched)
+        ]
         if not batch:
             return
         committed = self.store.commit(batch)
         self._batch = Batch()
         self._batch_robots.clear()
         self._touched.clear()
+        self._departed.clear()
         self.stats.found += len(committed.new)
         frontier = self.frontier
         frontier.committed(entry for entry, _ in batch.pages)
@@ -446,6 +506,7 @@ class Shard:
         if self._sharding.shards > 1:
             self.store.deliver()
             received = self.store.receive(RECEIVE)
+            self.received += len(received.new) + received.waiting
             self.stats.found += len(received.new)
             self.frontier.add(received.new, now=now)
         room = self._settings.frontier_limit - self.frontier.queued
@@ -508,13 +569,16 @@ class Shard:
             self._retired[event.host] = "stalled"
         elif isinstance(event, told.Evicted):
             self._hosts.pop(event.host, None)
-            self._last_start.pop(event.host, None)
+            self._last_sent.pop(event.host, None)
 
 
-def widen(rules: Rules, url: str) -> None:
-    """Let the scope follow a seed that has moved."""
-    if url not in rules.scope.seeds:
-        rules.scope = replace(rules.scope, seeds=(*rules.scope.seeds, url))
+def credible(answer: Fetched) -> Fetched:
+    """The answer, unless no server can have given it: then a protocol error in its place."""
+    status, latency_s, total_s = answer.status, answer.latency_s, answer.total_s
+    is_timed = 0.0 <= latency_s < inf and 0.0 <= total_s < inf
+    if is_timed and (answer.error is not None if status is None else 100 <= status < 1000):
+        return answer
+    return Fetched(answer.request, error=ErrorKind.PROTOCOL, detail="incredible_answer")
 
 
 def _remembered(record: HostRecord) -> Remembered:

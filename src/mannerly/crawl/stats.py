@@ -64,6 +64,7 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    trouble: str | None = None  # what the crawl waits for, and somebody should see to
     too_early: int = 0  # our own verdict: starts closer than the gap in force; must stay 0
 
     def add(self, other: Stats) -> None:
@@ -74,6 +75,7 @@ class Stats:
         self.found += other.found
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
+        self.trouble = self.trouble or other.trouble
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)

@@ -6,12 +6,12 @@
     sitemap    the pages that a site owner would list
     whole      a file is the old one or the new one, never a half
 
-`export(directory, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works while
-the crawl runs: the export then holds what was committed until it got there.
+`export(directory, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
+while the crawl runs: the export then holds what was committed until it got there.
 """
 
 from __future__ import annotations
 
-from .export import ExportError, Exported, Format, check_target, export
+from .export import Exported, ExportError, Format, check_target, export
 
 __all__ = ["ExportError", "Exported", "Format", "check_target", "export"]

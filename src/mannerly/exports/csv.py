@@ -1,4 +1,4 @@
-"""Comma-separated values with a head line: UTF-8, "\\n" between rows, RFC 4180 quoting.
+"""Comma-separated values with a head line, in UTF-8, as RFC 4180 has them (CR LF ends a row).
 
 A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page is a
 stranger's text. So a text cell that begins with one of them, or with a tab or a carriage return
@@ -23,7 +23,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
     """Write the rows under `fields`; returns how many they were."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # With LF alone Python would not quote a cell that holds a CR, and readers would see two rows.
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(fields)
     count = 0
     for row in rows:

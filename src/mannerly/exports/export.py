@@ -114,7 +114,7 @@ def _write(records: Records, fmt: Format, file: BinaryIO, *, include_skipped: bo
     from .rows import FIELDS, SKIPPED, page_row, skipped_row
 
     rows: Iterator[Row] = map(page_row, records.pages())
-    fields = FIELDS
+    fields: tuple[str, ...] = FIELDS
     if include_skipped:
         rows = chain(rows, map(skipped_row, records.skipped()))
         fields = (*FIELDS, SKIPPED)

@@ -34,7 +34,6 @@ class Records:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.seeds = read_manifest(directory).seeds
         shards = read_manifest(directory).shards
         with ExitStack() as stack:
             self._readers = [

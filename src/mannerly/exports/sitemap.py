@@ -5,9 +5,9 @@ names another as its canonical is a copy, and a redirect is no page. When a page
 known (we know when we fetched it), so nothing is said about it.
 
 A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
-`sitemap-1.xml`, `sitemap-2.xml` …; the index is put in place last, so that it never names a file that
-is not there. It has to name them by URL: at the root of the first page's site, where site owners
-put sitemaps.
+`sitemap-1.xml`, `sitemap-2.xml` …; the index is put in place last, so that it never names a file
+that is not there. It has to name them by URL: at the root of the first page's site, where site
+owners put sitemaps.
 """
 
 from __future__ import annotations
@@ -115,6 +115,5 @@ def _put(path: Path, part: _Part) -> None:
 
 def _write_index(file: BinaryIO, urls: list[str]) -> None:
     file.write(_HEAD + f"<sitemapindex {_NAMESPACE}>\n".encode())
-    for url in urls:
-        file.write(f"<sitemap><loc>{escape(url)}</loc></sitemap>\n".encode())
+    file.writelines(f"<sitemap><loc>{escape(url)}</loc></sitemap>\n".encode() for url in urls)
     file.write(b"</sitemapindex>\n")

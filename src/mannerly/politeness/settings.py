@@ -51,7 +51,7 @@ class Settings:
         None, "Seeds the jitter, so that a run can be repeated exactly.", "design §4.2", low=0
     )
 
-    # 0023 pace
+    # ------------------------------------------------------------------ pace
     start_delay_s: float = _option(
         1.0, "Gap between requests to a host nothing is known about.", "decision 7", above=0
     )
@@ -92,7 +92,7 @@ class Settings:
         choices=("host", "site", "ip"),
     )
 
-    # 0023 what the server asked for
+    # ------------------------------------------------------------------ what the server asked for
     max_retry_after_s: float = _option(
         600.0,
         "A longer Retry-After parks the host: it is honoured, but callers are told not to wait.",
@@ -112,7 +112,7 @@ class Settings:
         True, "Follow RateLimit and X-RateLimit headers while they are fresh.", "pace §1.5"
     )
 
-    # 0023 learned
+    # ------------------------------------------------------------------ learned
     probe_budget: float = _option(
         0.005, "Share of requests that may be refused by probing.", "pace §1.3 ε", above=0, high=0.2
     )
@@ -120,7 +120,7 @@ class Settings:
         0.98, "Share of the estimated limit at which to cruise.", "pace §1.3 ρ", above=0, high=1
     )
 
-    # 0023 linear
+    # ------------------------------------------------------------------ linear
     linear_base_delay_s: float = _option(0.5, "Where the delay starts.", "document 001", above=0)
     linear_step_s: float = _option(
         1.0, "Added per throttle episode, taken off per probe.", "document 001", above=0
@@ -129,10 +129,13 @@ class Settings:
         20, "Successes in a row before a shorter delay is tried.", "document 001", low=1
     )
     linear_concurrency_step_s: float = _option(
-        5.0, "Every this much delay over the base costs one request in flight.", "001", above=0
+        5.0,
+        "Every this much delay over the base costs one request in flight.",
+        "document 001",
+        above=0,
     )
 
-    # 0023 aimd
+    # ------------------------------------------------------------------ aimd
     aimd_increase: float = _option(
         0.05, "α: requests/s gained per fast success.", "pace §1.4", above=0
     )
@@ -140,7 +143,10 @@ class Settings:
         0.7, "β: factor on a throttle or a slow answer.", "pace §1.4", above=0, high=0.99
     )
     aimd_latency_target_s: float | None = _option(
-        None, "Answers slower than degrade × this cut the rate; None: 1.5 × median.", "002", above=0
+        None,
+        "Answers slower than degrade × this cut the rate; None: 1.5 × median.",
+        "document 002",
+        above=0,
     )
     aimd_degrade_factor: float = _option(
         2.0, "How many times the target counts as slow.", "document 002", above=1
@@ -153,7 +159,7 @@ class Settings:
         low=1,
     )
 
-    # 0023 gradient
+    # ------------------------------------------------------------------ gradient
     gradient_tolerance: float = _option(
         1.5, "Latency growth that is still called steady.", "Netflix Gradient2", low=1
     )
@@ -161,7 +167,7 @@ class Settings:
         0.2, "Weight of a new concurrency limit.", "Netflix Gradient2", above=0, high=1
     )
 
-    # 0023 breaker
+    # ------------------------------------------------------------------ breaker
     breaker_error_rate: float = _option(
         0.5, "Share of failures in the window that opens.", "document 002", above=0, high=1
     )
@@ -180,12 +186,14 @@ class Settings:
         10, "Openings in a row after which the host is retired.", "decision 5", low=1
     )
     request_timeout_s: float = _option(
-        20.0, "What callers give a request; a probe's lease lasts 5 s longer.", "H5", above=0
+        20.0, "What callers give a request; a probe's lease lasts 5 s longer.", "row H5", above=0
     )
 
-    # 0023 retries
+    # ------------------------------------------------------------------ retries
     max_attempts: int = _option(3, "Tries of one URL; throttles cost none.", "document 001", low=1)
-    retry_base_s: float = _option(0.5, "First backoff; doubles with each try.", "§1.7", above=0)
+    retry_base_s: float = _option(
+        0.5, "First backoff; doubles with each try.", "pace §1.7", above=0
+    )
     retry_max_s: float = _option(60.0, "Longest backoff of our own.", "pace §1.7", above=0)
     retry_budget: float = _option(
         0.1, "Retries per request a host may cost.", "pace §1.7", low=0, high=1
@@ -194,7 +202,7 @@ class Settings:
         frozenset({429, 500, 502, 503, 504}), "Statuses worth another try.", "document 002 §12"
     )
 
-    # 0023 many hosts
+    # ------------------------------------------------------------------ many hosts
     idle_ttl_s: float = _option(
         3600.0, "A host untouched this long may be forgotten.", "document 000", above=0
     )
@@ -205,7 +213,7 @@ class Settings:
         600.0, "A host with demand and no success for this long is stalled.", "pace §1.6", above=0
     )
     stall_throttles: int = _option(
-        20, "Throttles in a row at the longest delay that count as stalled.", "001", low=1
+        20, "Throttles in a row at the longest delay that count as stalled.", "document 001", low=1
     )
     memory_half_life_s: float = _option(
         7 * 86_400.0, "Age at which a learned limit counts half.", "pace §1.8", above=0

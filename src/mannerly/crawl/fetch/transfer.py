@@ -9,8 +9,9 @@ Two callbacks guard the outside:
 
 - *open socket* asks the network guard about the address that is about to be connected;
 - *before each send* tells the fetcher that the request leaves now, and stops curl's silent second
-  attempt on a kept-alive connection that was closed under it. That second request would reach the server without a politeness permit, so
-  the request comes back as STALE_CONNECTION and whoever sent it asks for a new permit.
+  attempt on a kept-alive connection that was closed under it. That second request would reach
+  the server without a politeness permit, so the request comes back as STALE_CONNECTION and
+  whoever sent it asks for a new permit.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """

@@ -47,7 +47,7 @@ def create(path: Path, kind: Kind, *, vfs: str | None = None) -> apsw.Connection
     """Make an empty file of this kind; the tables and the marks of ownership appear together."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = _connection(path, flags, vfs)
-    with _closed_on_error(connection), translated(connection, path):
+    with closed_on_error(connection), translated(connection, path):
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         with transaction(connection, path):
             connection.execute(kind.tables)
@@ -66,7 +66,7 @@ def connect(
         StoreError: it is missing, somebody else's, of another version, or damaged.
     """
     connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs)
-    with _closed_on_error(connection), translated(connection, path):
+    with closed_on_error(connection), translated(connection, path):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
@@ -113,6 +113,16 @@ def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
         raise _meaning(error, path, connection.system_errno) from error
 
 
+@contextmanager
+def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
+    """A file that is refused is let go of."""
+    try:
+        yield
+    except BaseException:
+        shut(connection)
+        raise
+
+
 def shut(connection: apsw.Connection) -> None:
     """Close, even on a broken disk: what was committed is in the log, whatever happens here."""
     with suppress(apsw.Error):
@@ -123,7 +133,7 @@ def _open(path: Path, kind: Kind, flags: int, vfs: str | None) -> apsw.Connectio
     if not path.exists():
         raise StoreError(f"{path} is missing: {START_OVER}")
     connection = _connection(path, flags, vfs)
-    with _closed_on_error(connection), translated(connection, path):
+    with closed_on_error(connection), translated(connection, path):
         _identify(connection, path, kind)
     return connection
 
@@ -133,15 +143,6 @@ def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
         return apsw.Connection(str(path), flags=flags, vfs=vfs)
     except apsw.Error as error:
         raise _meaning(error, path, 0) from error
-
-
-@contextmanager
-def _closed_on_error(connection: apsw.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        shut(connection)
-        raise
 
 
 def _identify(connection: apsw.Connection, path: Path, kind: Kind) -> None:

@@ -26,6 +26,7 @@ from .change import Applied, Change, HostIds
 from .database import (
     START_OVER,
     StoreBusy,
+    closed_on_error,
     connect,
     create,
     shut,
@@ -93,7 +94,9 @@ class SqliteStore(SqliteReader):
         self._carry_over_at = carry_over
         self._vfs = vfs
         self._ids = HostIds(connection)
-        self._recent = self._arrivals()
+        with closed_on_error(connection):
+            self._check_owner()
+            self._recent = self._arrivals()
         self._confirmed: set[str] = set()
         self._inboxes: dict[int, Inbox] = {}
 
@@ -120,7 +123,6 @@ class SqliteStore(SqliteReader):
         """
         path = shard_path(directory, shard)
         lock = OwnerLock(directory / f"shard-{shard}.lock", what=path)
-        connection = None
         try:
             connection = connect(path, SHARD, durable=durable, cache_bytes=_CACHE_BYTES, vfs=vfs)
             store = cls(
@@ -134,10 +136,7 @@ class SqliteStore(SqliteReader):
                 carry_over=carry_over,
                 vfs=vfs,
             )
-            store._check_owner()
         except BaseException:
-            if connection is not None:
-                shut(connection)
             lock.release()
             raise
         return store

@@ -1,0 +1,113 @@
+"""Manners over real sockets: a whole crawl, and the servers' own log as the judge.
+
+P4 grants a gap two per cent, for the way from the crawler to the server. The gaps below a second
+are given what a second would have, because a machine that is busy with something else delays a
+short gap as much as a long one. The long runs, with their figures, are in `bench/hosts.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness import kept
+
+from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.settings import CrawlSettings
+from mannerly.demo import (
+    DemoWeb,
+    Feature,
+    RobotsFile,
+    Site,
+    Sitemap,
+    by_host,
+    inside_retry_after,
+    plain_sites,
+    refusals,
+    robots_fetches,
+    smallest_gap_s,
+)
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOLERANCE_S = 0.02
+
+
+def test_a_hundred_hosts_are_crawled_at_their_pace_and_none_faster(tmp_path: Path) -> None:
+    """Hosts share the crawler, not the pace: a request a second goes to each of a hundred."""
+    hosts, duration_s = 100, 5.0
+    settings = CrawlSettings(
+        politeness=Settings(strategy="fixed", delay_s=1.0), duration_s=duration_s
+    )
+
+    with DemoWeb(plain_sites(hosts, pages=50)) as web:
+        result = crawl(settings, web.seeds(), tmp_path / "crawl")
+        log = by_host(web.log())
+
+    assert result.ending is Ending.DURATION
+    assert len(log) == hosts
+    assert min(map(smallest_gap_s, log.values())) >= 1.0 - TOLERANCE_S
+    assert sum(map(len, log.values())) >= 0.8 * hosts * duration_s
+    assert result.stats.too_early == 0
+
+
+HIDDEN_LIMITS = (
+    Site(name="bucket", limit="bucket:2:4", pages=400),
+    Site(name="seconds", limit="fixed:6:3+retry-after", pages=400),
+    Site(name="date", limit="fixed:8:4+retry-after-date", pages=400),
+    Site(name="two-at-once", limit="concurrency:2:0.5", pages=400),
+    Site(name="crawl-delay", crawl_delay_s=1.0, pages=400),
+    *plain_sites(2, pages=400),
+)
+
+
+def test_hidden_limits_are_found_without_breaking_a_silence(tmp_path: Path) -> None:
+    """Whatever a host's limit is and however it says so, what it asked for is kept, from the
+    first page on; and a host that asks for much takes nothing from its neighbours.
+    """
+    pace = Settings(strategy="learned", start_delay_s=0.2, min_delay_s=0.1, seed=1)
+    settings = CrawlSettings(politeness=pace, duration_s=12.0)
+
+    with DemoWeb(HIDDEN_LIMITS) as web:
+        crawl(settings, web.seeds(), tmp_path / "crawl")
+        log = {web.sites[host].name: records for host, records in by_host(web.log()).items()}
+
+    assert {name: inside_retry_after(records) for name, records in log.items()} == dict.fromkeys(
+        log, []
+    )
+    assert min(map(smallest_gap_s, log.values())) >= 0.1 - TOLERANCE_S
+    assert all(refusals(log[name]) for name in ("seconds", "date")), "no limit was met"
+    # robots.txt itself is the first request, and the delay that it asks for counts from there.
+    assert log["crawl-delay"][0].path == "/robots.txt"
+    assert smallest_gap_s(log["crawl-delay"]) >= 1.0 - TOLERANCE_S
+    assert len(log["crawl-delay"]) >= 8
+    assert min(len(log["plain-0"]), len(log["plain-1"])) >= 40
+
+
+def test_everything_that_is_sent_takes_a_slot(tmp_path: Path) -> None:
+    """robots.txt and its redirect, sitemaps, redirects and retries wait for their turn like pages.
+
+    All of it belongs to one host, so the gaps of its log count every kind of request.
+    """
+    site = Site(
+        name="busy",
+        pages=8,
+        robots=RobotsFile.REDIRECTED,
+        sitemap=Sitemap.INDEX,
+        features=frozenset({Feature.REDIRECTS, Feature.FAILING, Feature.BROKEN}),
+    )
+    settings = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.2, seed=1))
+
+    with DemoWeb([site, *plain_sites(1, pages=2)]) as web:
+        result = crawl(settings, [web.url("busy")], tmp_path / "crawl")
+        log = web.log_of("busy")
+
+    asked = [record.path for record in log]
+    assert result.ending is Ending.FINISHED
+    assert asked[:2] == ["/robots.txt", "/moved/robots.txt"]
+    assert {"/sitemap.xml", "/sitemap-0.xml", "/r/loop/a", "/r/chain/2", "/missing/0"} <= {*asked}
+    assert asked.count("/error/0") == Settings().max_attempts
+    assert smallest_gap_s(log) >= 0.2 - TOLERANCE_S
+    assert robots_fetches(log) == 1
+    assert kept(tmp_path / "crawl").pending == 0

@@ -1,0 +1,135 @@
+"""A crawl on disk, made through the store, with something of everything in it.
+
+Two shards. What a stranger wrote is as nasty as strangers are: a formula, an escape sequence, markup
+of a terminal library, line ends that only some programs know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mannerly.crawl.frontier.sharding import Sharding
+from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
+from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawl.store.base import Batch, HostRecord, RobotsRecord, offer
+from mannerly.crawl.store.directory import CrawlDirectory, Manifest
+from mannerly.crawl.store.sqlite import SqliteStore
+from mannerly.crawl.urls import host_key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+SHARDS = 2
+SHARDING = Sharding(SHARDS)
+SEED = "https://a.example/"
+FETCHED_AT = 1_700_000_000.25
+NASTY_TITLE = '=1+1 \x1b[31m[/red]\u2028\u202e"x"'
+
+
+def page(url: str, **changes: object) -> PageRecord:
+    """A page like any other, but for the changes."""
+    record = PageRecord(
+        url=url,
+        status=200,
+        depth=0,
+        parent=None,
+        title="A page",
+        content_type="text/html; charset=utf-8",
+        bytes=1234,
+        latency_ms=12.5,
+        fetched_at=FETCHED_AT,
+        attempts=1,
+        links=3,
+        canonical=None,
+        redirect_to=None,
+        error=None,
+        host=host_key_of(url),
+        digest="00ff",
+    )
+    return record._replace(**changes)  # type: ignore[arg-type]
+
+
+PAGES = (
+    page(SEED),
+    page("https://a.example/nasty", depth=1, parent=SEED, title=NASTY_TITLE),
+    page("https://a.example/copy", canonical=SEED, parent=SEED, depth=1),
+    page("https://a.example/old", status=301, redirect_to=SEED, parent=SEED, depth=1),
+    page("https://a.example/gone", status=404, parent=SEED, depth=1),
+    page("https://a.example/a.pdf", content_type="application/pdf", parent=SEED, depth=1),
+    page("https://b.example/?a=1&b=<2>", parent=SEED, depth=1),
+    page(
+        "https://b.example/broken",
+        status=None,
+        content_type=None,
+        error="timeout",
+        parent=SEED,
+        depth=1,
+    ),
+)
+LISTED = (SEED, "https://a.example/nasty", "https://b.example/?a=1&b=<2>")
+QUEUED = "https://a.example/later"
+PRIVATE = "https://a.example/private/x"
+FAR = "https://far.example/"
+
+
+def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: object) -> Path:
+    """A crawl's directory with these pages fetched, one URL queued and some skipped."""
+    crawl_settings = CrawlSettings(processes=SHARDS, **settings)  # type: ignore[arg-type]
+    manifest = Manifest.new(
+        seeds=[SEED],
+        settings=msgspec.to_builtins(crawl_settings),
+        shards=SHARDS,
+        created_at=FETCHED_AT,
+    )
+    with CrawlDirectory.create(path, manifest):
+        for shard in range(SHARDS):
+            mine = [each for each in pages if SHARDING.shard_of(each.host) == shard]
+            with SqliteStore.open(path, shard, shards=SHARDS, frontier_limit=1000) as store:
+                _fill(store, shard, mine)
+    return path
+
+
+def _fill(store: SqliteStore, shard: int, pages: list[PageRecord]) -> None:
+    found = store.commit(offer(_candidate(each.url, each.parent) for each in pages))
+    entries: dict[str, Entry] = {entry.url: entry for entry in found.new}
+    batch = Batch(
+        pages=[(entries[each.url], each) for each in pages],
+        skipped=[Skipped(FAR, "off_host", 1, SEED)],  # both shards come across it
+    )
+    if shard == SHARDING.shard_of("a.example"):
+        batch.found.append(_candidate(QUEUED, SEED))
+        batch.skipped.append(Skipped(PRIVATE, "robots", 1, SEED))
+        batch.hosts.append(_host())
+        batch.robots.append(_robots())
+    store.commit(batch)
+
+
+def _candidate(url: str, parent: str | None) -> Candidate:
+    return Candidate(url, host_key_of(url), 0 if parent is None else 1, 5, parent)
+
+
+def _host() -> HostRecord:
+    return HostRecord(
+        host="a.example",
+        adaptive_delay_s=0.5,
+        concurrency=4,
+        is_proven=True,
+        blocked_until=4_000_000_000.0,
+        updated_at=FETCHED_AT,
+        fetched=6,
+        refused=2,
+        retired="stalled",
+    )
+
+
+def _robots() -> RobotsRecord:
+    return RobotsRecord(
+        origin="https://a.example",
+        status=200,
+        body=b"User-agent: *\nDisallow: /private/\n",
+        fetched_at=FETCHED_AT,
+        expires_at=FETCHED_AT + 86_400,
+    )

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mannerly.exports import ExportError, Format, check_target, export
+from mannerly.exports.csv import write_csv
+from mannerly.exports.jsonl import write_jsonl
+from mannerly.exports.records import Records
+from mannerly.exports.rows import FIELDS, page_row
+from mannerly.exports.sitemap import write_sitemap
+from mannerly.exports.whole import whole_file
+from tests.exports.stored_example import (
+    FAR,
+    LISTED,
+    NASTY_TITLE,
+    PAGES,
+    PRIVATE,
+    SEED,
+    make_crawl,
+    page,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTRACT = (
+    "url, status, depth, parent, title, content_type, bytes, latency_ms, fetched_at, attempts, "
+    "links, canonical, redirect_to, error, host, digest, cache_status, age"
+).split(", ")
+LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    return make_crawl(tmp_path / "crawl")
+
+
+def locations(path: Path) -> list[str]:
+    return [str(each.text) for each in ElementTree.parse(path).iter(LOC)]
+
+
+def test_jsonl_holds_every_page_once_with_the_fields_of_the_contract(
+    crawl: Path, tmp_path: Path
+) -> None:
+    """Names and order are those that outside tools rely on."""
+    target = tmp_path / "pages.jsonl"
+
+    outcome = export(crawl, str(target))
+
+    lines = [json.loads(line) for line in target.read_bytes().splitlines()]
+    assert [list(line) for line in lines] == [CONTRACT] * len(PAGES)
+    assert sorted(line["url"] for line in lines) == sorted(each.url for each in PAGES)
+    assert (outcome.records, outcome.format) == (len(PAGES), Format.JSONL)
+
+
+def test_jsonl_instants_are_iso_8601_in_utc(crawl: Path, tmp_path: Path) -> None:
+    """A reader needs no epoch and no time zone."""
+    target = tmp_path / "pages.jsonl"
+
+    export(crawl, str(target))
+
+    first = json.loads(target.read_bytes().splitlines()[0])
+    assert first["fetched_at"] == "2023-11-14T22:13:20.250Z"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_jsonl_line_is_one_line_to_everybody(title: str) -> None:
+    """Whatever a title holds, `str.splitlines` and a JSON parser see one record."""
+    file = io.BytesIO()
+
+    write_jsonl([page_row(page(SEED, title=title))], file)
+
+    (line,) = file.getvalue().decode("utf-8").splitlines()
+    assert json.loads(line)["title"] == title
+
+
+def test_skipped_urls_come_last_once_and_with_their_reason(crawl: Path, tmp_path: Path) -> None:
+    """A URL that two shards skipped is still one URL."""
+    target = tmp_path / "all.jsonl"
+
+    export(crawl, str(target), include_skipped=True)
+
+    lines = [json.loads(line) for line in target.read_bytes().splitlines()]
+    skipped = {line["url"]: line["skipped"] for line in lines[len(PAGES) :]}
+    assert skipped == {FAR: "off_host", PRIVATE: "robots"}
+    assert len(lines) == len(PAGES) + 2
+
+
+def test_csv_has_the_same_columns_and_reads_back(crawl: Path, tmp_path: Path) -> None:
+    """Quotes, line ends and commas in a title are a reader's to undo."""
+    target = tmp_path / "pages.csv"
+
+    export(crawl, str(target), include_skipped=True)
+
+    with target.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [*CONTRACT, "skipped"]
+    titles = {row["url"]: row["title"] for row in rows}
+    assert titles["https://a.example/nasty"] == "'" + NASTY_TITLE
+    assert len(rows) == len(PAGES) + 2
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_csv_cell_is_never_a_formula(title: str) -> None:
+    """No text cell begins with what a spreadsheet would run."""
+    file = io.BytesIO()
+
+    write_csv([page_row(page(SEED, title=title))], FIELDS, file)
+
+    rows = list(csv.reader(io.StringIO(file.getvalue().decode("utf-8"), newline="")))
+    cell = rows[1][CONTRACT.index("title")]
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert cell in (title, "'" + title)
+
+
+def test_sitemap_lists_only_pages_that_stand_for_themselves(crawl: Path, tmp_path: Path) -> None:
+    """No error, no redirect, no copy, no document that is not HTML; and it is XML."""
+    target = tmp_path / "sitemap.xml"
+
+    outcome = export(crawl, str(target))
+
+    assert sorted(locations(target)) == sorted(LISTED)
+    assert outcome.records == len(LISTED)
+
+
+def test_sitemap_is_split_by_number_behind_an_index(tmp_path: Path) -> None:
+    """Past the limit the name becomes an index, and the parts hold each URL once."""
+    target = tmp_path / "sitemap.xml"
+    urls = [f"https://a.example/{number}" for number in range(5)]
+
+    outcome = write_sitemap(map(page, urls), target, max_urls=2)
+
+    parts = [f"https://a.example/sitemap-{number}.xml" for number in (1, 2, 3)]
+    assert outcome == (5, 3)
+    assert locations(target) == parts
+    found = [locations(tmp_path / part.rpartition("/")[2]) for part in parts]
+    assert found == [urls[:2], urls[2:4], urls[4:]]
+
+
+def test_sitemap_part_stays_below_its_bytes(tmp_path: Path) -> None:
+    """The limit is on the file as it is on disk."""
+    target = tmp_path / "sitemap.xml"
+
+    _, parts = write_sitemap(
+        (page(f"https://a.example/{number}") for number in range(50)), target, max_bytes=600
+    )
+
+    assert parts > 1
+    assert all(part.stat().st_size <= 600 for part in tmp_path.glob("sitemap-*.xml"))
+
+
+def test_file_that_fails_halfway_leaves_the_earlier_one(tmp_path: Path) -> None:
+    """A reader of the name never sees half a file, and no rubbish stays."""
+    target = tmp_path / "pages.jsonl"
+    target.write_bytes(b"earlier")
+
+    with pytest.raises(RuntimeError), whole_file(target) as file:
+        file.write(b"half")
+        raise RuntimeError
+
+    assert target.read_bytes() == b"earlier"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_link_keeps_pointing_where_it_pointed(tmp_path: Path) -> None:
+    """What is replaced is the link's target."""
+    target, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    target.write_bytes(b"earlier")
+    link.symlink_to(target)
+
+    with whole_file(link) as file:
+        file.write(b"new")
+
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("pages.parquet", ".parquet exports are not built yet"),
+        ("pages.warc.gz", ".warc.gz exports are not built yet"),
+        ("pages.txt", "its suffix tells no format"),
+        ("/nowhere/at/all/pages.csv", "there is no directory /nowhere/at/all"),
+        ("/tmp", "is a directory"),
+    ],
+)
+def test_target_that_cannot_be_is_refused_before_anything_is_written(
+    target: str, words: str
+) -> None:
+    """The sentence says what is wrong with it."""
+    with pytest.raises(ExportError, match=words):
+        check_target(target)
+
+
+def test_sitemap_needs_a_name() -> None:
+    """It may be several files, which standard output is not."""
+    with pytest.raises(ExportError, match="several files"):
+        check_target("-", Format.XML)
+
+
+def test_records_are_read_beside_the_owner(crawl: Path) -> None:
+    """An export may run while the crawl does."""
+    with Records(crawl) as first, Records(crawl) as second:
+        assert len(list(first.pages())) == len(list(second.pages())) == len(PAGES)
