@@ -147,6 +147,12 @@ class Crawler:
         self._process.communicate()
         return time.monotonic()
 
+    @staticmethod
+    def kill_worker(pid: int) -> float:
+        """SIGKILL for one of the processes alone; returns when it is gone."""
+        os.kill(pid, signal.SIGKILL)
+        return time.monotonic()
+
     def left(self, *, within_s: float = PATIENCE_S) -> Left:
         """Wait for the end."""
         text, errors = self._process.communicate(timeout=within_s)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawl.dedup import SeenFilter, fingerprint, fingerprints
+from mannerly.crawl.dedup import Doubts, SeenFilter, fingerprint, fingerprints
 
 FINGERPRINTS = st.integers(-(2**63), 2**63 - 1)
 
@@ -112,3 +112,22 @@ def test_senseless_sizes_are_errors(expected: int, rate: float) -> None:
     """A filter for nothing, or one that is always sure or never, is refused."""
     with pytest.raises(ValueError, match=r"expected|false_positive_rate"):
         SeenFilter(expected, rate)
+
+
+def test_doubts_are_only_about_urls_that_may_be_known() -> None:
+    """A new store is asked about nothing but what it was given."""
+    doubts = Doubts(None)
+    doubts.learn(["http://a/", "http://b/"])
+
+    assert doubts.among({"http://a/", "http://c/"}) == {"http://a/"}
+
+
+def test_doubts_cover_everything_until_the_earlier_urls_are_read() -> None:
+    """A resumed store is asked about every URL until the filter has caught up."""
+    doubts = Doubts(iter(["http://a/", "http://b/", "http://c/"]))
+
+    assert doubts.among({"http://new/"}) == {"http://new/"}
+    doubts.catch_up(2)
+    assert doubts.among({"http://new/"}) == {"http://new/"}
+    doubts.catch_up(2)
+    assert doubts.among({"http://new/", "http://c/"}) == {"http://c/"}

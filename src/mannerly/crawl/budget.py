@@ -69,7 +69,7 @@ class SharedBudget:
         if not self._is_limited:
             return False
         with self._lock:
-            return sum(self._pages) <= 0
+            return int(sum(self._pages)) <= 0
 
     def share(self, process: int) -> Share:
         """The budget as this process sees it."""

@@ -21,6 +21,8 @@ This file knows no URL rules, no scope and no database.
 
 from __future__ import annotations
 
+from itertools import islice
+from secrets import randbits
 from struct import unpack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +30,7 @@ from rbloom import Bloom
 from xxhash import xxh3_64_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 DEFAULT_EXPECTED = 10_000_000
 DEFAULT_FALSE_POSITIVE_RATE = 0.01
@@ -143,3 +145,41 @@ class SeenFilter:
         self._newest = Bloom(capacity, rate, hash)
         self._room = capacity
         self._chain.append((self._newest, capacity, rate))
+
+
+class Doubts:
+    """Which URLs a store has to be asked about, and which it cannot know.
+
+    A store that has URLs from earlier is read a slice at a time (`catch_up`), so that a resumed
+    crawl starts at once; until the end is reached, every URL is in doubt. The filter is keyed anew
+    each time: it is never stored.
+    """
+
+    __slots__ = ("_earlier", "_filter", "_seed")
+
+    def __init__(self, earlier: Iterator[str] | None, expected: int = 1_000_000) -> None:
+        self._earlier = earlier
+        self._filter = SeenFilter(expected)
+        self._seed = randbits(63)
+
+    def learn(self, urls: Sequence[str]) -> None:
+        """The store has these now."""
+        self._filter.update(fingerprints(urls, self._seed))
+
+    def among(self, urls: set[str]) -> set[str]:
+        """Those that the store may have."""
+        if self._earlier is not None:
+            return urls
+        texts = list(urls)
+        maybe_seen = self._filter.maybe_seen
+        prints = fingerprints(texts, self._seed)
+        return {text for text, fp in zip(texts, prints, strict=True) if maybe_seen(fp)}
+
+    def catch_up(self, most: int = _UPDATE_SLICE) -> None:
+        """Take in some more of what the store had from earlier."""
+        if self._earlier is None:
+            return
+        part = list(islice(self._earlier, most))
+        self.learn(part)
+        if len(part) < most:
+            self._earlier = None

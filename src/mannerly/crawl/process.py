@@ -12,6 +12,7 @@ end of the pipe is closed, and that means stop.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mannerly.politeness.clock import MonotonicClock
@@ -211,7 +212,8 @@ def work(
     try:
         with Workplace(settings, path, manifest, numbers, budget, is_resumed=is_resumed) as place:
             number = _obey(place, pipe)
-        tell(pipe, Report(place.engine.stats(), number, False, 0, place.received))  # noqa: FBT003
+        last = place.engine.stats()
+        tell(pipe, Report(last, number, is_idle=False, in_flight=0, received=place.received))
     except StoreError as error:
         tell(pipe, error)
 
@@ -245,8 +247,6 @@ def _obey(place: Workplace, pipe: Connection) -> int:
 
 
 def tell(pipe: Connection, message: object) -> None:
-    """Send, unless nobody listens any more."""
-    try:
+    """Send, unless nobody listens any more: whoever waits for the other end will notice."""
+    with suppress(OSError):
         pipe.send(message)
-    except (BrokenPipeError, OSError):
-        pass  # it is gone; whoever waits for it will notice

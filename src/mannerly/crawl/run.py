@@ -13,7 +13,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -22,7 +22,6 @@ from mannerly.politeness.clock import MonotonicClock
 from .pipeline import Rules, has_moved, seed_candidates, sitemap_candidates
 from .scope import Scope
 from .settings import CrawlSettings
-from .stats import Stats
 from .store.directory import CrawlDirectory, Manifest, is_crawl, wipe
 from .store.inbox import unread
 from .store.reader import SqliteReader
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from .model import Candidate, Entry, PageRecord, Skipped
+    from .stats import Stats
     from .store.base import ShardStore
 
 WATCH_S = 0.25
@@ -68,7 +68,7 @@ class Signals:
         self.is_terminated = False
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._note)
         return self

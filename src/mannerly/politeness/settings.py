@@ -167,7 +167,7 @@ class Settings:
         0.2, "Weight of a new concurrency limit.", "Netflix Gradient2", above=0, high=1
     )
 
-    # ------------------------------------------------------------------ breaker
+    # ------------------------------------------------------------------ the breaker
     breaker_error_rate: float = _option(
         0.5, "Share of failures in the window that opens.", "document 002", above=0, high=1
     )

@@ -1,10 +1,11 @@
 """A shard's durable state in one SQLite file, written by one owner.
 
 A commit is one transaction (`change`), appended to the write-ahead log. What is asked most, "new or
-known?", is answered in three steps, each cheaper than the next:
+known?", is answered in four steps, each cheaper than the next:
 
     recent      a set of the URLs that arrived lately; the table `arrivals`, in memory
     confirmed   URLs that were asked about lately and known: a site's menu is on every page
+    doubts      a Bloom filter: what it has never seen is new, and needs no look at the disk
     seen        the index on disk, asked once per batch and in order
 
 Arrivals are carried over into the index when there are CARRY_OVER of them: one sorted pass instead
@@ -20,6 +21,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
+from ..dedup import Doubts
 from ..model import Candidate
 from .base import Batch, Committed, StoreError
 from .change import Applied, Change, HostIds
@@ -98,6 +100,8 @@ class SqliteStore(SqliteReader):
             self._check_owner()
             self._recent = self._arrivals()
         self._confirmed: set[str] = set()
+        is_new = not self._recent and not self.counts().hosts
+        self._doubts = Doubts(None if is_new else self.urls())
         self._inboxes: dict[int, Inbox] = {}
 
     @classmethod
@@ -148,6 +152,7 @@ class SqliteStore(SqliteReader):
         for shard, _ in batch.outgoing:
             self._check_recipient(shard)
         self._carry_over()
+        self._doubts.catch_up()
         with self._change() as change:
             applied = change.apply(batch, self._fresh)
         return self._believe(applied)
@@ -224,9 +229,7 @@ class SqliteStore(SqliteReader):
     def _fresh(self, urls: set[str]) -> set[str]:
         """Which of these are in none of the tables."""
         fresh = urls - self._recent - self._confirmed
-        if not fresh:
-            return fresh
-        known = self._seen(fresh)
+        known = self._seen(self._doubts.among(fresh))
         if len(self._confirmed) + len(known) > _CONFIRMED_KEPT:
             self._confirmed.clear()
         self._confirmed |= known
@@ -235,6 +238,7 @@ class SqliteStore(SqliteReader):
     def _believe(self, applied: Applied) -> Committed:
         """The transaction is committed: now its URLs are known."""
         self._recent.update(applied.arrived)
+        self._doubts.learn(applied.arrived)
         return applied.committed
 
     def _carry_over(self) -> None:
