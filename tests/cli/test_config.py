@@ -129,6 +129,7 @@ def test_mistake_in_a_file_names_file_key_value_and_what_is_allowed(
         ("MANNERLY_MAX_URLS", "many", "MANNERLY_MAX_URLS is 'many'; allowed: a whole number"),
         ("MANNERLY_DELAY", "nan", "MANNERLY_DELAY is nan"),
         ("MANNERLY_GOVERNOR", "perhaps", "MANNERLY_GOVERNOR is 'perhaps'; allowed: true or false"),
+        ("MANNERLY_USER_AGENT", "me\r\nX: y", "allowed: text of visible characters"),
         ("MANNERLY_MAX_URL", "9", r"did you mean MANNERLY_MAX_URLS\?"),
         ("READY_HEAP_SIZE_LIMIT", "0", "READY_HEAP_SIZE_LIMIT is 0; allowed"),
         ("PARSE_SEMAPHORE_LIMIT", "9", "does not apply to mannerly: .* MANNERLY_PROCESSES"),
@@ -223,7 +224,9 @@ def test_config_show_tells_where_a_value_came_from(
         app, ["config", "show", "--origin"], env={**home, "READY_HEAP_SIZE_LIMIT": "9"}
     )
 
-    lines = {line.partition(" = ")[0]: line.rpartition("# ")[2] for line in shown.stdout.splitlines()}
+    lines = {
+        line.partition(" = ")[0]: line.rpartition("# ")[2] for line in shown.stdout.splitlines()
+    }
     assert lines["max_depth"] == "mannerly.toml: max_depth"
     assert lines["heap_limit"] == "READY_HEAP_SIZE_LIMIT"
     assert lines["workers"] == "default"

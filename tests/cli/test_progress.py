@@ -83,6 +83,7 @@ def test_meter_ends_at_the_nearest_limit() -> None:
         (Stats(in_flight=1), "1 request under way, no answer yet"),
         (Stats(waits=Waits(retry_after=2)), "2 hosts told to come back later (Retry-After)"),
         (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its pace; 1 host failing"),
+        (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
         (Stats(), "nothing is queued"),
     ],
 )
@@ -187,7 +188,16 @@ def test_figures_are_read_at_a_glance() -> None:
     """Two units at most, and never a row of noughts."""
     spans = [span(s) for s in (-1, 0.04, 9.94, 9.96, 59.6, 200, 7500, 273_600)]
 
-    assert spans == ["0.0 s", "0.0 s", "9.9 s", "10 s", "1 min", "3 min 20 s", "2 h 5 min", "3 d 4 h"]
+    assert spans == [
+        "0.0 s",
+        "0.0 s",
+        "9.9 s",
+        "10 s",
+        "1 min",
+        "3 min 20 s",
+        "2 h 5 min",
+        "3 d 4 h",
+    ]
     assert [rate(r) for r in (0, 0.05, 1.25, 1234)] == ["0.0/s", "3.0/min", "1.2/s", "1,234/s"]
     assert [size(n) for n in (999, 1_500, 2.5e13)] == ["999 B", "1.5 kB", "25.0 TB"]
     assert [many(1, "URL"), many(2_000, "URL")] == ["1 URL", "2,000 URLs"]

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -84,7 +85,7 @@ class Left:
     """What a crawl said when it ended."""
 
     answer: dict[str, Any]
-    took_s: float
+    complaints: str  # on standard error
 
     @property
     def ending(self) -> str:
@@ -95,7 +96,6 @@ class Crawler:
     """One run of a crawl in a process of its own."""
 
     def __init__(self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path) -> None:
-        self.began = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _CRAWL],
             stdin=subprocess.PIPE,
@@ -126,10 +126,6 @@ class Crawler:
     ) -> None:
         self.kill()
 
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
     def workers(self) -> list[int]:
         """The processes that crawl for this one, in the order in which they were started."""
         mine = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
@@ -140,9 +136,21 @@ class Crawler:
         self._process.send_signal(number)
         return time.monotonic()
 
+    def tell_all(self, number: signal.Signals) -> None:
+        """Send a signal to the conductor and its children, as a terminal does."""
+        os.killpg(self._process.pid, number)
+
+    @staticmethod
+    def is_alive(pid: int) -> bool:
+        """Whether a process runs; one that nobody has waited for yet does not."""
+        try:
+            return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return False
+
     def kill(self) -> float:
         """SIGKILL for all of it at once; returns when nothing of it runs any more."""
-        if self._process.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         return time.monotonic()
@@ -158,8 +166,7 @@ class Crawler:
         text, errors = self._process.communicate(timeout=within_s)
         if not text:
             raise AssertionError(f"the crawl died ({self._process.returncode}): {errors}")
-        sys.stderr.write(errors)
-        return Left(json.loads(text), time.monotonic() - self.began)
+        return Left(json.loads(text), errors)
 
 
 def _is_worker(pid: int) -> bool:

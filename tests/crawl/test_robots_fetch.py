@@ -22,7 +22,6 @@ from mannerly.demo import (
     by_host,
     disallowed,
     paths,
-    plain_sites,
     robots_fetches,
 )
 
@@ -116,14 +115,6 @@ def test_no_answer_forbids_everything(crawled: Crawled, form: RobotsFile) -> Non
     assert crawled.store.skipped[crawled.web.url(form)] == "robots_unreachable"
 
 
-def test_a_huge_robots_is_read_in_part(crawled: Crawled) -> None:
-    """Past 500 KiB nobody has to read on, so of 10 MB most is never sent."""
-    record = next(r for r in crawled.log(RobotsFile.HUGE) if r.path == "/robots.txt")
-
-    assert record.status == 200
-    assert crawled.store.skipped[crawled.web.url(RobotsFile.HUGE, "/private/0-0")] == "robots"
-
-
 def test_unauthorized_forbids_nothing(tmp_path: Path) -> None:
     """401 is unavailable, not unreachable (§2.3.1.3)."""
     pages = {
@@ -156,7 +147,7 @@ def test_pages_wait_for_a_robots_that_may_come_back(tmp_path: Path) -> None:
 
 def test_the_operator_may_ask_for_less(tmp_path: Path) -> None:
     """Document 003's fallback lets an unreachable robots.txt pass, and it may be ignored whole."""
-    sites = [site_with(RobotsFile.FAILING), *plain_sites(1, pages=1)]
+    sites = [Site(name="failing", robots=RobotsFile.FAILING, pages=PAGES)]
 
     with DemoWeb(sites) as web:
         crawl(modest(robots_unreachable="allow"), [web.url("failing")], tmp_path / "allow")

@@ -1,7 +1,7 @@
 """A crawl on disk, made through the store, with something of everything in it.
 
-Two shards. What a stranger wrote is as nasty as strangers are: a formula, an escape sequence, markup
-of a terminal library, line ends that only some programs know.
+Two shards. What a stranger wrote is as nasty as strangers are: a formula, an escape sequence, the
+markup of a terminal library, line ends that only some programs know.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: obje
     with CrawlDirectory.create(path, manifest):
         for shard in range(SHARDS):
             mine = [each for each in pages if SHARDING.shard_of(each.host) == shard]
-            with SqliteStore.open(path, shard, shards=SHARDS, frontier_limit=1000) as store:
+            with SqliteStore.open(path, shard, shards=SHARDS, frontier_limit=1_000_000) as store:
                 _fill(store, shard, mine)
     return path
 

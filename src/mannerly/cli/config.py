@@ -14,9 +14,7 @@ one, makes variables of that name for a service called mannerly.
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -186,6 +184,8 @@ def _from_file(path: Path) -> dict[str, Given]:
 
 
 def _read_toml(path: Path) -> dict[str, object]:
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -225,6 +225,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
 
 
 def _guess(name: str, names: Mapping[str, object]) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(name, names, n=1, cutoff=_SAME_PEN)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -276,7 +278,8 @@ def _fits(kind: Kind, value: object) -> bool:
             return is_number or value == "unlimited"
         case Kind.LIST:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return isinstance(value, str)
+    # A line end in a user agent would be a header of its own.
+    return isinstance(value, str) and value.isprintable() and bool(value.strip())
 
 
 def _sentence(where: str, value: object, allowed: str) -> str:

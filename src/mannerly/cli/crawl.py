@@ -23,7 +23,7 @@ import typer
 
 from .config import ConfigError, resolve
 from .options import GROUPS, OPTIONS, Kind
-from .terminal import fail, failing_clearly, note, print_json
+from .terminal import fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,8 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
 
 def prepare(arguments: list[str], configuration: Configuration) -> Order:
     """Check everything that can be checked before the first request."""
+    from mannerly.crawl.store.directory import is_crawl
+
     from .seeds import read_seeds
 
     data_dir = configuration.value("data_dir")
@@ -73,7 +75,11 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
         fail("nothing to crawl: give a URL, a file of URLs, or the --data-dir of a crawl")
     directory = Path(str(data_dir)) if data_dir is not None else default_directory(seeds[0])
     _check_outputs(configuration)
-    settings = _settings(configuration, directory, has_seeds=bool(seeds))
+    if configuration.value("fresh") or not is_crawl(directory):
+        settings = configuration.settings()
+        _check_start(settings, seeds, directory)
+    else:
+        settings = _taken_up(configuration, seeds, directory)
     return Order(settings, seeds, directory, configuration)
 
 
@@ -90,6 +96,9 @@ def run_order(order: Order) -> None:
 
     from .endings import exit_code
 
+    if order.configuration.value("verbose"):
+        for name, given in order.configuration.given.items():
+            note(f"{name} = {safe_term(str(given.value))} ({given.where})")
     with _progress(order) as watch:
         result = run_crawl(
             order.settings,
@@ -103,16 +112,33 @@ def run_order(order: Order) -> None:
     raise typer.Exit(exit_code(result))
 
 
-def _settings(configuration: Configuration, directory: Path, *, has_seeds: bool) -> CrawlSettings:
-    from mannerly.crawl.store.directory import is_crawl, read_manifest
+def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> None:
+    """Whatever the engine would refuse: --fresh has removed the old crawl by then."""
+    from mannerly.crawl.fetch.guard import NetworkGuard
+    from mannerly.crawl.scope import Scope
+
+    if not seeds:
+        fail(f"nothing to start from in {directory}: give a URL or a file of URLs")
+    Scope(tuple(seeds), settings.scope, settings.include, settings.exclude, settings.max_depth)
+    NetworkGuard(seeds, settings.allow_net)
+
+
+def _taken_up(configuration: Configuration, seeds: list[str], directory: Path) -> CrawlSettings:
+    """The settings of a crawl that is there, and of this run; what cannot be is not ignored."""
+    from mannerly.crawl.fetch.guard import NetworkGuard
+    from mannerly.crawl.store.directory import read_manifest
 
     from .stored import settings_of
 
-    if configuration.value("fresh") or not is_crawl(directory):
-        if not has_seeds:
-            fail(f"there is no crawl in {directory} to go on with: give a URL to start from")
-        return configuration.settings()
-    base = settings_of(read_manifest(directory))
+    manifest = read_manifest(directory)
+    known = set(manifest.seeds)
+    for seed in seeds:
+        if seed not in known:
+            raise ConfigError(
+                f"{safe_term(seed)} is no seed of the crawl in {directory}: leave it out, choose "
+                "another --data-dir, or start over with --fresh"
+            )
+    base = settings_of(manifest)
     settings = configuration.settings(base)
     for name in KEPT:
         field = OPTIONS[name].target or name
@@ -121,6 +147,7 @@ def _settings(configuration: Configuration, directory: Path, *, has_seeds: bool)
                 f"{configuration.given[name].where} cannot change in a crawl that has begun: "
                 f"leave it out, or start over with --fresh"
             )
+    NetworkGuard(manifest.seeds, settings.allow_net)
     return settings
 
 

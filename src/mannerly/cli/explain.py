@@ -153,6 +153,8 @@ def _found_by(crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None) ->
 
 
 def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:
+    from dataclasses import replace
+
     from mannerly.crawl.scope import Scope
 
     scope = Scope(
@@ -162,8 +164,28 @@ def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | N
         settings.exclude,
         settings.max_depth,
     )
-    verdict = scope.judge(url, 1 if depth is None else depth)
+    at = 1 if depth is None else depth
+    verdict = scope.judge(url, at)
+    if verdict is not None:  # a look at every seed: only where it can matter
+        verdict = replace(scope, seeds=(*scope.seeds, *_moved(crawl))).judge(url, at)
     return _INSIDE if verdict is None else f"outside: {verdict.value}"
+
+
+def _moved(crawl: StoredCrawl) -> list[str]:
+    """Where seeds redirected to: the crawl's scope has followed them."""
+    from mannerly.crawl.pipeline import has_moved
+
+    targets: list[str] = []
+    for seed in crawl.manifest.seeds:
+        url = seed
+        for _ in range(_STEPS):
+            place = _find(crawl, url)
+            target = place.redirect_to if isinstance(place, PageRecord) else None
+            if target is None or not has_moved(url, target):
+                break
+            targets.append(target)
+            url = target
+    return targets
 
 
 def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:

@@ -22,7 +22,7 @@ class Kind(Enum):
     INTEGER = "a whole number"
     NUMBER = "a number"
     RATE = 'a number, or "unlimited"'
-    TEXT = "text"
+    TEXT = "text of visible characters"
     FLAG = "true or false"
     LIST = "a list of texts"
     NOT_YET = "nothing"  # known, promised, and not built: refused, never ignored

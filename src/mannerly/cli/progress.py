@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from .figures import many, rate, span
+from .terminal import safe_term
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mannerly.crawl.stats import Stats, Waits
 
 _WINDOW_S = 10.0  # over which "how fast" is asked: longer than most gaps, shorter than patience
+_TROUBLE = 60  # characters of a trouble that somebody should see to
 _BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
 _GAP = "  "
 
@@ -70,6 +72,7 @@ def live_line(stats: Stats, pace: Pace, *, width: int, color: bool) -> str:
     waits = stats.waits
     parts = [
         many(stats.fetched, "page"),
+        safe_term(stats.trouble, limit=_TROUBLE) if stats.trouble else "",
         rate(pace.per_second),
         f"queue {stats.queued:,}",
         _hosts(waits),
@@ -111,6 +114,8 @@ def log_fields(stats: Stats, pace: Pace) -> dict[str, object]:
 def reason_to_wait(stats: Stats) -> str:
     """Why nothing was fetched lately, in one clause."""
     waits = stats.waits
+    if stats.trouble:
+        return safe_term(stats.trouble)
     if stats.in_flight:
         return f"{many(stats.in_flight, 'request')} under way, no answer yet"
     causes = (

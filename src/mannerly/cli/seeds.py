@@ -84,7 +84,7 @@ def _lines(content: bytes, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _seed(text: str, where: str) -> str:
-    from mannerly.crawl.urls import UrlRules, canonical
+    from mannerly.crawl.urls import canonical
 
     full = text if "://" in text else f"https://{text}"
     scheme, _, rest = full.partition("://")
@@ -92,9 +92,7 @@ def _seed(text: str, where: str) -> str:
         raise SeedError(f"{where} is not a web address: only http and https can be crawled")
     if "@" in rest.replace("\\", "/").partition("/")[0]:
         raise SeedError(f"{where} holds a user name, and none is ever sent: leave it out")
-    # A person's own words keep their parameters, and may be long.
-    rules = UrlRules(max_length=65_536, drop_params=frozenset(), drop_prefixes=())
-    url = canonical(full, rules=rules)
+    url = canonical(full)
     if url is None:
         raise SeedError(f"{where} is not a URL: write it like https://example.com/page")
     return url

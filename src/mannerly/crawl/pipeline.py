@@ -127,6 +127,7 @@ def harvest(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest
         title=page.title,
         canonical_url=links.canonical,
         links=len(links.urls) + len(links.nofollow_urls),
+        error="links_capped" if page.links_capped else None,
     )
     return Harvest(record, found, passed_over)
 

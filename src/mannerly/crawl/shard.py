@@ -465,6 +465,7 @@ class Shard:
             fetched=record.fetched + fetched,
             failed=record.failed + failed,
             refused=record.refused + refused,
+            updated_at=self._wall,
         )
         self._touched.add(host)
 
@@ -484,9 +485,7 @@ class Shard:
                 self._departed[lesson.host] = record
         touched = [self._hosts[host] for host in self._touched if host in self._hosts]
         # Anew each time: a commit that failed for want of room is tried again with the same batch.
-        batch.hosts = [
-            replace(record, updated_at=wall) for record in (*self._departed.values(), *touched)
-        ]
+        batch.hosts = [*self._departed.values(), *touched]
         if not batch:
             return
         committed = self.store.commit(batch)
@@ -532,11 +531,12 @@ class Shard:
         fresh = [entry for entry in entries if entry.seq not in spoken_for]
         self._batch.dropped.extend((entry, f"host_retired: {reason}") for entry in fresh)
         self.stats.skipped["host_retired"] += len(fresh)
+        # With the first slice, so that a crash in the middle does not bring the host back.
+        record = self._hosts.get(host)
+        if record is not None and record.retired != reason:
+            self._hosts[host] = replace(record, retired=reason, updated_at=self._wall)
+            self._touched.add(host)
         if not entries:
-            record = self._hosts.get(host)
-            if record is not None and record.retired != reason:
-                self._hosts[host] = replace(record, retired=reason)
-                self._touched.add(host)
             del self._retired[host]
 
     def _measure(self, now: Instant) -> None:
@@ -570,6 +570,7 @@ class Shard:
         elif isinstance(event, told.Evicted):
             self._hosts.pop(event.host, None)
             self._last_sent.pop(event.host, None)
+            self._failures.pop(event.host, None)
 
 
 def credible(answer: Fetched) -> Fetched:
@@ -609,4 +610,5 @@ def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
         concurrency=lesson.lesson.concurrency,
         is_proven=lesson.lesson.is_proven,
         blocked_until=lesson.blocked_until,
+        updated_at=lesson.updated_at,
     )

@@ -24,7 +24,7 @@ from .breaker import BreakerState
 from .host import Host
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import Grant, Outcome, Wait
+from .model import NEVER, Grant, Outcome, Wait
 from .pace import PACES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
@@ -319,7 +319,8 @@ class Politeness:
         hand = self._hand
         for _ in range(min(looks, len(hand))):
             state = hand.popleft()
-            is_awaited = state.key in self._waiters
+            # Who was never contacted is about to be: what was recalled or asked for must not go.
+            is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
             if state.base_at <= idle_since and state.is_idle(now) and not is_awaited:
                 self._evict(state, now)
                 if is_full:

@@ -221,10 +221,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         for spec in fields(self):
-            _check(spec.name, getattr(self, spec.name), spec.default, spec.metadata["rule"])
-        for status in self.retry_statuses:
-            if not 100 <= status <= 599:
-                raise SettingsError("retry_statuses", status, "HTTP statuses from 100 to 599")
+            is_whole = str(spec.type).startswith("int")
+            rule = spec.metadata["rule"]
+            _check(spec.name, getattr(self, spec.name), spec.default, rule, is_whole=is_whole)
+        statuses: object = self.retry_statuses
+        if not isinstance(statuses, frozenset) or not all(map(_is_status, statuses)):
+            allowed = "a frozenset of HTTP statuses from 100 to 599"
+            raise SettingsError("retry_statuses", statuses, allowed)
+        if self.retry_base_s > self.retry_max_s:
+            allowed = f"above 0, at most retry_max_s ({self.retry_max_s:g})"
+            raise SettingsError("retry_base_s", self.retry_base_s, allowed)
 
     @property
     def rate_ceiling(self) -> float:
@@ -241,7 +247,13 @@ class Settings:
         return min(0.1, 1.0 / self.rate_ceiling)
 
 
-def _check(name: str, value: object, default: object, rule: dict[str, Any]) -> None:
+def _is_status(value: object) -> bool:
+    return isinstance(value, int) and 100 <= value <= 599
+
+
+def _check(
+    name: str, value: object, default: object, rule: dict[str, Any], *, is_whole: bool
+) -> None:
     """Refuse a value outside its rule, in words that say what is allowed."""
     if value is None and default is None:
         return
@@ -260,7 +272,7 @@ def _check(name: str, value: object, default: object, rule: dict[str, Any]) -> N
     allowed = describe_range(rule)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SettingsError(name, value, allowed)
-    if isinstance(default, int) and not isinstance(value, int):
+    if is_whole and not isinstance(value, int):
         raise SettingsError(name, value, f"a whole number {allowed}")
     inside = (
         math.isfinite(value)

@@ -28,6 +28,7 @@ _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for 
 
 
 _EMPTY_WINDOW = bytes(2 * SLOTS)
+_LONG_AGO = -(10**12)  # a slot before any that a clock may begin with
 
 
 def encode_latency(latency_s: float) -> int:
@@ -52,7 +53,7 @@ class Vitals:
         self.samples = 0
         self.ewma_s = 0.0
         self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
-        self._slot = 0
+        self._slot = _LONG_AGO
         # One buffer for the latency ring, the totals and the failures: a second object would
         # cost more than its content.
         self._bytes = bytearray(RING + 2 * SLOTS)
@@ -68,7 +69,7 @@ class Vitals:
         data = self._bytes
         data[samples % RING] = encode_latency(latency_s)
         # The same as add_answer, written out: this runs for every page.
-        slot = int(now / SLOT_S)
+        slot = int(now // SLOT_S)
         if slot != self._slot:
             self._advance(slot)
         place = RING + slot % SLOTS
@@ -77,7 +78,7 @@ class Vitals:
 
     def add_answer(self, now: Instant, *, failed: bool) -> None:
         """Count an answer in the sliding error window."""
-        slot = int(now / SLOT_S)
+        slot = int(now // SLOT_S)
         if slot != self._slot:
             self._advance(slot)
         data = self._bytes
@@ -101,7 +102,7 @@ class Vitals:
 
     def errors(self, now: Instant) -> tuple[int, int]:
         """(failures, answers) of the last 30 seconds."""
-        self._advance(int(now / SLOT_S))
+        self._advance(int(now // SLOT_S))
         return self.error_counts()
 
     def error_counts(self) -> tuple[int, int]:

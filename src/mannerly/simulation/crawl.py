@@ -71,6 +71,7 @@ def simulate_crawl(
     shards: int = 1,
     faults: Faults = NO_FAULTS,
     latency_s: float = 0.15,
+    step_s: float = 0.0,
     duration_s: float = 30 * DAY_S,
     check_every: int = 1000,
 ) -> CrawlOutcome:
@@ -83,6 +84,7 @@ def simulate_crawl(
         shards: how many the hosts are divided among; one engine runs them all.
         faults: what goes wrong without any limit.
         latency_s: of hosts without a limit, at the median.
+        step_s: answers arrive in steps of this; a large web is crawled faster in bunches.
         duration_s: virtual seconds after which an unfinished crawl is broken off.
         check_every: requests between two assertions of the frontiers' invariant.
     """
@@ -95,7 +97,13 @@ def simulate_crawl(
     )
     clock = VirtualClock()
     servers = Servers(
-        web, clock, wishes.politeness, faults=faults, latency_s=latency_s, seed=seed
+        web,
+        clock,
+        wishes.politeness,
+        faults=faults,
+        latency_s=latency_s,
+        step_s=step_s,
+        seed=seed,
     )
     crawl = _Crawl(web, wishes, clock, servers, shards)
     crawl.drive(duration_s, check_every)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import ceil, exp, inf
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -78,6 +78,7 @@ class Servers:
         *,
         faults: Faults,
         latency_s: float,
+        step_s: float,
         seed: int,
     ) -> None:
         self.seen = Seen()
@@ -86,6 +87,7 @@ class Servers:
         self._rng = random.Random(f"servers {seed}")
         self._faults = faults
         self._latency_s = latency_s
+        self._step_s = step_s
         self._least_gap_s = max(manners.floor_s, 1.0 / manners.rate_ceiling)
         self._max_concurrency = manners.max_concurrency
         self._hosts: dict[int, _Host] = {}
@@ -101,7 +103,7 @@ class Servers:
         self.seen.add(now, url)
         self._judge(host, url, now)
         status, latency_s, headers = self._mishap() or self._serve(host, now)
-        latency_s = min(latency_s, request.timeout_s + TOLERANCE_S)
+        latency_s = self._arriving(now, min(latency_s, request.timeout_s + TOLERANCE_S))
         host.answers.append(now + latency_s)
         if status == 0:
             return Reply(latency_s=latency_s, error=ErrorKind.CONNECT)
@@ -141,6 +143,12 @@ class Servers:
         if host.server is not None:
             return host.server.request(now, len(host.answers) + 1)
         return 200, self._latency_s * exp(LATENCY_SPREAD * self._rng.gauss(0.0, 1.0)), NO_HEADERS
+
+    def _arriving(self, now: float, latency_s: float) -> float:
+        """The latency, drawn out to the next step: the network delivers in bunches."""
+        if not self._step_s:
+            return latency_s
+        return ceil((now + latency_s) / self._step_s) * self._step_s - now
 
     def _judge(self, host: _Host, url: str, now: float) -> None:
         broken = self.seen.broken

@@ -101,9 +101,9 @@ def _url(host: int, page: int) -> str:
 
 def _hash(seed: int, number: int, slot: int) -> int:
     """64 bits that look random (the finaliser of SplitMix64, by Vigna)."""
-    mixed = (number * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03 + slot * 0x8CB92BA72F3D8DD7) & (
-        _MASK
-    )
+    mixed = (
+        number * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03 + slot * 0x8CB92BA72F3D8DD7
+    ) & (_MASK)
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
     return mixed ^ (mixed >> 31)

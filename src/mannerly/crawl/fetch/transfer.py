@@ -117,7 +117,8 @@ class Transfer:
             status if is_answer else None,
             headers if headers is not None and is_answer else {},
             self._body.getvalue() if is_answer else b"",
-            first_byte_s - info(pycurl.PRETRANSFER_TIME) if first_byte_s else total_s,
+            # Of a second attempt that was stopped, curl knows when it began, not what came of it.
+            max(0.0, first_byte_s - info(pycurl.PRETRANSFER_TIME)) if first_byte_s else total_s,
             total_s,
             error,
             detail,

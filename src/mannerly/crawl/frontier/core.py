@@ -319,6 +319,8 @@ class Frontier:
 
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
+        in_line = {queue.host for queue in self._errand_line}
+        assert len(in_line) == len(self._errand_line)
         for host, queue in self._hosts.items():
             queue.check()
             place = queue.place
@@ -327,7 +329,7 @@ class Frontier:
             assert (queue.ticket is not None) == (place is _HEAP), queue
             assert (host in self._hungry) == (place is _HUNGRY), queue
             assert (host in self._asleep) == (place is _ASLEEP), queue
-            assert (queue in self._errand_line) == (place is _ERRAND_LINE), queue
+            assert (host in in_line) == (place is _ERRAND_LINE), queue
             assert place is not _AWAY or queue.in_flight, queue
         self._groups.check(self._hosts, self._in_flight)
         self._inactive.check()

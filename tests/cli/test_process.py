@@ -1,0 +1,95 @@
+"""The command as the shell sees it: real processes, a real server on the loopback address."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.exports.stored_example import make_crawl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PATIENCE_S = 60
+
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        is_page = self.path == "/"
+        body = b"<title>Home</title>" if is_page else b""
+        self.send_response(200 if is_page else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Tests are silent."""
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Site) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mannerly", *map(str, arguments)],
+        cwd=directory,
+        env={"HOME": str(directory), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_crawl_is_run_exported_and_resumed(tmp_path: Path, site: str) -> None:
+    """From a URL to records on stdout; what is finished has nothing left to do."""
+    options = ("--processes", "1", "--seeding-strategy", "none", "--data-dir", "mine")
+
+    first = run(tmp_path, "crawl", site, *options, "-o", "-")
+    again = run(tmp_path, "resume", "mine", "--json", "--quiet")
+
+    (record,) = [json.loads(line) for line in first.stdout.splitlines()]
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert (record["url"], record["status"], record["title"]) == (site, 200, "Home")
+    assert "Finished: 1 page in" in first.stderr
+    assert "\x1b" not in first.stderr
+    assert json.loads(again.stdout)["fetched"] == 0
+    assert again.stderr == ""
+
+
+def test_mistake_is_exit_code_two_with_an_empty_stdout(tmp_path: Path) -> None:
+    """One sentence, whatever the terminal."""
+    outcome = run(tmp_path, "crawl", "no://where", "--quiet")
+
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("mannerly: no://where is not a web address")
+
+
+def test_reader_that_goes_away_ends_an_export_in_silence(tmp_path: Path) -> None:
+    """`| head` is no reason for a traceback."""
+    crawl = make_crawl(tmp_path / "crawl")
+
+    outcome = subprocess.run(
+        f"{sys.executable} -m mannerly export {crawl} -o - | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert "Traceback" not in outcome.stderr

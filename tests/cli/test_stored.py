@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.exports.stored_example import (
+    FAR,
+    PAGES,
+    PRIVATE,
+    QUEUED,
+    SEED,
+    SHARDING,
+    make_crawl,
+    page,
+)
+from typer.testing import CliRunner
+
+from mannerly.cli import app
+from mannerly.crawl.store.directory import CrawlDirectory
+from mannerly.crawl.store.reader import SqliteReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    return make_crawl(tmp_path / "crawl")
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_status_adds_the_shards_up(crawl: Path) -> None:
+    """Counts per shard and in all, and what is queued."""
+    facts = json.loads(invoke("status", crawl, "--json").stdout)
+
+    assert len(facts["shards"]) == 2
+    assert (facts["total"]["fetched"], facts["total"]["queued"]) == (len(PAGES), 1)
+    assert facts["total"]["failed"] == 1
+    assert facts["longest_queues"] == {"a.example": 1}
+    assert (facts["seeds"], facts["pid"]) == ([SEED], None)
+
+
+def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
+    """The owner keeps its lock, and status says that somebody is at it."""
+    with CrawlDirectory.open(crawl):
+        outcome = invoke("status", crawl)
+
+    assert outcome.exit_code == 0
+    assert "running" in outcome.stdout
+    assert "from https://a.example/, begun" in outcome.stdout
+    assert "Longest queues:\n          1  a.example" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "state", "words"),
+    [
+        (SEED, "fetched", "status 200"),
+        ("https://a.example/old", "fetched", f"redirects to {SEED}"),
+        ("https://a.example/copy", "fetched", f"its canonical URL is {SEED}"),
+        ("https://b.example/broken", "failed", "timeout"),
+        (QUEUED, "queued", "its host was given up (stalled); its host said Retry-After"),
+        (PRIVATE, "skipped", "robots"),
+        (FAR, "skipped", "off_host"),
+        ("a.example/never?utm_source=x", "unknown", "no page, sitemap or seed"),
+        ("https://other.example/", "unknown", "links out of scope are counted"),
+    ],
+)
+def test_explain_tells_where_a_url_stands(crawl: Path, url: str, state: str, words: str) -> None:
+    """Fetched, failed, queued, skipped or unknown, and why."""
+    facts = json.loads(invoke("explain", crawl, url, "--json").stdout)
+
+    assert facts["state"] == state
+    assert words in facts["because"]
+
+
+def test_explain_names_the_line_of_robots_txt_and_the_scope(crawl: Path) -> None:
+    """The rule is the stored file's own."""
+    outcome = invoke("explain", crawl, PRIVATE)
+
+    assert "robots.txt  disallowed: line 2, Disallow: /private/" in outcome.stdout
+    assert "scope       inside" in outcome.stdout
+    assert f"found by    {SEED}" in outcome.stdout
+
+
+def test_explain_follows_a_seed_that_has_moved(tmp_path: Path) -> None:
+    """The scope is where the seed leads, as it is for the crawl."""
+    home = "https://www.a.example/"
+    moved = page(SEED, status=301, redirect_to=home)
+    crawl = make_crawl(tmp_path / "moved", [moved, page(home, parent=SEED)])
+
+    facts = json.loads(invoke("explain", crawl, home, "--json").stdout)
+
+    assert facts["scope"] == "inside"
+
+
+def test_hosts_come_in_the_order_that_was_asked_for(crawl: Path) -> None:
+    """Longest queue first, or most fetched; with what is known of each."""
+    by_queue = json.loads(invoke("hosts", crawl, "--json").stdout)
+    by_fetched = json.loads(invoke("hosts", crawl, "--sort", "fetched", "--json").stdout)
+
+    assert [(host["host"], host["queued"]) for host in by_queue] == [("a.example", 1)]
+    assert [host["host"] for host in by_fetched] == ["a.example", "b.example"]
+    assert (
+        len(json.loads(invoke("hosts", crawl, "--sort", "failed", "--limit", 1, "--json").stdout))
+        == 1
+    )
+    assert "given up: stalled" in invoke("hosts", crawl).stdout
+
+
+def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:
+    """A host or a URL of it."""
+    outcome = invoke("host", "show", crawl, "https://A.example/x")
+
+    assert outcome.exit_code == 0
+    assert "delay           0.50 s" in outcome.stdout
+    assert f"  {QUEUED}" in outcome.stdout
+
+
+def test_host_forget_keeps_what_the_host_asked_for(crawl: Path) -> None:
+    """What was learned goes; a Retry-After and the counts stay."""
+    outcome = invoke("host", "forget", crawl, "a.example")
+
+    with SqliteReader.beside(crawl, SHARDING.shard_of("a.example")) as reader:
+        record, robots = reader.host("a.example"), reader.robots("https://a.example")
+    assert outcome.exit_code == 0
+    assert record is not None
+    assert (record.adaptive_delay_s, record.is_proven, record.retired) == (0.0, False, None)
+    assert (record.blocked_until, record.fetched) == (4_000_000_000.0, 6)
+    assert robots is None
+
+
+def test_host_forget_leaves_a_running_crawl_alone(crawl: Path) -> None:
+    """Two writers are one too many: exit code 4, and who it is."""
+    with CrawlDirectory.open(crawl):
+        outcome = invoke("host", "forget", crawl, "a.example")
+
+    assert outcome.exit_code == 4
+    assert "is in use by pid" in outcome.stderr
+
+
+def test_export_writes_data_to_stdout_and_nothing_else(crawl: Path) -> None:
+    """A pipe gets records only."""
+    outcome = invoke("export", crawl, "-o", "-")
+
+    assert len([json.loads(line) for line in outcome.stdout.splitlines()]) == len(PAGES)
+    assert outcome.stderr == ""
+
+
+def test_export_writes_every_file_that_was_asked_for(crawl: Path, tmp_path: Path) -> None:
+    """By suffix, and says so on stderr."""
+    table, sitemap = tmp_path / "pages.csv", tmp_path / "sitemap.xml"
+
+    outcome = invoke("export", crawl, "-o", table, "-o", sitemap)
+
+    assert outcome.stdout == ""
+    assert outcome.stderr == f"Wrote {table}: 8 records\nWrote {sitemap}: 3 URLs\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("status",), "there is no crawl in"),
+        (("export", "-o", "-"), "there is no crawl in"),
+        (("resume",), "there is no crawl in"),
+        (("hosts",), "there is no crawl in"),
+        (("wipe",), "add --yes"),
+    ],
+)
+def test_directory_without_a_crawl_is_the_users_mistake(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    """One sentence and exit code 2."""
+    name, *rest = arguments
+
+    outcome = invoke(name, tmp_path, *rest)
+
+    assert outcome.exit_code == 2
+    assert outcome.stderr.startswith("mannerly: ")
+    assert words in outcome.stderr
+
+
+def test_damaged_crawl_is_exit_code_four(crawl: Path) -> None:
+    """It is not the command line that is wrong."""
+    (crawl / "crawl.json").write_text("{}")
+
+    assert invoke("status", crawl).exit_code == 4
+
+
+def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:
+    """A stranger's file stays, and everything with it."""
+    (crawl / "thesis.txt").write_text("mine")
+    refused = invoke("wipe", crawl, "--yes")
+    (crawl / "thesis.txt").unlink()
+
+    removed = invoke("wipe", crawl, "--yes")
+
+    assert (refused.exit_code, removed.exit_code) == (4, 0)
+    assert "thesis.txt, which is not ours: nothing was removed" in refused.stderr
+    assert not crawl.exists()
+
+
+def test_crawled_text_reaches_no_terminal_raw(tmp_path: Path) -> None:
+    """A parent URL or an error code is a stranger's text, too."""
+    nasty = page("https://a.example/n", parent="https://a.example/\x1b[2J[/red]", error="\x1b]0;x")
+    crawl = make_crawl(tmp_path / "nasty", [page(SEED), nasty])
+
+    outcome = invoke("explain", crawl, nasty.url)
+
+    assert outcome.exit_code == 0
+    assert "\x1b" not in outcome.stdout
+    assert "\\x1b[2J[/red]" in outcome.stdout

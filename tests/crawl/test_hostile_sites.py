@@ -1,0 +1,201 @@
+"""The hostile web in one crawl: traps, bombs, broken answers; it ends, and says what it met.
+
+Every hostile host is crawled at once with a plain one, whose pages must all be fetched as if it
+were alone. The reasons are read from the store, the requests from the servers.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from harness import Kept, kept, modest, page_requests
+from raw_server import RawServer, answer, reset
+
+from mannerly.crawl.run import CrawlResult, Ending, crawl
+from mannerly.demo import DemoWeb, Feature, Record, Site, by_host, paths, plain_sites
+from mannerly.exports import export
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HTML = "Content-Type: text/html"
+EAGER = Settings(strategy="fixed", delay_s=0.04, max_rate="unlimited", seed=1)
+PER_HOST = 60
+TIMEOUT_S = 1.0
+HOPS = 10
+LINKS = 1_000_000
+MAX_BYTES = 16 * 1024 * 1024
+
+TRAPS = Site(name="traps", pages=30, features=frozenset({Feature.CALENDAR, Feature.MAZE}))
+BODIES = Site(
+    name="bodies", pages=4, features=frozenset({Feature.ENDLESS, Feature.BOMB, Feature.SLOW})
+)
+REDIRECTS = Site(name="redirects", pages=8, features=frozenset({Feature.REDIRECTS}))
+(PLAIN,) = plain_sites(1, pages=55)
+
+BROKEN = {
+    "/self": answer(b"", "302 Found", "Location: /self"),
+    "/garbage": answer(b"", "302 Found", "Location: http://[::bad/"),
+    "/script": answer(b"", "302 Found", "Location: javascript:alert(1)"),
+    "/nowhere": answer(b"", "302 Found"),
+    "/header": answer(b"", "200 OK", "X-Long: " + "x" * 1_000_000),
+    "/status": b"HTTP/1.1 fine\r\n\r\n",
+    "/lie": b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nnot that long",
+    "/title": answer(
+        b"<title>\xff\xfe \x1b[31m\x00 \xed\xa0\x80 \xe2\x80\xae=cmd</title>", "200 OK", HTML
+    ),
+}
+
+
+def broken_host(connection: socket.socket, path: str) -> bool:
+    """A host on which hardly anything is right."""
+    if path in BROKEN:
+        connection.sendall(BROKEN[path])
+        return path != "/lie"
+    if path == "/reset":
+        return reset(connection)
+    if path.startswith("/chain/"):
+        onward = f"Location: /chain/{int(path.rpartition('/')[2]) + 1}"
+        connection.sendall(answer(b"", "301 Moved", onward))
+        return True
+    if path == "/links":
+        body = "".join(f"<a href=/p/{number}>" for number in range(LINKS)).encode()
+        connection.sendall(answer(body, "200 OK", HTML))
+        return True
+    if path == "/":
+        places = (*BROKEN, "/reset", "/chain/0", "/links")
+        home = "".join(f'<a href="{place}">{place}</a>' for place in places)
+        connection.sendall(answer(home.encode(), "200 OK", HTML))
+        return True
+    connection.sendall(answer(b"", "404 Not Found"))
+    return True
+
+
+class Crawled(NamedTuple):
+    """The one crawl, from both ends."""
+
+    web: DemoWeb
+    server: RawServer
+    data_dir: Path
+    result: CrawlResult
+    store: Kept
+    log: dict[str, list[Record]]
+
+    def error(self, url: str) -> str | None:
+        """The reason in a page's record."""
+        return next(page.error for page in self.store.pages if page.url == url)
+
+    def broken(self, path: str) -> str | None:
+        return self.error(self.server.url(path))
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    data_dir = tmp_path_factory.mktemp("hostile") / "crawl"
+    settings = modest(
+        politeness=EAGER,
+        workers=64,
+        max_depth=12,
+        max_per_host=PER_HOST,
+        max_bytes=MAX_BYTES,
+        max_redirects=HOPS,
+        timeout_s=TIMEOUT_S,
+        exclude=("*/p/*",),
+    )
+    sites = (TRAPS, BODIES, REDIRECTS, PLAIN)
+    with DemoWeb(sites) as web, RawServer(broken_host, "127.0.0.99") as server:
+        result = crawl(settings, [*web.seeds(), server.url()], data_dir)
+        named = {web.sites[host].name: log for host, log in by_host(web.log()).items()}
+        yield Crawled(web, server, data_dir, result, kept(data_dir), named)
+
+
+def test_a_crawl_of_the_hostile_web_ends(crawled: Crawled) -> None:
+    """Nothing is left over, nothing hangs, and no manners are forgotten."""
+    result = crawled.result
+
+    assert (result.ending, result.pending) == (Ending.FINISHED, 0)
+    assert result.stats.too_early == 0
+
+
+def test_a_plain_host_is_crawled_as_if_it_were_alone(crawled: Crawled) -> None:
+    """All its pages, each once, and never kept waiting for a hostile neighbour."""
+    log = crawled.log["plain-0"]
+
+    assert sorted(record.path for record in page_requests(log)) == sorted(paths(PLAIN))
+    assert max(later.t - earlier.t for earlier, later in pairwise(log)) < 2.0
+
+
+def test_traps_take_no_more_than_their_share(crawled: Crawled) -> None:
+    """A calendar and a maze without end cost `max_per_host`, and the real pages are fetched."""
+    asked = [record.path for record in page_requests(crawled.log["traps"])]
+
+    assert len(asked) == len(set(asked)) == PER_HOST
+    assert len({*paths(TRAPS)} & {*asked}) >= 0.95 * TRAPS.pages
+    assert "max_per_host" in crawled.store.skipped.values()
+
+
+def test_bodies_without_end_are_cut(crawled: Crawled) -> None:
+    """An endless page and a bomb end at the cap, a slow one at the timeout; each says so."""
+    url = crawled.web.url
+
+    assert crawled.error(url("bodies", "/endless")) == "cut_at_cap"
+    assert crawled.error(url("bodies", "/bomb")) == "cut_at_cap"
+    assert crawled.error(url("bodies", "/slow/page")) == "timeout"
+    assert crawled.error(url("bodies", "/slow/drip")) == "timeout"
+    assert all(page.bytes <= MAX_BYTES for page in crawled.store.pages)
+    assert {*paths(BODIES)} <= {record.path for record in crawled.log["bodies"]}
+
+
+def test_redirects_end(crawled: Crawled) -> None:
+    """A loop stops where it closes, a chain after ten hops, and nonsense is called nonsense."""
+    asked = [record.path for record in crawled.log["redirects"]]
+    chain = [head for head in crawled.server.heads if head.startswith("GET /chain/")]
+
+    assert asked.count("/r/loop/a") == asked.count("/r/loop/b") == 1
+    assert len(chain) == HOPS + 1
+    assert crawled.broken(f"/chain/{HOPS}") == "too_many_redirects"
+    assert crawled.broken("/self") == "redirect_loop"
+    for path in ("/garbage", "/script", "/nowhere"):
+        assert crawled.broken(path) == "bad_redirect"
+    for path in ("/r/file", "/r/empty"):
+        assert crawled.error(crawled.web.url("redirects", path)) in ("bad_redirect", "redirect_loop")
+
+
+def test_broken_answers_get_a_reason(crawled: Crawled) -> None:
+    """What is no HTTP, too long or cut off is recorded; what may pass is tried three times."""
+    tried = [head.split()[1] for head in crawled.server.heads]
+
+    assert crawled.broken("/header") == "too_large"
+    assert crawled.broken("/status") == "protocol"
+    assert crawled.broken("/lie") == "reset"
+    assert crawled.broken("/reset") == "reset"
+    assert tried.count("/reset") == Settings().max_attempts
+    assert tried.count("/header") == tried.count("/status") == 1
+
+
+def test_a_page_of_a_million_links_is_read_in_part(crawled: Crawled) -> None:
+    """Ten thousand links of one page are enough, and the record tells that there were more."""
+    page = next(page for page in crawled.store.pages if page.url == crawled.server.url("/links"))
+
+    assert page.status == 200
+    assert page.links == 10_000
+    assert page.error == "links_capped"
+    assert crawled.result.stats.skipped["excluded"] >= 10_000
+
+
+def test_what_was_crawled_can_be_exported(crawled: Crawled, tmp_path: Path) -> None:
+    """Whatever a page writes, an export is valid UTF-8 and JSON, without control characters."""
+    target = tmp_path / "pages.jsonl"
+
+    export(crawled.data_dir, str(target), include_skipped=True)
+
+    rows = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
+    titles = [row["title"] for row in rows if row.get("title")]
+    assert len(rows) == len(crawled.store.pages) + len(crawled.store.skipped)
+    assert all(title.isprintable() for title in titles)

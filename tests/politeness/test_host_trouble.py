@@ -1,0 +1,324 @@
+"""One host in trouble: 403s, stalls, retries, the operator's hand, and what snapshots tell."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mannerly.politeness import (
+    GiveUp,
+    Grant,
+    Outcome,
+    Politeness,
+    Reason,
+    Refuse,
+    Response,
+    Retry,
+    Settings,
+    events,
+)
+from mannerly.politeness.breaker import BreakerState
+from mannerly.politeness.testing import retry_after
+
+if TYPE_CHECKING:
+    from mannerly.politeness import HostSnapshot, Permit
+
+HOST = "example.com"
+OK, FORBIDDEN = Response(200, 0.05), Response(403, 0.05)
+REFUSED, FAILED = Response(429, 0.05), Response(500, 0.05)
+
+
+class Client:
+    """One host, one request after the other."""
+
+    def __init__(self, **options: Any) -> None:
+        self.told: list[events.Event] = []
+        self.core = Politeness(
+            Settings(**{"strategy": "fixed", "seed": 1} | options), on_event=self.told.append
+        )
+        self.now = 0.0
+        self.permit: Permit
+
+    def send(self, *responses: Response) -> list[Outcome]:
+        outcomes = []
+        for response in responses:
+            self.now = self.core.ready_at(HOST, now=self.now)
+            decision = self.core.reserve(HOST, now=self.now)
+            assert isinstance(decision, Grant), decision
+            self.permit = decision.permit
+            self.now += response.latency_s
+            outcomes.append(self.core.report(self.permit, response, now=self.now))
+        return outcomes
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.told if isinstance(event, kind)]
+
+    @property
+    def host(self) -> HostSnapshot:
+        host = self.core.host(HOST)
+        assert host is not None
+        return host
+
+
+# ---------------------------------------------------------------------- 403
+
+
+def test_forbidden_soon_after_a_page_is_a_throttle_three_times() -> None:
+    """The fourth shows that slowing down does not help: the site has forbidden pages."""
+    client = Client(strategy="learned")
+
+    outcomes = []
+    for _ in range(5):
+        outcomes += client.send(OK, FORBIDDEN)[1:]
+
+    assert outcomes == [Outcome.THROTTLE] * 3 + [Outcome.NEUTRAL] * 2
+    assert client.host.throttles == 3
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "outcome"),
+    [(None, Outcome.NEUTRAL), (59.0, Outcome.THROTTLE), (61.0, Outcome.NEUTRAL)],
+)
+def test_forbidden_without_a_recent_page_is_a_forbidden_page(
+    pause_s: float | None, outcome: Outcome
+) -> None:
+    """Only a host that served us within the last minute can have changed its mind."""
+    client = Client()
+    if pause_s is not None:
+        client.send(OK)
+        client.now += pause_s
+
+    assert client.send(FORBIDDEN) == [outcome]
+
+
+def test_forbidden_with_retry_after_is_always_a_throttle() -> None:
+    """The server says so itself, and that is not counted as a guess."""
+    client = Client()
+
+    outcomes = client.send(*[Response(403, 0.0, retry_after(1))] * 5)
+
+    assert outcomes == [Outcome.THROTTLE] * 5
+    assert client.send(OK, FORBIDDEN)[1] is Outcome.THROTTLE
+
+
+# ---------------------------------------------------------------------- stalls
+
+
+def test_host_that_refuses_from_the_start_is_stalled() -> None:
+    """Ten minutes of refusals and never a page: told once, under every strategy."""
+    for strategy in ("learned", "linear", "aimd", "gradient", "fixed"):
+        client = Client(strategy=strategy)
+
+        while client.now < 900.0:
+            client.send(REFUSED)
+        (stalled,) = client.of(events.Stalled)
+
+        assert stalled.at < 730.0
+
+
+def test_page_ends_the_stall() -> None:
+    """After a success the count starts anew, and a second stall is told again."""
+    client = Client(stall_after_s=100.0)
+
+    for _ in range(2):
+        client.send(OK)
+        until = client.now + 250.0
+        while client.now < until:
+            client.send(REFUSED)
+
+    assert len(client.of(events.Stalled)) == 2
+
+
+def test_rest_is_no_stall() -> None:
+    """A host that was left alone for an hour and then refuses once is not stalled."""
+    client = Client()
+    client.send(OK)
+    client.now += 3600.0
+
+    client.send(REFUSED)
+
+    assert client.of(events.Stalled) == []
+
+
+def test_twenty_refusals_at_the_longest_delay_are_a_stall() -> None:
+    """The other way to go nowhere: as slow as can be, and still refused."""
+    client = Client(strategy="linear", max_delay_s=2.0)
+
+    client.send(*[REFUSED] * 19)
+    before = client.of(events.Stalled)
+    client.send(REFUSED)
+
+    assert before == []
+    assert [event.throttles for event in client.of(events.Stalled)] == [20]
+
+
+def test_missing_pages_are_no_stall() -> None:
+    """A host that answers 404 for an hour is dull, not stalled."""
+    client = Client(delay_s=60.0)
+
+    client.send(*[Response(404)] * 60)
+
+    assert client.of(events.Stalled) == []
+
+
+# ---------------------------------------------------------------------- retries
+
+
+def test_retry_waits_for_the_host() -> None:
+    """Due when the host is ready, not before; counted and told."""
+    client = Client()
+    answer = Response(429, 0.0, retry_after(50))
+
+    (outcome,) = client.send(answer)
+    retry = client.core.retry(client.permit, answer, outcome, attempt=1, now=client.now)
+
+    assert isinstance(retry, Retry)
+    assert retry.due >= 50.0
+    assert not retry.costs_attempt
+    assert client.core.snapshot().retries == 1
+    assert client.of(events.Retried) == [events.Retried(HOST, client.now, retry.due, 1)]
+
+
+def test_retry_after_an_open_breaker_is_due_when_it_reopens() -> None:
+    """A refusal of the breaker's costs no attempt and no early request."""
+    client = Client()
+    client.send(*[FAILED] * 5)
+
+    retry = client.core.retry(client.permit, FAILED, Outcome.OVERLOAD, attempt=1, now=client.now)
+
+    assert isinstance(retry, Retry)
+    assert retry.due >= client.of(events.Opened)[0].until
+
+
+def test_retry_of_what_stands_is_given_up() -> None:
+    """A missing page is not asked for again, and nothing is counted."""
+    client = Client()
+    missing = Response(404, 0.05)
+
+    (outcome,) = client.send(missing)
+    verdict = client.core.retry(client.permit, missing, outcome, attempt=1, now=client.now)
+
+    assert isinstance(verdict, GiveUp)
+    assert client.core.snapshot().retries == 0
+
+
+def test_retries_of_a_host_are_budgeted() -> None:
+    """An outage costs ten retries, and later a tenth of the requests, not three each."""
+    client = Client(retire_after_opens=1000)
+    client.send(OK)
+    verdicts = []
+
+    for _ in range(40):
+        (outcome,) = client.send(FAILED)
+        verdicts.append(
+            client.core.retry(client.permit, FAILED, outcome, attempt=1, now=client.now)
+        )
+
+    granted = sum(isinstance(verdict, Retry) for verdict in verdicts)
+    assert 10 <= granted <= 14
+
+
+# ---------------------------------------------------------------------- the operator
+
+
+@pytest.mark.parametrize(("deed", "reason"), [("pause", Reason.PAUSED), ("retire", Reason.RETIRED)])
+def test_stopped_host_refuses_until_it_is_revived(deed: str, reason: Reason) -> None:
+    """No instant is named, because only the operator can change it."""
+    client = Client()
+
+    if deed == "pause":
+        client.core.pause("EXAMPLE.com", now=0.0)
+    else:
+        client.core.retire("EXAMPLE.com", "enough", now=0.0)
+    refusal = client.core.reserve(HOST, now=99.0)
+    ready_at = client.core.ready_at(HOST, now=99.0)
+    client.core.revive("EXAMPLE.com", now=100.0)
+
+    assert refusal == Refuse(None, reason)
+    assert ready_at == inf
+    assert isinstance(client.core.reserve(HOST, now=100.0), Grant)
+
+
+def test_reviving_a_stranger_is_harmless() -> None:
+    """There is nothing to revive, and no state is made for it."""
+    core = Politeness()
+
+    core.revive("stranger.example", now=0.0)
+
+    assert len(core) == 0
+
+
+def test_switched_off_core_grants_everything_and_keeps_the_books() -> None:
+    """Off means no waiting at all; counting goes on."""
+    client = Client(enabled=False)
+
+    permits = []
+    for _ in range(20):
+        decision = client.core.reserve(HOST, now=1.0)
+        assert isinstance(decision, Grant)
+        permits.append(decision.permit)
+    for permit in permits:
+        client.core.report(permit, REFUSED, now=1.0)
+
+    assert client.core.ready_at(HOST, now=1.0) == 1.0
+    snapshot = client.core.snapshot()
+    assert (snapshot.requests, snapshot.throttled, snapshot.in_flight) == (20, 20, 0)
+
+
+# ---------------------------------------------------------------------- snapshots
+
+
+def test_snapshot_of_a_stranger_and_of_a_busy_host() -> None:
+    """The fields of both source documents are there, before and after there is anything in them."""
+    client = Client(strategy="linear")
+    client.core.robots(HOST, crawl_delay_s=None, now=0.0)
+    fresh = client.host
+
+    client.send(OK, Response(200, 0.4), REFUSED, FAILED, REFUSED)
+    busy = client.host
+
+    assert (fresh.phase, fresh.requests, fresh.latency_s, fresh.error_rate) == ("new", 0, 0.0, 0.0)
+    assert fresh.breaker is BreakerState.CLOSED
+    assert (busy.requests, busy.throttles, busy.failures, busy.error_streak) == (5, 2, 1, 2)
+    assert busy.latency_s == 0.4
+    assert busy.p95_latency_s == pytest.approx(0.4, rel=0.023)
+    assert busy.error_rate == 0.25
+    assert busy.adaptive_delay_s == busy.delay_s == 2.5
+    assert busy.rate == 0.4
+    assert busy.not_before >= client.now
+
+
+def test_snapshot_shows_the_busiest_first() -> None:
+    """First those with something under way or waiting, then by the number of requests."""
+    core = Politeness(Settings())
+    for host, visits in (("one.example", 1), ("three.example", 3)):
+        for number in range(visits):
+            decision = core.reserve(host, now=10.0 * number)
+            assert isinstance(decision, Grant)
+            core.report(decision.permit, OK, now=10.0 * number)
+    core.reserve("open.example", now=0.0)
+    core.waiting("awaited.example", 2, now=0.0)
+
+    order = [host.host for host in core.snapshot().top]
+
+    assert order == ["awaited.example", "open.example", "three.example", "one.example"]
+    assert [host.host for host in core.snapshot(top=1).top] == order[:1]
+
+
+def test_reprs_say_what_matters() -> None:
+    """Permits, hosts, grants and the core can be read in a log or a failing test."""
+    client = Client(delay_s=0.5)
+    client.send(OK)
+
+    decision = client.core.reserve(HOST, now=1.0)
+    assert isinstance(decision, Grant)
+
+    assert repr(decision) == "Grant(<Permit example.com sent_at=1.000 open>)"
+    assert repr(client.permit) == "<Permit example.com sent_at=0.000 settled>"
+    host = decision.permit.host
+    assert repr(host) == "<Host example.com 1/8 in flight, gap 0.500 s, not before 1.500>"
+    client.core.pause(HOST, now=1.0)
+    assert repr(host).endswith("1.500 paused>")
+    assert repr(client.core) == "<Politeness fixed, 1 hosts>"

@@ -1,0 +1,131 @@
+"""The politeness core is pure: only the standard library, and I/O only where it is named."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import mannerly.politeness
+
+ROOT = Path(mannerly.politeness.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# Everything that touches the world, and the only modules that may.
+WORLDLY = frozenset(
+    {
+        *("time", "datetime", "asyncio", "threading", "socket", "select", "selectors", "ssl"),
+        *("logging", "os", "io", "subprocess", "multiprocessing", "concurrent", "signal", "http"),
+        *("urllib", "sqlite3", "pathlib", "tempfile", "shutil", "queue", "sched", "contextvars"),
+    }
+)
+MAY = {
+    "clock.py": {"time"},
+    "drivers/aio.py": {"asyncio"},
+    "drivers/threads.py": {"threading"},
+    "drivers/observe.py": {"logging"},
+    "memory/sqlite.py": {"sqlite3", "threading", "pathlib"},
+    # For the calendar and times of day, not for the present: see the clock's own test below.
+    "headers.py": {"datetime"},
+    "robots/wishes.py": {"datetime"},
+}
+CLOCKS = frozenset({"now", "utcnow", "today", "monotonic", "perf_counter", "time_ns", "time"})
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path, *, at_runtime: bool = False) -> set[str]:
+    """The top-level names of all absolute imports in a file, wherever they stand."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = set(_typing_only(tree)) if at_runtime else set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def _typing_only(tree: ast.Module) -> list[ast.AST]:
+    """Everything under `if TYPE_CHECKING:`, which never runs."""
+    blocks = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    return [inner for block in blocks for line in block.body for inner in ast.walk(line)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_only_the_standard_library_is_imported(path: Path) -> None:
+    """No file of the package names a module from elsewhere, not even this project's."""
+    assert imports(path) <= sys.stdlib_module_names | {"__future__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_relative_imports_stay_inside(path: Path) -> None:
+    """The package can be moved whole: no import climbs out of it."""
+    depth = len(path.relative_to(ROOT).parts)
+    levels = [
+        node.level
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
+
+    assert max(levels, default=0) <= depth
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_world_is_touched_only_where_it_is_named(path: Path) -> None:
+    """No clock, socket, event loop, thread, log or file outside the modules made for it."""
+    worldly = imports(path, at_runtime=True) & WORLDLY
+
+    assert worldly == MAY.get(name_of(path), set())
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_clock_is_read_in_one_place(path: Path) -> None:
+    """Only `clock.py` calls anything of `time` or `datetime` that tells the present time."""
+    calls = {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("time", "datetime", "date")
+    }
+
+    assert name_of(path) == "clock.py" or not calls & CLOCKS
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_is_printed_or_opened(path: Path) -> None:
+    """The core returns facts; who wants them on paper writes them down himself."""
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+    assert not called & {"print", "open", "input", "exec", "eval", "breakpoint"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_dice_are_handed_in(path: Path) -> None:
+    """No file throws the module's own dice: every jitter comes from a seeded `Random`."""
+    thrown = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "random"
+    }
+
+    assert thrown <= {"Random"}
