@@ -71,8 +71,8 @@ def child(name: str, directory: str, *seeds: str) -> None:
     def watch(stats: Stats, elapsed_s: float) -> None:
         nonlocal reported
         if stats.fetched >= reported + REPORT_EVERY:
-            reported = stats.fetched
-            print(reported, elapsed_s, resident_mb("self"), flush=True)
+            reported += REPORT_EVERY
+            print(stats.fetched, elapsed_s, resident_mb("self"), flush=True)
 
     crawl(CRAWLS[name], seeds, Path(directory), watch=watch)
 

@@ -136,9 +136,11 @@ class Crawler:
         self._process.send_signal(number)
         return time.monotonic()
 
-    def tell_all(self, number: signal.Signals) -> None:
-        """Send a signal to the conductor and its children, as a terminal does."""
-        os.killpg(self._process.pid, number)
+    def tell_workers(self, number: signal.Signals) -> None:
+        """Send a signal to the children alone, as far as there are any."""
+        for pid in self.workers():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     @staticmethod
     def is_alive(pid: int) -> bool:

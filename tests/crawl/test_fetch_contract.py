@@ -103,6 +103,19 @@ def test_fetcher_brings_every_request_back_once(world: World) -> None:
     assert all((fetched.status is None) != (fetched.error is None) for fetched in finished)
 
 
+def test_fetcher_tells_once_when_each_request_left(world: World) -> None:
+    """What politeness counts from: every request that was sent, with its instant, and only once."""
+    requests = [world.request("/page", tag=number) for number in range(3)]
+    world.run(*requests)
+
+    sent = world.fetcher.sent()
+
+    assert sorted(request.tag for request, _ in sent) == [0, 1, 2]
+    instants = [instant for _, instant in sent]
+    assert instants == sorted(instants)
+    assert world.fetcher.sent() == []
+
+
 def test_fetcher_cuts_a_body_at_its_cap(world: World) -> None:
     """A body over the cap is an answer, cut to the byte and marked."""
     (fetched,) = world.run(world.request("/big", max_bytes=1234))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from harness import Kept, kept, modest, page_requests
-from raw_server import RawServer, answer, reset
+from raw_server import RawServer, answer, reset, routes
 
 from mannerly.crawl.run import CrawlResult, Ending, crawl
 from mannerly.demo import DemoWeb, Feature, Record, Site, by_host, paths, plain_sites
@@ -29,7 +29,7 @@ EAGER = Settings(strategy="fixed", delay_s=0.04, max_rate="unlimited", seed=1)
 PER_HOST = 60
 TIMEOUT_S = 1.0
 HOPS = 10
-LINKS = 1_000_000
+STALL_S = 4.0  # on a busy machine; reading sixteen megabytes takes half a second of a free core
 MAX_BYTES = 16 * 1024 * 1024
 
 TRAPS = Site(name="traps", pages=30, features=frozenset({Feature.CALENDAR, Feature.MAZE}))
@@ -50,6 +50,7 @@ BROKEN = {
     "/title": answer(
         b"<title>\xff\xfe \x1b[31m\x00 \xed\xa0\x80 \xe2\x80\xae=cmd</title>", "200 OK", HTML
     ),
+    "/links": answer(b"".join(b"<a href=/p/%d>" % n for n in range(1_000_000)), "200 OK", HTML),
 }
 
 
@@ -64,12 +65,8 @@ def broken_host(connection: socket.socket, path: str) -> bool:
         onward = f"Location: /chain/{int(path.rpartition('/')[2]) + 1}"
         connection.sendall(answer(b"", "301 Moved", onward))
         return True
-    if path == "/links":
-        body = "".join(f"<a href=/p/{number}>" for number in range(LINKS)).encode()
-        connection.sendall(answer(body, "200 OK", HTML))
-        return True
     if path == "/":
-        places = (*BROKEN, "/reset", "/chain/0", "/links")
+        places = (*BROKEN, "/reset", "/chain/0")
         home = "".join(f'<a href="{place}">{place}</a>' for place in places)
         connection.sendall(answer(home.encode(), "200 OK", HTML))
         return True
@@ -128,7 +125,7 @@ def test_a_plain_host_is_crawled_as_if_it_were_alone(crawled: Crawled) -> None:
     log = crawled.log["plain-0"]
 
     assert sorted(record.path for record in page_requests(log)) == sorted(paths(PLAIN))
-    assert max(later.t - earlier.t for earlier, later in pairwise(log)) < 2.0
+    assert max(later.t - earlier.t for earlier, later in pairwise(log)) < STALL_S
 
 
 def test_traps_take_no_more_than_their_share(crawled: Crawled) -> None:
@@ -164,7 +161,10 @@ def test_redirects_end(crawled: Crawled) -> None:
     for path in ("/garbage", "/script", "/nowhere"):
         assert crawled.broken(path) == "bad_redirect"
     for path in ("/r/file", "/r/empty"):
-        assert crawled.error(crawled.web.url("redirects", path)) in ("bad_redirect", "redirect_loop")
+        assert crawled.error(crawled.web.url("redirects", path)) in (
+            "bad_redirect",
+            "redirect_loop",
+        )
 
 
 def test_broken_answers_get_a_reason(crawled: Crawled) -> None:
@@ -175,7 +175,8 @@ def test_broken_answers_get_a_reason(crawled: Crawled) -> None:
     assert crawled.broken("/status") == "protocol"
     assert crawled.broken("/lie") == "reset"
     assert crawled.broken("/reset") == "reset"
-    assert tried.count("/reset") == Settings().max_attempts
+    # A reset on a kept-alive connection may have been a stale one: that is tried once more.
+    assert tried.count("/reset") in (Settings().max_attempts, Settings().max_attempts + 1)
     assert tried.count("/header") == tried.count("/status") == 1
 
 
@@ -199,3 +200,33 @@ def test_what_was_crawled_can_be_exported(crawled: Crawled, tmp_path: Path) -> N
     titles = [row["title"] for row in rows if row.get("title")]
     assert len(rows) == len(crawled.store.pages) + len(crawled.store.skipped)
     assert all(title.isprintable() for title in titles)
+
+
+def test_a_host_that_only_fails_is_given_up(tmp_path: Path) -> None:
+    """Its queue is emptied with the reason, what is found later too, and the crawl ends."""
+    failing: dict[str, bytes] = {
+        "/": answer(b"".join(b"<a href=/%d>" % n for n in range(40)), "200 OK", HTML),
+        **{f"/{n}": answer(b"", "500 Oops") for n in range(40)},
+    }
+    pace = Settings(
+        strategy="fixed",
+        delay_s=0.02,
+        max_rate="unlimited",
+        max_attempts=1,
+        breaker_consecutive=100,
+        breaker_min_samples=100,
+    )
+
+    with RawServer(routes(failing), "127.0.0.2") as server:
+        chain = {f"/{n}": answer(b"<a href=/%d>" % (n + 1), "200 OK", HTML) for n in range(15)}
+        chain["/15"] = answer(f'<a href="{server.url("/late")}">'.encode(), "200 OK", HTML)
+        with RawServer(routes(chain), "127.0.0.3") as other:
+            seeds = [server.url(), other.url("/0")]
+            settings = modest(politeness=pace, host_failure_limit=3)
+            result = crawl(settings, seeds, tmp_path / "crawl")
+
+    reasons = kept(tmp_path / "crawl").skipped
+    assert result.ending is Ending.FINISHED
+    assert len(server.heads) < 15
+    assert reasons[server.url("/late")] == reasons[server.url("/39")]
+    assert reasons[server.url("/late")].startswith("host_retired")

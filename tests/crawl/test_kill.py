@@ -11,16 +11,18 @@ import signal
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
 from harness import Crawler, eventually, kept, modest, page_requests, real_pages, url_of
 
 from mannerly.crawl.scope import ScopeMode
-from mannerly.demo import DemoWeb, Site, by_host, plain_sites
+from mannerly.demo import DemoWeb, by_host, plain_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
     from mannerly.crawl.settings import CrawlSettings
     from mannerly.demo import Record
 
-KILLS = 5
+KILLS = 4  # of each crawl; there are five crawls
 DELAY_S = 0.05
-CRAWL_DELAY_S = 1.5  # longer than a restart takes, so that the gap after it tells something
+LONG_S = 2.5  # a gap that is longer than a restart takes, so that it tells something
 TOLERANCE = 0.98  # P4 grants 2 %
-# A page is committed 0.02 s after its answer. The rest is for the crawler's turn on a busy core.
-AT_RISK_S = 0.15
+# A page is committed 0.02 s after its answer, and 0.05 s is the oldest usually seen at a kill. The
+# rest is for a slow flush of an inbox, and for a core that is busy elsewhere.
+AT_RISK_S = 0.5
 
 
 @dataclass
@@ -53,15 +56,10 @@ class Story:
         ]
 
 
-def _sites() -> tuple[Site, ...]:
-    slow = Site(name="slow", pages=2, neighbours=1, crawl_delay_s=CRAWL_DELAY_S, disallow=())
-    return (*plain_sites(6, pages=25, neighbours=2, latency_s=0.01), slow)
-
-
 def _kill_again_and_again(story: Story, settings: CrawlSettings, rng: random.Random) -> None:
-    """Five runs that end after a random number of requests, or before the first; then one more."""
+    """Runs that end after a random number of requests, or before the first; then one more."""
     web = story.web
-    seeds = [web.url("plain-0"), web.url("slow")]
+    seeds = [web.url("plain-0")]  # all other hosts are found by links, often of another shard
     for _ in range(KILLS):
         enough = len(web.log()) + rng.randint(0, 40)
         at_latest = time.monotonic() + 2.5 + rng.random()
@@ -78,8 +76,8 @@ def _is_time(web: DemoWeb, requests: int, instant: float) -> bool:
 
 
 def _refetched(story: Story) -> list[tuple[set[str], set[str]]]:
-    """For each kill: what was asked for before and again after it, and what was at risk."""
-    runs = story.runs()
+    """For each kill: pages asked for before and again after it, and those that were at risk."""
+    runs = [page_requests(run) for run in story.runs()]
     result = []
     for index, killed_at in enumerate(story.killed):
         later = {url_of(record) for run in runs[index + 1 :] for record in run}
@@ -93,54 +91,56 @@ def _refetched(story: Story) -> list[tuple[set[str], set[str]]]:
     return result
 
 
-def _gaps_after_kills(story: Story) -> list[tuple[str, float, float]]:
-    """For each kill and host: the gap around it, and the delay that was known before it."""
-    asked = {host: site.asked_delay_s for host, site in story.web.sites.items()}
-    found = []
-    for killed_at in story.killed:
-        for host, records in by_host(story.web.log()).items():
-            before = [record for record in records if record.t < killed_at]
-            after = [record for record in records if record.t >= killed_at]
-            if not before or not after:
-                continue
-            rules = before[0].answered_at
-            is_known = rules is not None and rules < killed_at - AT_RISK_S
-            delay_s = max(DELAY_S, asked[host] if is_known else 0.0)
-            found.append((host, after[0].t - before[-1].t, delay_s))
-    return found
+def _gaps_around(killed_at: float, log: list[Record]) -> list[float]:
+    """From the last request before a kill to the first one after it, for each host."""
+    gaps = []
+    for records in by_host(log).values():
+        before = [record.t for record in records if record.t < killed_at]
+        after = [record.t for record in records if record.t >= killed_at]
+        if before and after:
+            gaps.append(after[0] - before[-1])
+    return gaps
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_crawl_that_is_killed_ten_times_loses_nothing_and_stays_polite(
-    processes: int, tmp_path: Path
+@pytest.mark.parametrize(("processes", "crawls"), [(1, 3), (2, 2)])
+def test_a_crawl_that_is_killed_again_and_again_loses_nothing_and_stays_polite(
+    processes: int, crawls: int, tmp_path: Path
 ) -> None:
     """No URL lost, none recorded twice, few fetched twice, and each gap outlives the process."""
     settings = modest(
-        processes=processes,
-        delay_s=DELAY_S,
-        scope=ScopeMode.ANY,
-        allow_net=("127.0.0.0/8",),
+        processes=processes, delay_s=DELAY_S, scope=ScopeMode.ANY, allow_net=("127.0.0.0/8",)
     )
 
-    with DemoWeb(_sites()) as first, DemoWeb(_sites(), first_address="127.0.1.2") as second:
-        stories = [Story(first, tmp_path / "first"), Story(second, tmp_path / "second")]
-        rngs = [random.Random(processes), random.Random(10 + processes)]
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(_kill_again_and_again, stories, [settings] * 2, rngs))
+    with ExitStack() as webs:
+        sites = plain_sites(6, pages=25, neighbours=2, latency_s=0.01)
+        stories = [
+            Story(
+                webs.enter_context(DemoWeb(sites, first_address=f"127.0.{number}.2")),
+                tmp_path / str(number),
+            )
+            for number in range(crawls)
+        ]
+        rngs = [random.Random(10 * processes + number) for number in range(crawls)]
+        with ThreadPoolExecutor(crawls) as pool:
+            list(pool.map(_kill_again_and_again, stories, [settings] * crawls, rngs))
 
         for story in stories:
-            store = kept(story.data_dir)
-            counts = Counter(store.urls)
-            asked_for = {url_of(r) for r in page_requests(story.web.log()) if r.status == 200}
-            assert set(real_pages(story.web)) <= set(counts)
-            assert set(real_pages(story.web)) <= asked_for
-            assert [url for url, count in counts.items() if count > 1] == []
-            assert store.pending == 0
-            for again, at_risk in _refetched(story):
-                assert again <= at_risk
-                assert len(again) <= settings.workers
-            for host, gap_s, delay_s in _gaps_after_kills(story):
-                assert gap_s >= TOLERANCE * delay_s, host
+            _judge(story, settings)
+
+
+def _judge(story: Story, settings: CrawlSettings) -> None:
+    store = kept(story.data_dir)
+    counts = Counter(store.urls)
+    asked_for = {url_of(r) for r in page_requests(story.web.log()) if r.status == 200}
+    assert set(real_pages(story.web)) <= set(counts)
+    assert set(real_pages(story.web)) <= asked_for
+    assert [url for url, count in counts.items() if count > 1] == []
+    assert store.pending == 0
+    for again, at_risk in _refetched(story):
+        assert again <= at_risk
+        assert len(again) <= settings.workers
+    for killed_at in story.killed:
+        assert min(_gaps_around(killed_at, story.web.log()), default=inf) >= TOLERANCE * DELAY_S
 
 
 def test_a_crawl_that_is_killed_before_its_first_commit_starts_over(tmp_path: Path) -> None:
@@ -156,31 +156,43 @@ def test_a_crawl_that_is_killed_before_its_first_commit_starts_over(tmp_path: Pa
         assert set(kept(tmp_path / "crawl").urls) == set(real_pages(web))
 
 
+def test_the_gap_that_was_in_force_at_a_kill_is_kept_by_the_next_process(tmp_path: Path) -> None:
+    """Nobody wrote down when the last request went out, so the restart counts as one."""
+    settings = modest(delay_s=LONG_S, ignore_robots=True)
+
+    with DemoWeb(plain_sites(2, pages=1, latency_s=0.5)) as web:
+        with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
+            eventually(lambda: len(web.log()) == 2)
+            killed_at = crawler.kill()
+        with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
+            crawler.left()
+
+        assert len(web.log()) == 4
+        assert min(_gaps_around(killed_at, web.log())) >= TOLERANCE * LONG_S
+
+
 def test_a_child_that_is_killed_alone_is_started_again(tmp_path: Path) -> None:
     """Its hosts wait one delay, the other child goes on, and nothing is lost."""
-    delay_s = 1.5  # longer than it takes to start a child
+    delay_s = 1.2  # longer than it takes to start a child
 
     with DemoWeb(plain_sites(4, pages=2, neighbours=2)) as web:
         settings = modest(processes=2, delay_s=delay_s)
         with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len(page_requests(web.log())) >= 4)
-            killed = crawler.workers()[0]
-            killed_at = crawler.kill_worker(killed)
+            killed_at = crawler.kill_worker(crawler.workers()[0])
             left = crawler.left()
 
-        log = web.log()
+        gaps_s = _gaps_around(killed_at, web.log())
         assert left.ending == "finished"
         assert left.answer["pending"] == 0
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
-        for records in by_host(log).values():
-            before = [record for record in records if record.t < killed_at]
-            after = [record for record in records if record.t >= killed_at]
-            assert after[0].t - before[-1].t >= TOLERANCE * delay_s
+        assert len(gaps_s) == 4
+        assert min(gaps_s) >= TOLERANCE * delay_s
 
 
 def test_a_child_that_dies_while_the_crawl_drains_does_not_hold_it_up(tmp_path: Path) -> None:
     """What it had under way is fetched by the next run; this one ends."""
-    with DemoWeb(plain_sites(4, pages=10, latency_s=2.0)) as web:
+    with DemoWeb(plain_sites(4, pages=10, latency_s=1.0)) as web:
         settings = modest(processes=2, timeout_s=20.0)
         with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len({record.host for record in web.log()}) == 4)

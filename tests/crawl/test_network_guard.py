@@ -16,12 +16,14 @@ from raw_server import RawServer, answer, routes
 from mannerly.crawl.run import Ending, crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Site, paths
+from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HTML = "Content-Type: text/html"
 OWN_NETWORK = frozenset({Feature.INTERNAL, Feature.REDIRECTS})
+EAGER = Settings(strategy="fixed", delay_s=0.02, max_rate="unlimited")
 BLOCKED = {"blocked_address", "blocked_port"}
 
 
@@ -30,23 +32,27 @@ def internal(pages: int = 6) -> Site:
     return Site(name="internal", pages=pages, features=OWN_NETWORK)
 
 
-def test_no_link_or_redirect_reaches_the_canary(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ignore_robots", [False, True])
+def test_no_link_or_redirect_reaches_the_canary(tmp_path: Path, ignore_robots: bool) -> None:
     """Links in every spelling, and a redirect, are refused with a reason; the site is crawled."""
+    settings = modest(politeness=EAGER, scope=ScopeMode.ANY, ignore_robots=ignore_robots)
+
     with DemoWeb([internal()]) as web:
         seeds = [web.url("internal"), web.url("internal", "/r/canary")]
-        result = crawl(modest(scope=ScopeMode.ANY), seeds, tmp_path / "crawl")
+        result = crawl(settings, seeds, tmp_path / "crawl")
         log = web.log()
         canary = web.canary
 
     store = kept(tmp_path / "crawl")
-    refused = {url: reason for url, reason in store.skipped.items() if reason in BLOCKED}
+    # Without robots.txt the page itself is the first that is refused, and so has a record.
+    reasons = store.skipped | {page.url: page.error for page in store.pages}
+    refused = {url for url, reason in reasons.items() if reason in BLOCKED}
     port = canary.rpartition(":")[2]
     assert result.ending is Ending.FINISHED
     assert [record for record in log if record.host == canary] == []
     assert {*paths(internal())} <= {record.path for record in log}
-    assert sum(result.stats.skipped[reason] for reason in BLOCKED) == len(refused)
     # Most spellings are one address, and the URL standard writes them as one.
-    assert set(refused) >= {
+    assert refused >= {
         f"http://127.0.0.1:{port}/canary",
         f"http://localhost:{port}/canary",
         f"http://[::ffff:7f00:1]:{port}/canary",
@@ -59,7 +65,7 @@ def test_allow_net_opens_what_it_names_and_nothing_else(tmp_path: Path) -> None:
     place under another name stays closed.
     """
     with DemoWeb([internal()]) as web:
-        settings = modest(scope=ScopeMode.ANY, allow_net=(web.canary,))
+        settings = modest(politeness=EAGER, scope=ScopeMode.ANY, allow_net=(web.canary,))
         result = crawl(settings, web.seeds(), tmp_path / "crawl")
         log = web.log()
         canary = web.canary
@@ -138,3 +144,13 @@ def test_a_private_seed_opens_its_own_port_alone(tmp_path: Path) -> None:
     assert neighbour.connections == 0
     assert [head.split()[1] for head in server.heads] == ["/robots.txt", "/", "/own"]
     assert kept(tmp_path / "crawl").skipped == {neighbour.url("/"): "blocked_address"}
+
+
+def test_a_wrong_setting_is_named_before_a_crawl_is_made() -> None:
+    """An operator's slip must not leave half a crawl behind, nor end one in its middle."""
+    with pytest.raises(ValueError, match="--allow-net takes a network"):
+        modest(allow_net=("next door",))
+    with pytest.raises(ValueError, match="User-Agent"):
+        modest(user_agent="two\r\nlines")
+    with pytest.raises(ValueError, match="From"):
+        modest(contact="two\nlines")

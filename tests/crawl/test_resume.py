@@ -245,6 +245,22 @@ def test_a_retry_after_outlives_the_process() -> None:
     assert second.fetcher.asked[0][0] >= refused_at + 300.0
 
 
+def test_what_a_group_of_hosts_was_told_outlives_the_process() -> None:
+    """With one budget for a site, its other hosts keep the silence that one of them asked for."""
+    pace = Settings(strategy="fixed", delay_s=0.05, group_by="site")
+    settings = modest(politeness=pace, ignore_robots=True)
+    refused = Reply(status=429, headers={"retry-after": "300"}, latency_s=0.01)
+    seeds = ("http://one.a.example/", "http://two.a.example/")
+    store = disk()
+
+    first = Life({seeds[0]: refused}, store, settings=settings, seeds=seeds[:1]).run(for_s=5.0)
+    second = Life({}, store, settings=settings, seeds=seeds, begins_at=10.0).run()
+
+    assert first.pages == [seeds[0]]
+    assert set(second.pages) == set(seeds)
+    assert min(instant for instant, _ in second.fetcher.asked) >= 300.0
+
+
 def test_a_learned_delay_outlives_the_process() -> None:
     """The next life starts at the pace that this one was taught, not at the default."""
     linear = modest(politeness=Settings(strategy="linear", max_rate="unlimited"))

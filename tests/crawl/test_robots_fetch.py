@@ -24,11 +24,13 @@ from mannerly.demo import (
     paths,
     robots_fetches,
 )
+from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+EAGER = Settings(strategy="fixed", delay_s=0.05, max_rate="unlimited")
 PAGES = 6
 # Redirected away means to the next host's robots.txt, so the order counts.
 FORMS = (
@@ -62,7 +64,7 @@ class Crawled:
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     data_dir = tmp_path_factory.mktemp("robots") / "crawl"
-    settings = modest(robots_timeout_s=1.0, robots_patience_s=0.0)
+    settings = modest(politeness=EAGER, robots_timeout_s=1.0, robots_patience_s=0.0)
     with DemoWeb(map(site_with, FORMS)) as web:
         result = crawl(settings, web.seeds(), data_dir)
         yield Crawled(web, result, kept(data_dir))
@@ -150,9 +152,15 @@ def test_the_operator_may_ask_for_less(tmp_path: Path) -> None:
     sites = [Site(name="failing", robots=RobotsFile.FAILING, pages=PAGES)]
 
     with DemoWeb(sites) as web:
-        crawl(modest(robots_unreachable="allow"), [web.url("failing")], tmp_path / "allow")
+        crawl(
+            modest(politeness=EAGER, robots_unreachable="allow"),
+            [web.url("failing")],
+            tmp_path / "allow",
+        )
         lenient = web.log_of("failing")
-        crawl(modest(ignore_robots=True), [web.url("failing")], tmp_path / "ignore")
+        crawl(
+            modest(politeness=EAGER, ignore_robots=True), [web.url("failing")], tmp_path / "ignore"
+        )
         ignorant = web.log_of("failing")[len(lenient) :]
 
     wanted = {*paths(sites[0])}

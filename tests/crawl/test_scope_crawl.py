@@ -15,7 +15,7 @@ from raw_server import RawServer, answer, routes
 
 from mannerly.crawl.run import Ending, crawl
 from mannerly.crawl.scope import ScopeMode
-from mannerly.demo import DemoWeb, Feature, Record, Site, paths, plain_sites
+from mannerly.demo import DemoWeb, Feature, Record, Site, Sitemap, paths, plain_sites
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -104,6 +104,20 @@ def test_a_prefix_scope_and_globs_draw_the_border(tmp_path: Path) -> None:
     assert {path.split("/")[1] for path in globbed if path != "/"} == {
         f"section-{number}" for number in (0, 2, 3, 4, 5, 6)
     }
+
+
+def test_what_is_excluded_is_not_fetched_even_as_a_seed_or_a_sitemap(tmp_path: Path) -> None:
+    """Never means never: neither the operator's own list nor robots.txt leads there."""
+    site = Site(name="site", pages=4, sitemap=Sitemap.INDEX)
+
+    with DemoWeb([site]) as web:
+        seeds = [*web.seeds(), web.url("site", "/r/secret")]
+        settings = modest(politeness=EAGER, exclude=("*/r/*", "*.xml"), seeding="sitemap")
+        result = crawl(settings, seeds, tmp_path / "crawl")
+        found = [record.path for record in web.log()]
+
+    assert result.ending is Ending.FINISHED
+    assert sorted(found) == sorted(["/robots.txt", *paths(site)])
 
 
 def test_a_site_scope_takes_the_other_hosts_of_the_site(tmp_path: Path) -> None:

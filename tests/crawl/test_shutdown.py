@@ -38,7 +38,7 @@ def test_the_first_signal_drains(
     """Nothing new starts, what is under way is awaited and kept, and the next run does the rest."""
     settings = modest(processes=processes, timeout_s=TIMEOUT_S)
 
-    with DemoWeb(plain_sites(4, pages=8, latency_s=0.4)) as web:
+    with DemoWeb(plain_sites(4, pages=6, latency_s=0.2)) as web:
         with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len(page_requests(web.log())) >= 6)
             told_at = crawler.tell(word)
@@ -78,21 +78,20 @@ def test_the_second_signal_stops_at_once(processes: int, tmp_path: Path) -> None
         assert left.answer["pending"] == 1
 
 
-def test_ctrl_c_while_the_children_start_is_for_the_conductor_alone(tmp_path: Path) -> None:
-    """A terminal signals the whole group; a child that is not up yet must not die noisily."""
-    with DemoWeb(plain_sites(2)) as web:
+def test_children_leave_signals_to_the_conductor_from_their_first_instant(tmp_path: Path) -> None:
+    """A terminal signals the whole group, and a child that is not up yet must not die of it."""
+    with DemoWeb(plain_sites(2, pages=3)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
-            eventually(lambda: len(crawler.workers()) == 2)
-            crawler.tell_all(signal.SIGINT)
+            eventually(lambda: crawler.tell_workers(signal.SIGINT) or web.log())
             left = crawler.left()
 
-        assert left.ending == "stopped"
+        assert left.ending == "finished"
         assert left.complaints == ""
 
 
 def test_children_of_a_dead_conductor_stop_by_themselves(tmp_path: Path) -> None:
     """They keep what came in, and let the next run in."""
-    with DemoWeb(plain_sites(4, pages=30)) as web:
+    with DemoWeb(plain_sites(4, pages=15)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len({r.host for r in page_requests(web.log())}) == 4)
             workers = crawler.workers()
@@ -136,15 +135,15 @@ def test_max_urls_is_exact(processes: int, tmp_path: Path) -> None:
 
 def test_max_urls_counts_pages_and_not_attempts(tmp_path: Path) -> None:
     """A page that was refused and asked for again is one page."""
-    settings = modest(max_urls=6, delay_s=0.2)
-    flaky = Site(name="flaky", limit="bucket:1:3", disallow=())
+    settings = modest(max_urls=4, delay_s=0.1)
+    flaky = Site(name="flaky", limit="bucket:3:2", disallow=())
 
     with DemoWeb([flaky]) as web:
         result = crawl(settings, web.seeds(), tmp_path / "crawl")
 
         assert result.ending is Ending.MAX_URLS
         assert result.stats.retries > 0
-        assert len(kept(tmp_path / "crawl").pages) == 6
+        assert len(kept(tmp_path / "crawl").pages) == 4
 
 
 def test_a_limit_that_is_never_reached_is_not_why_it_ended(tmp_path: Path) -> None:

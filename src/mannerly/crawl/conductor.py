@@ -55,6 +55,7 @@ class _Child:
         self.index = index
         self.shards = shards
         self.restarts = 0
+        self.is_buried = False
         self._past = Stats()  # of its predecessors
         self.report = Report(Stats(), -1, is_idle=False, in_flight=0, received=0)
 
@@ -69,8 +70,8 @@ class _Child:
         except (EOFError, OSError):
             pass  # it is dead
 
-    def bury(self) -> None:
-        """Keep what it has done."""
+    def start_over(self) -> None:
+        """Keep what the dead one has done."""
         self.restarts += 1
         self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
         self.report = Report(Stats(), -1, is_idle=False, in_flight=0, received=0)
@@ -123,8 +124,10 @@ class Conductor:
             connection.wait(ears, timeout=WATCH_S)
             for child in self._children:
                 child.listen()
-                if ending is None and not child.process.is_alive():
-                    self._restart(child)
+                if not child.is_buried and not child.process.is_alive():
+                    self._bury(child)
+                    if ending is None:
+                        self._restart(child)
             elapsed_s = clock.now() - began
             watch(self.stats(), elapsed_s)
             if ending is None:
@@ -186,6 +189,7 @@ class Conductor:
             ),
             daemon=True,
         )
+        child.is_buried = False
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _OURS)
         try:
             child.process.start()
@@ -193,10 +197,13 @@ class Conductor:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
 
-    def _restart(self, child: _Child) -> None:
-        child.bury()
+    def _bury(self, child: _Child) -> None:
+        child.is_buried = True
         self._budget.bury(child.index)
         self._received = None
+
+    def _restart(self, child: _Child) -> None:
+        child.start_over()
         if child.restarts > RESTARTS:
             raise RuntimeError(f"the process of shards {child.shards} died {child.restarts} times")
         self._launch(child, is_resumed=True)

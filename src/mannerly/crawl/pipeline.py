@@ -37,6 +37,7 @@ from .model import Candidate, PageRecord
 from .parse.html import parse_page
 from .parse.links import HrefMemory, resolve_links
 from .parse.page import ParseFailed
+from .scope import SkipReason
 from .sitemaps import read_sitemap
 from .urls import DEFAULT_RULES, Url, UrlRules, canonical, host_key_of, site_of
 
@@ -237,7 +238,8 @@ def _more_sitemaps(
     for url in urls:
         host = "" if url is None else host_key_of(url)
         reason = "malformed" if url is None else rules.scope.judge(url, 0)
-        if url is not None and (host == entry.host or reason is None):
+        is_near = host == entry.host and reason is not SkipReason.EXCLUDED
+        if url is not None and (is_near or reason is None):
             found.append(Candidate(url, host, SITEMAP, 0, entry.url, entry.hops + 1))
         else:
             passed_over[str(reason)] += 1

@@ -12,6 +12,8 @@ from typing import Any
 
 from mannerly.politeness import Settings, SettingsError
 
+from .fetch.guard import NetworkGuard
+from .fetch.settings import check_header
 from .scope import ScopeMode
 
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
@@ -80,6 +82,13 @@ class CrawlSettings:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):
             raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        self._check_wire()
+
+    def _check_wire(self) -> None:
+        """What would fail at the first request is named before there is a crawl."""
+        NetworkGuard(allow_net=self.allow_net)
+        check_header("User-Agent", self.user_agent)
+        check_header("From", self.contact or "")
 
     @property
     def agent_token(self) -> str:

@@ -32,6 +32,7 @@ from .frontier.model import Errand, Later, Ruling, Start
 from .model import Entry
 from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates, unreadable
 from .robots_cache import UNREACHABLE, Hop, RobotsCache
+from .scope import SkipReason
 from .stats import REMARKABLE, HostTally, Stats, Waits
 from .store.base import Batch, HostRecord
 from .urls import Url, host_key_of, site_of
@@ -153,7 +154,15 @@ class Shard:
 
     def offer(self, candidates: list[Candidate]) -> None:
         """Seeds: they belong to whichever shard owns their host."""
-        self._route(candidates)
+        self._route(self._not_excluded(candidates))
+
+    def _not_excluded(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Seeds and sitemaps need not be in scope, but what is excluded is never fetched."""
+        judge = self._rules.scope.judge
+        wanted = [each for each in candidates if judge(each.url, 0) is not SkipReason.EXCLUDED]
+        if excluded := len(candidates) - len(wanted):
+            self.stats.skipped[SkipReason.EXCLUDED.value] += excluded
+        return wanted
 
     def due(self, now: Instant, wall: float) -> list[Request]:
         """What is to be fetched now."""
@@ -205,10 +214,13 @@ class Shard:
         """A host's first turn in this run: what earlier runs learned about it."""
         record = self.store.host(host) or HostRecord(host=host)
         self._hosts[host] = record
-        if record.updated_at:
-            self.politeness.recall(_remembered(record), now=self._now, wall=self._wall)
-        if self._is_resumed:
-            self.politeness.contacted(host, now=self._now)
+        key = self.politeness.key(host)
+        if key not in self.politeness:  # else another host of its group was here first
+            learned = record if key == host else self.store.host(key)
+            if learned is not None and learned.updated_at:
+                self.politeness.recall(_remembered(learned), now=self._now, wall=self._wall)
+            if self._is_resumed:
+                self.politeness.contacted(host, now=self._now)
         if record.retired:
             self._retired[host] = record.retired
 
@@ -412,7 +424,8 @@ class Shard:
             self._batch_robots[learned.origin] = learned.record
             self.frontier.wake(learned.host, now=self._now)
             if self._settings.seeding in ("sitemap", "all") and learned.sitemaps:
-                self._route(sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt"))
+                listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
+                self._route(self._not_excluded(listed))
 
     def _run_elsewhere(self, errand: Errand) -> None:
         """A robots.txt redirected: the next hop takes a slot of its own host."""
@@ -518,6 +531,14 @@ class Shard:
             self.frontier.load(self.store.queued_hosts(), now=now)
         self._measure(now)
 
+    def _retire(self, host: str, reason: str) -> None:
+        """Written down with the next commit, so that a crash does not bring the host back."""
+        self._retired[host] = reason
+        record = self._hosts.get(host)
+        if record is not None:
+            self._hosts[host] = replace(record, retired=reason, updated_at=self._wall)
+            self._touched.add(host)
+
     def _empty(self, host: str) -> None:
         """Take a retired host's URLs out of the queue, a slice at a time, with the reason."""
         reason = self._retired[host]
@@ -531,11 +552,6 @@ class Shard:
         fresh = [entry for entry in entries if entry.seq not in spoken_for]
         self._batch.dropped.extend((entry, f"host_retired: {reason}") for entry in fresh)
         self.stats.skipped["host_retired"] += len(fresh)
-        # With the first slice, so that a crash in the middle does not bring the host back.
-        record = self._hosts.get(host)
-        if record is not None and record.retired != reason:
-            self._hosts[host] = replace(record, retired=reason, updated_at=self._wall)
-            self._touched.add(host)
         if not entries:
             del self._retired[host]
 
@@ -564,9 +580,9 @@ class Shard:
         if isinstance(event, told.Throttled):
             self.stats.throttles += 1
         elif isinstance(event, told.Retired):
-            self._retired[event.host] = event.reason
+            self._retire(event.host, event.reason)
         elif isinstance(event, told.Stalled) and self._settings.give_up_stalled:
-            self._retired[event.host] = "stalled"
+            self._retire(event.host, "stalled")
         elif isinstance(event, told.Evicted):
             self._hosts.pop(event.host, None)
             self._last_sent.pop(event.host, None)

@@ -141,7 +141,7 @@ class Host:
     def _reserve_slowly(self, now: Instant) -> Decision:
         gate = self._gate
         if gate is Reason.PARKED and now >= self.wishes.blocked_until:
-            gate = self._gate = self._breaker_gate()
+            gate = self._gate = None
         if gate is Reason.BREAKER_OPEN or gate is Reason.HALF_OPEN:
             return self._reserve_probe(now)
         if gate is Reason.PARKED:
@@ -179,19 +179,19 @@ class Host:
             return self._reserve_slowly(now)
         if now < self.not_before:
             return Wait(self.not_before, self._waiting_for())
-        if self.in_flight >= self._rules.max_concurrency:
-            return Wait(None, Reason.IN_FLIGHT)
+        # The answer that opened the breaker left a place, and only probes were granted since.
+        assert self.in_flight < self._rules.max_concurrency
         permit = self.grant(now, is_probe=True)
         breaker.lease(permit, now, self._rules.settings)
         return Grant(permit)
 
     def ready_at(self, now: Instant) -> Instant:
         """The earliest instant at which `reserve` could grant; infinite if only a report can."""
-        limit = self._limit
-        if self.trouble is not None and self.trouble.breaker.state is not BreakerState.CLOSED:
-            # A probe's lease runs out by itself, so it does not hold its place for ever.
-            limit = self._rules.max_concurrency + (self.trouble.breaker.probe is not None)
-        return inf if self.in_flight >= limit else self.free_at(now)
+        is_full = self.in_flight >= self._limit
+        if is_full and self.trouble is not None:
+            # A probe always has its place, and its lease runs out by itself.
+            is_full = self.trouble.breaker.state is BreakerState.CLOSED
+        return inf if is_full else self.free_at(now)
 
     def free_at(self, now: Instant) -> Instant:
         """The earliest instant that the clocks allow, whatever is under way now."""
@@ -212,9 +212,9 @@ class Host:
         """Learn from the answer to a permit, and free its place."""
         if permit.is_settled:
             raise PermitError(f"{permit!r} was reported or cancelled before")
-        status, latency_s, headers = response[:3]
-        if not 0.0 <= latency_s < inf:
-            raise ValueError(f"a latency is at least 0 and finite, not {latency_s!r}")
+        status, headers = response.status, response.headers
+        if not 0.0 <= response.latency_s < inf:
+            raise ValueError(f"a latency is at least 0 and finite, not {response.latency_s!r}")
         heard: dict[str, str] | None = None
         retry_s: float | None = None
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_ASK_TO_WAIT):
@@ -426,10 +426,9 @@ class Host:
                 delay_s = settings.max_crawl_delay_s
         if settings.group_by != "host":
             delay_s = max(delay_s, self.wishes.crawl_delay_s)
-        if settings.group_by != "host":
-            delay_s = max(delay_s, self.wishes.crawl_delay_s)
-        if delay_s or self.wishes is not NO_WISHES:
-            self.wish().crawl_delay_s = delay_s
+        if delay_s == self.wishes.crawl_delay_s:
+            return
+        self.wish().crawl_delay_s = delay_s
         self._rules.mark_dirty(self)
         self._reschedule()
 
@@ -438,8 +437,9 @@ class Host:
     def _judge_health(
         self, trouble: Trouble, permit: Permit, outcome: Outcome, now: Instant
     ) -> None:
-        rules, vitals = self._rules, self.vitals
+        rules, vitals, pace = self._rules, self.vitals, self.pace
         assert vitals is not None
+        assert pace is not None
         change = trouble.judge(permit, outcome, vitals, now, rules.settings, rules.rng)
         if change is BreakerChange.OPENED:
             self._on_open(trouble.breaker, now)
@@ -447,8 +447,7 @@ class Host:
             if self._gate is Reason.HALF_OPEN:
                 self._gate = None
             vitals.clear_errors()
-            if self.pace is not None:
-                self.pace.restart(now)
+            pace.restart(now)
             rules.emit(events.Closed(self.key, now))
 
     def _on_open(self, breaker: Breaker, now: Instant) -> None:
@@ -458,13 +457,6 @@ class Host:
         rules.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
         if breaker.opens >= rules.settings.retire_after_opens:
             self.retire(f"breaker opened {breaker.opens} times in a row", now)
-
-    def _breaker_gate(self) -> Reason | None:
-        trouble = self.trouble
-        if trouble is None or trouble.breaker.state is BreakerState.CLOSED:
-            return None
-        is_open = trouble.breaker.state is BreakerState.OPEN
-        return Reason.BREAKER_OPEN if is_open else Reason.HALF_OPEN
 
     # ------------------------------------------------------------------ the operator
 

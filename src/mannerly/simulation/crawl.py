@@ -17,12 +17,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mannerly.crawl.budget import LocalBudget
 from mannerly.crawl.engine import Engine
 from mannerly.crawl.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawl.frontier.sharding import Sharding
 from mannerly.crawl.parse.links import HrefMemory
 from mannerly.crawl.pipeline import Rules, seed_candidates
-from mannerly.crawl.process import LocalBudget
 from mannerly.crawl.scope import Scope, ScopeMode
 from mannerly.crawl.settings import CrawlSettings
 from mannerly.crawl.shard import Shard
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .crawl_web import Web
 
 DAY_S = 86_400.0
-TICK_S = 5.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
+TICK_S = 20.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
 NO_FAULTS = Faults()
 
 
@@ -60,6 +60,7 @@ class CrawlOutcome:
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
     handed_over: int  # links that went from one shard to another
     checks: int  # how often every frontier's invariant was asserted
+    in_memory: int  # URLs in the windows of all hosts, at the check that saw most
     fingerprint: int  # of every start: equal for equal seeds
 
 
@@ -173,7 +174,7 @@ class _Crawl:
         home = self._sharding.shard_of(seed_candidates([web.start])[0].host)
         self._shards[home].offer(seed_candidates([web.start]))
         self._engine.commit()
-        self._checks = 0
+        self._checks = self._in_memory = 0
         self._is_finished = False
 
     def drive(self, duration_s: float, check_every: int) -> None:
@@ -194,6 +195,8 @@ class _Crawl:
     def _check(self) -> None:
         for shard in self._shards:
             shard.frontier.check()
+        snapshots = [shard.frontier.snapshot(self._clock.now) for shard in self._shards]
+        self._in_memory = max(self._in_memory, sum(seen.in_memory for seen in snapshots))
         self._checks += 1
 
     def outcome(self) -> CrawlOutcome:
@@ -217,6 +220,7 @@ class _Crawl:
             lost=self._lost(delivered) + sum(count.queued for count in counts),
             handed_over=self._handed_over(),
             checks=self._checks,
+            in_memory=self._in_memory,
             fingerprint=seen.fingerprint,
         )
 

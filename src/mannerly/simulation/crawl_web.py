@@ -64,11 +64,9 @@ class Web:
 
     def links(self, host: int, page: int) -> list[str]:
         """Where a page leads, as absolute URLs."""
-        here = range(page * self.fan_out + 1, page * self.fan_out + self.fan_out + 1)
-        urls = [_url(host, child) for child in here if child < self.pages]
+        urls = [_url(host, child) for child in self._children(page, self.pages)]
         if page == 0:
-            below = range(host * self.fan_out + 1, host * self.fan_out + self.fan_out + 1)
-            urls += [_url(child, 0) for child in below if child < self.hosts]
+            urls += [_url(child, 0) for child in self._children(host, self.hosts)]
             if self.forbids:
                 urls.append(f"https://h{host}.example{FORBIDDEN}")
         number = host * self.pages + page
@@ -76,6 +74,11 @@ class Web:
             drawn = _hash(self.seed, number, slot)
             urls.append(_url(drawn % self.hosts, (drawn // self.hosts) % self.pages))
         return urls
+
+    def _children(self, number: int, count: int) -> range:
+        """The numbers below one in the tree of `count` numbers."""
+        first = number * self.fan_out + 1
+        return range(min(first, count), min(first + self.fan_out, count))
 
     def body(self, host: int, page: int) -> bytes:
         """The page's HTML."""

@@ -115,10 +115,7 @@ class Learned:
 
     def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
         """Learn from one answer."""
-        ledger = self._ledger
-        if ledger is None:
-            self._ledger = ledger = Ledger(sample.sent_at)
-            self._step_since = sample.sent_at
+        ledger = self._ledger or self._begin(sample.sent_at)
         outcome = sample.outcome
         if outcome is THROTTLE:
             return self._on_refusal(sample, ledger)
@@ -144,6 +141,14 @@ class Learned:
         if phase is PROBE:
             return self._judge_probe(sample, ledger)
         return self._climb(sample, ledger) if outcome is OK else None
+
+    def _begin(self, now: Instant) -> Ledger:
+        """The first sample: from here on accepts and time are counted."""
+        self._ledger = ledger = Ledger(now)
+        self._step_since = now
+        if self._belief is not None:
+            self._belief.since = now  # recalled, before anybody knew the time
+        return ledger
 
     def _set_rate(self, rate: float) -> None:
         self.rate = max(1.0 / self._settings.max_delay_s, min(self._ceiling, rate))

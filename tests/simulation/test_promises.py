@@ -1,0 +1,165 @@
+"""What the project promises of its default strategy, held on modelled servers in virtual time.
+
+Runs are deterministic, so the bounds are close to the figures; the mean over more seeds is in
+`make bench`. Fifteen virtual minutes each, settings and servers as in `simulation.tuning`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mannerly.politeness import Politeness
+from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.pace import Lesson
+from mannerly.simulation import run
+from mannerly.simulation.run import HOST
+from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
+
+if TYPE_CHECKING:
+    from mannerly.simulation import Result
+
+LEARNED = tuning_settings("learned")
+DURATION_S = 900
+SEEDS = (1, 2, 3)
+
+
+def results(spec: str) -> list[Result]:
+    return [run(LEARNED, spec, DURATION_S, seed) for seed in SEEDS]
+
+
+def violations(result: Result) -> tuple[int, int, int, int]:
+    return (
+        result.gap_violations,
+        result.retry_after_violations,
+        result.half_open_violations,
+        result.in_flight_violations,
+    )
+
+
+@pytest.fixture(scope="module")
+def tuning() -> dict[str, Result]:
+    """The tuning set with one seed."""
+    return {name: run(LEARNED, spec, DURATION_S, 1) for name, spec in TUNING_SERVERS.items()}
+
+
+def test_steady_use_is_near_the_limit(tuning: dict[str, Result]) -> None:
+    """In the second half of a run 93 % of what fourteen hidden limits allow is used, or more."""
+    assert fmean(result.steady_util for result in tuning.values()) >= 0.93
+    assert min(result.steady_util for result in tuning.values()) >= 0.85
+
+
+def test_steady_refusals_are_rare(tuning: dict[str, Result]) -> None:
+    """At most 0.45 % of the steady requests are refused, the server's own 1 % noise included."""
+    assert fmean(result.steady_rejected for result in tuning.values()) <= 0.0045
+    assert max(result.steady_rejected for result in tuning.values()) <= 0.0125
+
+
+def test_regret_is_small(tuning: dict[str, Result]) -> None:
+    """Cold start included, and a refusal priced like five pages, a ninth is lost at most."""
+    assert fmean(result.regret for result in tuning.values()) <= 0.12
+
+
+def test_learned_breaks_no_promise(tuning: dict[str, Result]) -> None:
+    """Spacing, Retry-After, the breaker and the in-flight cap hold on every server."""
+    assert {violations(result) for result in tuning.values()} == {(0, 0, 0, 0)}
+
+
+@pytest.mark.parametrize("strategy", ["linear", "aimd", "gradient", "fixed"])
+def test_no_strategy_breaks_a_promise_anywhere(strategy: str) -> None:
+    """The promises are the host's, not the strategy's: they hold for all of them."""
+    settings = tuning_settings(strategy)
+
+    for spec in TUNING_SERVERS.values():
+        assert violations(run(settings, spec, 60)) == (0, 0, 0, 0), spec
+
+
+def test_no_promise_is_broken_on_unseen_servers() -> None:
+    """Nor do servers that nothing was tuned on make a difference."""
+    for spec in UNSEEN_SERVERS.values():
+        assert violations(run(LEARNED, spec, 60)) == (0, 0, 0, 0), spec
+
+
+@pytest.mark.parametrize("mishap", ["outage", "unreachable", "hang"])
+def test_host_that_breaks_down_is_left_alone_and_found_again(mishap: str) -> None:
+    """A minute of failures costs few requests, and is made up for within some minutes."""
+    result = run(LEARNED, f"bucket:5:10+{mishap}=300-360", DURATION_S)
+
+    assert violations(result) == (0, 0, 0, 0)
+    assert result.refused_between(300, 360) <= 20
+    assert result.reached_after(360) <= 240
+    assert result.steady_util >= 0.84
+
+
+@pytest.mark.parametrize(
+    "spec", ["sliding:300:60", "sliding:1000:300", "sliding:100:100", "sliding:600:60+retry-after"]
+)
+def test_long_sliding_windows_are_used(spec: str) -> None:
+    """Where the refill replays the first burst, four fifths are used all the same."""
+    assert fmean(result.util for result in results(spec)) >= 0.80
+
+
+def test_raised_limit_is_found_within_two_minutes() -> None:
+    """From 2/s to 8/s: 85 % of it is in use after 120 s at most."""
+    assert max(result.reached_after(300) for result in results("steps:2@0,8@300:5")) <= 120
+
+
+def test_lowered_limit_costs_few_refusals() -> None:
+    """From 10/s to 1/s: at most eight refusals in the first half minute."""
+    assert max(result.refused_between(300, 330) for result in results("steps:10@0,1@300:10")) <= 8
+
+
+def test_server_that_bans_is_hardly_provoked() -> None:
+    """At most ten refusals in fifteen minutes, each worth a ban of 30 s, and 75 % in use."""
+    for result in results("ban:4:4:30"):
+        assert result.refused <= 10
+        assert result.util >= 0.75
+
+
+def test_server_that_queues_is_kept_quick() -> None:
+    """Three quarters and more of a host that never refuses, without filling its queue."""
+    for result in results("knee:3:0.25"):
+        assert result.util >= 0.85
+        assert result.p95_latency_s <= 0.6
+
+
+def test_random_failures_do_not_slow_down() -> None:
+    """Three in a hundred requests fail for no reason, and 95 % of the limit is in use."""
+    assert min(result.steady_util for result in results("bucket:5:10+noise=0.03")) >= 0.95
+
+
+def warm(spec: str, limit: float, seed: int) -> Result:
+    """The first minute of a host about which an earlier run believed `limit`."""
+    core = Politeness(replace(LEARNED, seed=seed))
+    lesson = Lesson(delay_s=1.0 / limit, floor_s=1.0 / (1.1 * limit), is_proven=True)
+    core.recall(Remembered(host=HOST, lesson=lesson), now=0.0, wall=0.0)
+    return run(LEARNED, spec, 60, seed, core=core)
+
+
+@pytest.mark.parametrize(("spec", "limit"), [("fixed:60:60", 1.0), ("fixed:300:60", 5.0)])
+def test_right_memory_costs_no_refusal(spec: str, limit: float) -> None:
+    """A fixed window whose limit is remembered refuses nothing in the first minute."""
+    warmed = [warm(spec, limit, seed) for seed in SEEDS]
+
+    assert [result.refused for result in warmed] == [0, 0, 0]
+    assert min(result.accepted for result in warmed) >= 0.95 * 60 * limit
+
+
+@pytest.mark.parametrize(
+    ("spec", "limit"),
+    [
+        ("fixed:60:60", 1.0),
+        ("fixed:300:60", 5.0),
+        ("bucket:5:10", 5.0),
+        ("sliding:100:20", 5.0),
+    ],
+)
+@pytest.mark.parametrize("error", [2.0, 0.5])
+def test_wrong_memory_costs_little(spec: str, limit: float, error: float) -> None:
+    """Remembered twice too high: six refusals at most in the first minute; too low: none."""
+    refused = [warm(spec, error * limit, seed).refused for seed in SEEDS]
+
+    assert max(refused) <= (6 if error > 1.0 else 0)
