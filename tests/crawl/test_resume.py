@@ -99,11 +99,13 @@ class Life:
         settings: CrawlSettings | None = None,
         seeds: tuple[str, ...] = (HOST + "/",),
         begins_at: float = 0.0,
+        wall_step_s: float = 0.0,
         absurd: Mapping[str, dict[str, object]] | None = None,
     ) -> None:
         self.settings = settings or modest()
         self.disk = disk
         self.clock = VirtualClock(begins_at)
+        self._wall_step_s = wall_step_s
         self.fetcher = Fetcher(self.clock, pages, absurd or {})
         manifest = Manifest.new(seeds=list(seeds), settings={}, shards=1, created_at=EPOCH_S)
         rules = rules_of(self.settings, manifest)
@@ -130,7 +132,7 @@ class Life:
         return self.clock.now
 
     def wall(self) -> float:
-        return EPOCH_S + self.clock.now
+        return EPOCH_S + self.clock.now + self._wall_step_s
 
     def run(self, for_s: float = 3600.0) -> Life:
         """Until there is nothing to do, the budget is spent or the time is over."""
@@ -243,6 +245,17 @@ def test_a_retry_after_outlives_the_process() -> None:
     refused_at = first.fetcher.asked[-1][0]
     assert first.pages == [HOST + "/"]
     assert second.fetcher.asked[0][0] >= refused_at + 300.0
+
+
+def test_a_clock_that_was_set_back_does_not_prolong_a_pause() -> None:
+    """An hour back on the wall, and the five minutes are still five minutes."""
+    refused = Reply(status=429, headers={"retry-after": "300"}, latency_s=0.01)
+    store = disk()
+
+    Life(chain(2) | {HOST + "/": refused}, store).run(for_s=5.0)
+    second = Life(chain(2), store, begins_at=10.0, wall_step_s=-3600.0).run()
+
+    assert 300.0 <= second.fetcher.asked[0][0] < 320.0
 
 
 def test_what_a_group_of_hosts_was_told_outlives_the_process() -> None:

@@ -218,7 +218,8 @@ class Shard:
         if key not in self.politeness:  # else another host of its group was here first
             learned = record if key == host else self.store.host(key)
             if learned is not None and learned.updated_at:
-                self.politeness.recall(_remembered(learned), now=self._now, wall=self._wall)
+                memory = _remembered(learned, self._wall)
+                self.politeness.recall(memory, now=self._now, wall=self._wall)
             if self._is_resumed:
                 self.politeness.contacted(host, now=self._now)
         if record.retired:
@@ -598,7 +599,9 @@ def credible(answer: Fetched) -> Fetched:
     return Fetched(answer.request, error=ErrorKind.PROTOCOL, detail="incredible_answer")
 
 
-def _remembered(record: HostRecord) -> Remembered:
+def _remembered(record: HostRecord, wall: float) -> Remembered:
+    # A clock that was set back since must not make a pause longer than it was.
+    was_left_s = record.blocked_until - record.updated_at
     return Remembered(
         host=record.host,
         lesson=Lesson(
@@ -610,7 +613,7 @@ def _remembered(record: HostRecord) -> Remembered:
             is_proven=record.is_proven,
         ),
         crawl_delay_s=record.crawl_delay_s,
-        blocked_until=record.blocked_until,
+        blocked_until=min(record.blocked_until, wall + was_left_s),
         updated_at=record.updated_at,
     )
 
