@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -285,3 +286,19 @@ def test_queue_discards_without_disturbing_the_order(
 
     assert gone == [push for push in in_order if push[1] == unwanted]
     assert queue.pop_due(5.0) == [push for push in in_order if push[1] != unwanted]
+
+
+def test_retry_is_given_up_where_the_host_is_retired() -> None:
+    """A host that will never be ready again gets no retry, whatever the answer was."""
+    decision = decide(
+        RetryPolicy(),
+        outcome=Outcome.OVERLOAD,
+        response=Response(status=503),
+        attempt=1,
+        ready_at=math.inf,
+        now=0.0,
+        budget=RetryBudget(RetryPolicy()),
+        rng=random.Random(1),
+    )
+
+    assert decision == GiveUp(GiveUpReason.HOST)

@@ -70,6 +70,7 @@ class GiveUpReason(StrEnum):
     PERMANENT = "permanent"  # the answer stands
     ATTEMPTS = "attempts"
     BUDGET = "budget"
+    HOST = "host"  # it is paused or retired: nothing is asked of it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ def decide(
     throttle is a guess: it gets one retry, and pays, or a forbidden page on a healthy host would
     be asked for without end. Put 403 in `retry_statuses` to treat it like 429.
     """
+    if ready_at == math.inf:
+        return GiveUp(GiveUpReason.HOST)
     is_throttle = outcome is Outcome.THROTTLE
     is_guess = is_throttle and response.status == FORBIDDEN and not _is_listed(policy, response)
     if is_guess and attempt >= 2:

@@ -393,7 +393,7 @@ class Learned:
         refused = self._belief.limit if self._belief is not None else self.rate
         belief = self._cut(max(0.5 * refused, 1.0 / self._settings.max_delay_s), now, ledger)
         belief.refused = refused
-        belief.is_searching = True
+        belief.is_searching = False  # the rate was not refused: the way back up is free
         belief.hold_s = HOLD_S
         belief.since, belief.count = now, ledger.count
 
