@@ -8,13 +8,22 @@ of P4. The long runs, with their figures, are in `bench/hosts.py`.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from harness import kept
 
-from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.budget import LocalBudget
+from mannerly.crawl.engine import Engine
+from mannerly.crawl.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawl.frontier.sharding import Sharding
+from mannerly.crawl.pipeline import seed_candidates
+from mannerly.crawl.run import Ending, crawl, rules_of
 from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawl.shard import Shard
+from mannerly.crawl.store.directory import Manifest
+from mannerly.crawl.store.memory import MemoryStore
 from mannerly.demo import (
     DemoWeb,
     Feature,
@@ -33,6 +42,8 @@ from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mannerly.crawl.fetch.base import Request
 
 TOLERANCE = 0.02
 NOTED_LATE_S = 0.06
@@ -114,3 +125,67 @@ def test_everything_that_is_sent_takes_a_slot(tmp_path: Path) -> None:
     assert smallest_gap_s(log) >= 0.2 - NOTED_LATE_S
     assert robots_fetches(log) == 1
     assert kept(tmp_path / "crawl").pending == 0
+
+
+class SlowToConnect(FakeFetcher):
+    """In virtual time: every other connection takes 0.8 s to open, and only then a request leaves.
+
+    An answer takes no longer, so later requests would overtake those that still connect.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock, self._reply)
+        self._leaving: list[tuple[float, Request]] = []
+        self.left: list[float] = []
+
+    def _reply(self, request: Request) -> Reply:
+        connect_s = 0.8 * (len(self.left) % 2)
+        self.left.append(self.clock.now + connect_s)
+        self._leaving.append((self.left[-1], request))
+        if request.url.endswith("/robots.txt"):
+            return Reply(status=404, latency_s=connect_s)
+        links = b"".join(b"<a href=/%d>" % number for number in range(12))
+        return Reply(headers={"content-type": "text/html"}, body=links, latency_s=connect_s + 1.0)
+
+    def sent(self) -> list[tuple[Request, float]]:
+        gone = [(request, at) for at, request in self._leaving if at <= self.clock.now]
+        self._leaving = [each for each in self._leaving if each[0] > self.clock.now]
+        return gone
+
+
+class Timepiece:
+    """The engine's clock, moved by the fetcher."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def now(self) -> float:
+        return self._clock.now
+
+    def wall(self) -> float:
+        return self._clock.now
+
+
+def test_a_gap_counts_from_when_a_request_leaves() -> None:
+    """A connection that opens late makes its request late, and the next one with it: the server
+    does not see two at once because the first was still on its way to it.
+    """
+    settings = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.5))
+    seed = "http://a.example/"
+    manifest = Manifest.new(seeds=[seed], settings={}, shards=1, created_at=0.0)
+    rules, store = rules_of(settings, manifest), MemoryStore(0, frontier_limit=99, inboxes={0: []})
+    clock = VirtualClock()
+    fetcher = SlowToConnect(clock)
+    shard = Shard(
+        0, store, Sharding(1), settings, rules, max_in_flight=8, is_resumed=False, now=0.0
+    )
+    engine = Engine(fetcher, [shard], Timepiece(clock), LocalBudget(None), workers=8)
+    shard.offer(seed_candidates([seed]))
+    engine.commit()
+
+    while not engine.is_idle:
+        engine.turn()
+
+    assert len(fetcher.left) == 14
+    assert min(later - earlier for earlier, later in pairwise(fetcher.left)) >= 0.5
+    assert shard.stats.too_early == 0
