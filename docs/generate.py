@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mannerly.cli.options import ALIASES, GROUPS, NOT_APPLICABLE, OPTIONS, Kind
+from mannerly.cli.options import ALIASES, GROUPS, OPTIONS, Kind
 from mannerly.politeness import Settings
 from mannerly.politeness.settings import describe_range
 
@@ -95,12 +95,6 @@ They mean the options that took their place:
 | variable | option |
 |---|---|"""
 
-NOT_APPLICABLE_HEAD = """
-These have nothing to act on here, and are refused rather than ignored:
-
-| variable | why |
-|---|---|"""
-
 SETTINGS_TABLE = "| setting | default | allowed | meaning | source |\n|---|---|---|---|---|"
 OPTIONS_TABLE = "| option | meaning |\n|---|---|"
 
@@ -159,8 +153,6 @@ def _options_lines() -> Iterator[str]:
         yield from (_option_row(option) for option in options if option.kind is not Kind.NOT_YET)
     yield ALIASES_HEAD
     yield from (f"| `{alias}` | `{OPTIONS[name].flag}` |" for alias, name in ALIASES.items())
-    yield NOT_APPLICABLE_HEAD
-    yield from (f"| `{name}` | {why} |" for name, why in NOT_APPLICABLE.items())
 
 
 def _option_row(option: Option) -> str:

@@ -132,14 +132,13 @@ def test_mistake_in_a_file_names_file_key_value_and_what_is_allowed(
         ("MANNERLY_USER_AGENT", "me\r\nX: y", "allowed: text of visible characters"),
         ("MANNERLY_MAX_URL", "9", r"did you mean MANNERLY_MAX_URLS\?"),
         ("READY_HEAP_SIZE_LIMIT", "0", "READY_HEAP_SIZE_LIMIT is 0; allowed"),
-        ("PARSE_SEMAPHORE_LIMIT", "9", "does not apply to mannerly: .* MANNERLY_PROCESSES"),
-        ("FP_CHECK_SEMAPHORE_LIMIT", "9", "does not apply to mannerly"),
+        ("PARSE_SEMAPHORE_LIMIT", "none", "PARSE_SEMAPHORE_LIMIT is 'none'"),
     ],
 )
 def test_mistake_in_the_environment_names_the_variable(
     tmp_path: Path, home: dict[str, str], variable: str, value: str, words: str
 ) -> None:
-    """A limit on something that does not exist here is refused, too."""
+    """Whichever spelling was used, that is the one the message names."""
     with pytest.raises(ConfigError, match=words):
         settle(tmp_path, home, **{variable: value}).settings()
 
@@ -150,6 +149,8 @@ def test_mistake_in_the_environment_names_the_variable(
         ("GLOBAL_FRONTIER_SIZE_LIMIT", "11", "frontier_limit", 11),
         ("READY_HEAP_SIZE_LIMIT", "12", "heap_limit", 12),
         ("ROBOTS_FETCH_SEMAPHORE_LIMIT", "13", "robots_limit", 13),
+        ("PARSE_SEMAPHORE_LIMIT", "3", "parse_limit", 3),
+        ("FP_CHECK_SEMAPHORE_LIMIT", "99", "check_limit", 99),
         ("MAX_INFLIGHT_PER_HOST", "14", "per_host", 14),
         ("GOVERNOR_ENABLED", "false", "governor", False),
         ("BBB_JOB_FAILURE_THRESHOLD", "15", "host_failure_limit", 15),
@@ -230,4 +231,4 @@ def test_config_show_tells_where_a_value_came_from(
     assert lines["max_depth"] == "mannerly.toml: max_depth"
     assert lines["heap_limit"] == "READY_HEAP_SIZE_LIMIT"
     assert lines["workers"] == "default"
-    assert "PARSE_SEMAPHORE_LIMIT is refused" in shown.stdout
+    assert "PARSE_SEMAPHORE_LIMIT is parse_limit" in shown.stdout

@@ -528,9 +528,7 @@ async def test_repr_tells_who_waits(clock: FakeClock) -> None:
     """The debugging string says how many hosts, requests and waiters there are."""
     politeness = polite(clock)
 
-    assert repr(politeness) == (
-        "<AsyncPoliteness <Politeness fixed, 0 hosts>, 0 waiting>"
-    )
+    assert repr(politeness) == ("<AsyncPoliteness <Politeness fixed, 0 hosts>, 0 waiting>")
 
 
 class Story:

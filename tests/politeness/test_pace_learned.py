@@ -466,8 +466,10 @@ def test_queue_during_a_probe_ends_it() -> None:
 # ---------------------------------------------------------------------- from outside
 
 
-def test_restart_cruises_at_half_and_searches_upwards() -> None:
-    """After the breaker closed: half of what was believed, then probes towards it."""
+def test_restart_cruises_at_half_and_probes_upwards() -> None:
+    """After the breaker closed: half of what was believed, then ordinary probes, for the old rate
+    was never refused.
+    """
     bench = Bench().identified()
     limit = 1.0 / bench.pace.lesson().delay_s
 
@@ -476,7 +478,7 @@ def test_restart_cruises_at_half_and_searches_upwards() -> None:
     bench.until("probe")
 
     assert half == pytest.approx(0.98 * 0.5 * limit)
-    assert bench.pace.rate == pytest.approx(0.75 * limit)
+    assert bench.pace.rate == pytest.approx(1.25 * 0.5 * limit)
 
 
 def test_restart_of_a_stranger_halves_its_start() -> None:

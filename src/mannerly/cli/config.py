@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .options import ALIASES, NOT_APPLICABLE, OPTIONS, Kind, Option, cores, run_defaults
+from .options import ALIASES, OPTIONS, Kind, Option, cores, run_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,9 +208,6 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
-    for variable, why in NOT_APPLICABLE.items():
-        if variable in environment:
-            raise ConfigError(f"{variable} does not apply to mannerly: {why}; unset it")
     places = ALIASES | {option.variable: name for name, option in OPTIONS.items()}
     for variable in environment:
         # An option of another command is no slip of the pen, and is nothing to this one.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .config import effective, resolve
-from .options import ALIASES, GROUPS, NOT_APPLICABLE, Kind
+from .options import ALIASES, GROUPS, Kind
 from .terminal import failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -77,5 +77,4 @@ def _toml(value: object) -> str:
 def _aliases() -> list[str]:
     lines = ["# Other variables that are understood"]
     lines += [f"# {variable} is {name}" for variable, name in sorted(ALIASES.items())]
-    lines += [f"# {variable} is refused: {why}" for variable, why in NOT_APPLICABLE.items()]
     return lines

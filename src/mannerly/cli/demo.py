@@ -23,6 +23,7 @@ def demo(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the demo web; 0: any.")] = 0,
 ) -> None:
     """Crawl a built-in web of a dozen hosts with hidden limits, and show what they say of us."""
+    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from mannerly.crawl.run import crawl
@@ -37,9 +38,11 @@ def demo(
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
-            typer.echo(f"crawling {len(web.hosts)} demonstration hosts for {seconds:g} s …", err=True)
+            typer.echo(
+                f"crawling {len(web.hosts)} demonstration hosts for {seconds:g} s …", err=True
+            )
             with Progress() as progress:
-                result = crawl(settings, web.seeds(), _inside(folder), watch=progress)
+                result = crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
             # The ceiling of 8 requests a second is the shortest gap that the settings allow.
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:
@@ -53,9 +56,3 @@ def demo(
     if impolite:
         raise typer.Exit(1)
     typer.echo("no host was asked faster than it, its robots.txt or the settings allow", err=True)
-
-
-def _inside(folder: str):  # type: ignore[no-untyped-def]
-    from pathlib import Path
-
-    return Path(folder) / "crawl"

@@ -75,6 +75,16 @@ def _limits() -> tuple[Option, ...]:
             "seeding",
             "WORD",
         ),
+        Option(
+            "ct_url",
+            Kind.TEXT,
+            "Certificate-transparency index; {site} stands for the site.",
+            "ct_url",
+            "URL",
+        ),
+        Option(
+            "commoncrawl_url", Kind.TEXT, "Common Crawl index, likewise.", "commoncrawl_url", "URL"
+        ),
     )
 
 
@@ -157,6 +167,20 @@ def _machine() -> tuple[Option, ...]:
         ),
         Option("frontier_limit", Kind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
         Option("heap_limit", Kind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),
+        Option(
+            "parse_limit",
+            Kind.INTEGER,
+            "Processes that parse big pages beside the crawl's own (2).",
+            "parse_limit",
+            "N",
+        ),
+        Option(
+            "check_limit",
+            Kind.INTEGER,
+            "URLs that the store is asked about at once (512).",
+            "check_limit",
+            "N",
+        ),
         Option("governor", Kind.FLAG, "Fewer requests while commits are slow.", "governor"),
         Option("durable", Kind.FLAG, "Survive a power cut, too: slower.", "durable"),
     )
@@ -206,17 +230,8 @@ ALIASES = {
     "GOVERNOR_ENABLED": "governor",
     "BBB_JOB_FAILURE_THRESHOLD": "host_failure_limit",
     "METRIC_EXPORT_INTERVAL_SECS": "log_interval",
-}
-
-# Theirs too, but a limit on something that does not exist here must not look as if it worked.
-NOT_APPLICABLE = {
-    "PARSE_SEMAPHORE_LIMIT": (
-        "each process parses one page at a time; set MANNERLY_PROCESSES instead"
-    ),
-    "FP_CHECK_SEMAPHORE_LIMIT": (
-        "known URLs are looked up once a commit, by the shard's only writer, so there is nothing "
-        "to limit"
-    ),
+    "PARSE_SEMAPHORE_LIMIT": "parse_limit",
+    "FP_CHECK_SEMAPHORE_LIMIT": "check_limit",
 }
 
 

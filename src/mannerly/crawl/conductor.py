@@ -187,7 +187,7 @@ class Conductor:
                 theirs,
                 is_resumed,
             ),
-            daemon=True,
+            daemon=False,
         )
         child.is_buried = False
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _OURS)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from .fetch.base import Fetcher, Request
     from .frontier.model import Start
-    from .shard import Shard
+    from .parse.offload import Offload
+    from .shard import Shard, Work
 
 TICK_S = 0.25
 COMMIT_AFTER_S = 0.02  # a page is at risk this long, more while commits themselves take longer
@@ -69,6 +70,7 @@ class Engine:
         workers: int,
         governed: bool = True,
         tick_s: float = TICK_S,
+        offload: Offload[Work] | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._shards = shards
@@ -76,6 +78,9 @@ class Engine:
         self._budget = budget
         self._workers = workers
         self._tick_s = tick_s
+        self._offload = offload
+        if offload is not None:
+            fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
         now = clock.now()
         self._next_tick = now
@@ -88,13 +93,14 @@ class Engine:
 
     @property
     def in_flight(self) -> int:
-        """Requests under way."""
-        return self._fetcher.in_flight
+        """Requests under way, and pages that others are at work on."""
+        offload = self._offload
+        return self._fetcher.in_flight + (offload.pending if offload is not None else 0)
 
     @property
     def is_idle(self) -> bool:
         """Nothing to do here now, or ever, unless another shard sends something."""
-        return self._fetcher.in_flight == 0 and all(shard.is_idle for shard in self._shards)
+        return self.in_flight == 0 and all(shard.is_idle for shard in self._shards)
 
     def turn(self, longest_s: float = TICK_S) -> None:
         """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
@@ -112,6 +118,10 @@ class Engine:
                 shard, start = _owner(answer.request)
                 if shard.finished(start, answer, now, wall):
                     self._budget.give_back(1)
+        if self._offload is not None and self._offload.pending:
+            now, wall = clock.now(), clock.wall()
+            for (shard, entry, answer, outcome), work in self._offload.collect():
+                shard.worked(entry, answer, outcome, work, now, wall)
         try:
             self._commit_if_due()
             self._tick_if_due()

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
@@ -36,13 +37,15 @@ from .frontier.priority import priority
 from .model import Candidate, PageRecord
 from .parse.html import parse_page
 from .parse.links import HrefMemory, resolve_links
-from .parse.page import ParseFailed
+from .parse.offload import BIG_BYTES
+from .parse.page import Page, ParseFailed
 from .scope import SkipReason
 from .sitemaps import read_sitemap
+from .sources import SOURCES, listed_urls
 from .urls import DEFAULT_RULES, Url, UrlRules, canonical, host_key_of, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .fetch.base import Fetched
     from .model import Entry
@@ -92,22 +95,44 @@ def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidat
     ]
 
 
-def harvest(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
-    """Step 6: read the answer to a page request."""
+def long_work(entry: Entry, answer: Fetched, agent: str) -> Callable[[], object] | None:
+    """What of step 6 is too long for the loop, if anything is; its result goes to `harvest`."""
+    status, body = answer.status, answer.body
+    if status is None or not 200 <= status < 300:
+        return None
+    if entry.depth in SOURCES:
+        return partial(listed_urls, entry.depth, body)
+    if entry.depth < 0 or len(body) < BIG_BYTES:
+        return None
+    return partial(_parsed, body, answer.headers, entry.url, agent)
+
+
+def _parsed(body: bytes, headers: Mapping[str, str], url: str, agent: str) -> Page | ParseFailed:
+    return parse_page(
+        body,
+        headers.get("content-type"),
+        url,
+        x_robots_tag=headers.get("x-robots-tag"),
+        agent=agent,
+    )
+
+
+def harvest(
+    entry: Entry, answer: Fetched, rules: Rules, wall: float, work: object = None
+) -> Harvest:
+    """Step 6: read the answer to a page request. `work` is what `long_work` came to, if any."""
     if entry.depth == SITEMAP:
         return harvest_sitemap(entry, answer, rules, wall)
-    status, headers = answer.status, answer.headers
+    if entry.depth in SOURCES:
+        return _harvest_source(entry, answer, rules, wall, work)
+    status = answer.status
     if status in REDIRECTS:
         return _harvest_redirect(entry, answer, rules, wall)
     if status is None or not 200 <= status < 300:
         return Harvest(_record(entry, answer, wall), [], Counter())
-    page = parse_page(
-        answer.body,
-        headers.get("content-type"),
-        entry.url,
-        x_robots_tag=headers.get("x-robots-tag"),
-        agent=rules.agent,
-    )
+    page = work if isinstance(work, (Page, ParseFailed)) else None
+    if page is None:
+        page = _parsed(answer.body, answer.headers, entry.url, rules.agent)
     if isinstance(page, ParseFailed):
         return Harvest(_record(entry, answer, wall, error="parse_failed"), [], Counter())
     links = resolve_links(page, rules.urls, rules.hrefs)
@@ -244,6 +269,22 @@ def _more_sitemaps(
         else:
             passed_over[str(reason)] += 1
     return found
+
+
+def _harvest_source(
+    entry: Entry, answer: Fetched, rules: Rules, wall: float, work: object
+) -> Harvest:
+    """A public index: every URL that it names and that is in scope is as good as a seed."""
+    record = _record(entry, answer, wall)
+    found: list[Candidate] = []
+    passed_over: Counter[str] = Counter()
+    for url in work if isinstance(work, list) else ():
+        reason = rules.scope.judge(url, 0)
+        if reason is None:
+            found.append(Candidate(url, host_key_of(url), 0, priority(0), entry.url))
+        else:
+            passed_over[reason.value] += 1
+    return Harvest(record._replace(links=len(found)), found, passed_over)
 
 
 def _age_s(lastmod: str | None, wall: float) -> float | None:

@@ -23,6 +23,7 @@ from .fetch.curl import CurlFetcher
 from .fetch.guard import NetworkGuard
 from .fetch.settings import FetchSettings
 from .frontier.sharding import Sharding
+from .parse.offload import Offload
 from .run import WATCH_S, Ending, first_candidates, moved_seeds, rules_of
 from .shard import Shard
 from .store.base import StoreError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .engine import Budget
     from .run import Signals
     from .settings import CrawlSettings
+    from .shard import Work
     from .stats import Stats
     from .store.directory import CrawlDirectory, Manifest
 
@@ -80,6 +82,7 @@ class Workplace:
                 shards=manifest.shards,
                 frontier_limit=max(1, settings.frontier_limit // manifest.shards),
                 durable=settings.durable,
+                check_limit=settings.check_limit,
             )
             for number in numbers
         ]
@@ -91,6 +94,7 @@ class Workplace:
             NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net),
             FetchSettings(user_agent=settings.user_agent, max_connections=workers + HEADROOM),
         )
+        self._offload: Offload[Work] = Offload(settings.parse_limit)
         now = clock.now()
         self._shards = [
             Shard(
@@ -102,11 +106,18 @@ class Workplace:
                 max_in_flight=workers,
                 is_resumed=is_resumed,
                 now=now,
+                offload=self._offload,
             )
             for number, store in zip(numbers, self._stores, strict=True)
         ]
         self.engine = Engine(
-            self._fetcher, self._shards, clock, budget, workers=workers, governed=settings.governor
+            self._fetcher,
+            self._shards,
+            clock,
+            budget,
+            workers=workers,
+            governed=settings.governor,
+            offload=self._offload,
         )
         # Every time: a crawl may have died before its seeds were committed. Known ones stay known.
         for shard in self._shards:
@@ -132,6 +143,7 @@ class Workplace:
             if error is None:
                 self.engine.stop()
         finally:
+            self._offload.close()
             self._fetcher.close()
             for store in self._stores:
                 store.close()

@@ -19,20 +19,22 @@ import msgspec
 
 from mannerly.politeness.clock import MonotonicClock
 
+from .model import Candidate
 from .pipeline import Rules, has_moved, seed_candidates, sitemap_candidates
 from .scope import Scope
 from .settings import CrawlSettings
+from .sources import COMMONCRAWL, CT
 from .store.directory import CrawlDirectory, Manifest, is_crawl, wipe
 from .store.inbox import unread
 from .store.reader import SqliteReader
-from .urls import UrlRules, canonical
+from .urls import Url, UrlRules, canonical, host_key_of, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import FrameType
 
-    from .model import Candidate, Entry, PageRecord, Skipped
+    from .model import Entry, PageRecord, Skipped
     from .stats import Stats
     from .store.base import ShardStore
 
@@ -218,6 +220,11 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
     if settings.seeding in ("sitemap", "all"):
         origins = dict.fromkeys(url[: url.index("/", 8)] for url in manifest.seeds)
         candidates += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+    sites = dict.fromkeys(site_of(Url.of(url).host) for url in manifest.seeds)
+    for source, template in ((CT, settings.ct_url), (COMMONCRAWL, settings.commoncrawl_url)):
+        if settings.seeding in (source.name, "all"):
+            urls = (source.address(template, site) for site in sites)
+            candidates += [Candidate(url, host_key_of(url), source.depth, 0, None) for url in urls]
     return candidates
 
 

@@ -15,6 +15,7 @@ from mannerly.politeness import Settings, SettingsError
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header
 from .scope import ScopeMode
+from .sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
@@ -58,10 +59,14 @@ class CrawlSettings:
         (), "Private networks or host:port that may be contacted although they are no seeds."
     )
     seeding: str = _option("sitemap", "Where further seeds come from: " + ", ".join(SEEDING) + ".")
+    ct_url: str = _option(CT_URL, "The certificate-transparency index; {site} stands for the site.")
+    commoncrawl_url: str = _option(COMMONCRAWL_URL, "The Common Crawl index, likewise.")
     drop_tracking: bool = _option(True, "Take utm_… and other tracking parameters off links.")
 
     frontier_limit: int = _option(5_000_000, "URLs queued; more wait on disk.", low=1)
     heap_limit: int = _option(500_000, "Hosts scheduled; more wait in line.", low=1)
+    parse_limit: int = _option(2, "Processes that parse big pages, beside the crawl's own.", low=1)
+    check_limit: int = _option(512, "URLs that the store is asked about at once.", low=1)
     governor: bool = _option(True, "Start fewer requests while commits are slow.")
     durable: bool = _option(False, "Wait for the disk at every commit: survives a power cut, too.")
     host_failure_limit: int = _option(
@@ -78,6 +83,8 @@ class CrawlSettings:
                 raise SettingsError(spec.name, value, f"a number of at least {low:g}")
         if not isinstance(self.scope, ScopeMode):
             raise SettingsError("scope", self.scope, "one of " + ", ".join(ScopeMode))
+        CT.address(self.ct_url, "example.com")
+        COMMONCRAWL.address(self.commoncrawl_url, "example.com")
         if self.seeding not in SEEDING:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):

@@ -15,27 +15,26 @@ Invariant: every entry that was handed out is in exactly one of: in flight, put 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mannerly.politeness import Politeness, Response
 from mannerly.politeness import events as told
-from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.model import ErrorKind, Outcome
-from mannerly.politeness.pace import Lesson
 from mannerly.politeness.retry import Retry
 
 from .fetch.base import Fetched, LocalError, Request
 from .frontier import Frontier
 from .frontier.model import Errand, Later, Ruling, Start
+from .hostbook import HostBook
 from .model import Entry
-from .pipeline import SITEMAP, Rules, harvest, sitemap_candidates, unreadable
+from .pipeline import Rules, harvest, long_work, sitemap_candidates, unreadable
 from .robots_cache import UNREACHABLE, Hop, RobotsCache
 from .scope import SkipReason
-from .stats import REMARKABLE, HostTally, Stats, Waits
-from .store.base import Batch, HostRecord
+from .stats import Stats, waits_of
+from .store.base import Batch
 from .urls import Url, host_key_of, site_of
+from .witness import Witness
 
 if TYPE_CHECKING:
     from mannerly.politeness.events import Event
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from .frontier.model import Judgement
     from .frontier.sharding import Sharding
     from .model import Candidate
+    from .parse.offload import Offload
     from .robots_cache import Learned
     from .settings import CrawlSettings
     from .store.base import RobotsRecord, ShardStore
@@ -54,8 +54,10 @@ RECEIVE = 2000
 UNSENT_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 SITEMAP_MAX_BYTES = 60 * 1024 * 1024
-PACED = ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
 PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+
+
+Work: TypeAlias = "tuple[Shard, Entry, Fetched, Outcome]"
 
 
 class Shard:
@@ -72,6 +74,7 @@ class Shard:
         max_in_flight: int,
         is_resumed: bool,
         now: Instant,
+        offload: Offload[Work] | None = None,
     ) -> None:
         self.number = number
         self.stats = Stats()
@@ -80,7 +83,6 @@ class Shard:
         self._sharding = sharding
         self._settings = settings
         self._rules = rules
-        self._is_resumed = is_resumed
         self._now, self._wall = now, 0.0
         group_of = site_of if settings.politeness.group_by == "site" else None
         self.politeness = Politeness(
@@ -100,18 +102,18 @@ class Shard:
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
         )
+        self._offload = offload
+        self._elsewhere = 0  # pages that others are at work on
         self._batch = Batch()
         self._batch_robots: dict[str, RobotsRecord] = {}
         self._recent: set[str] = set()
         self._recent_before: set[str] = set()
-        self._hosts: dict[str, HostRecord] = {}  # of the hosts that politeness knows
-        self._touched: set[str] = set()
-        self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
+        self._hosts = HostBook(store, self.politeness, is_resumed=is_resumed)
+        self._witness = Witness(self.stats, settings.politeness.floor_s)
         self._failures: dict[str, int] = {}  # in a row
         self._retired: dict[str, str] = {}  # hosts whose queue is being emptied, and why
         self._reasons: dict[int, str] = {}  # why the judge dropped an entry
         self._under_way: set[int] = set()  # entries that are being fetched
-        self._last_sent: dict[str, Instant] = {}
         self._keeps_gaps = settings.politeness.enabled and settings.politeness.floor_s > 0.0
         self._unsent: dict[str, Permit] = {}  # by host: a request whose connection is being made
         self._pages_out: Counter[str] = Counter()  # by host, kept for max_per_host alone
@@ -121,7 +123,7 @@ class Shard:
     @property
     def pending(self) -> int:
         """Pages that a crash now would cost."""
-        return self.frontier.in_flight + len(self._batch.pages)
+        return self.frontier.in_flight + self._elsewhere + len(self._batch.pages)
 
     @property
     def pending_pages(self) -> int:
@@ -137,7 +139,7 @@ class Shard:
     def pages_of(requests: list[Request]) -> int:
         """How many of these count against --max-urls."""
         items = (request.tag[1].item for request in requests)  # type: ignore[index]
-        return sum(isinstance(item, Entry) and item.depth != SITEMAP for item in items)
+        return sum(isinstance(item, Entry) and item.depth >= 0 for item in items)
 
     @property
     def is_idle(self) -> bool:
@@ -145,7 +147,7 @@ class Shard:
 
         The store has the last word: "finished" is never derived from counters of ours.
         """
-        if self.frontier.in_flight or self._batch or self._retired:
+        if self.frontier.in_flight or self._elsewhere or self._batch or self._retired:
             return False
         counts = self.store.counts()
         return counts.queued == 0 and counts.waiting == 0 and counts.outgoing == 0
@@ -191,11 +193,11 @@ class Shard:
         ruling = self._robots.rule(entry, now=self._now, wall=self._wall)
         if ruling is Ruling.DROP:
             return self._drop(entry, self._robots.reason(entry.url))
-        if ruling is Ruling.GO and self._settings.max_per_host and entry.depth != SITEMAP:
-            return self._count(entry, self._settings.max_per_host)
+        if ruling is Ruling.GO and self._settings.max_per_host and entry.depth >= 0:
+            return self._ration(entry, self._settings.max_per_host)
         return ruling
 
-    def _count(self, entry: Entry, limit: int) -> Judgement:
+    def _ration(self, entry: Entry, limit: int) -> Judgement:
         """Hold back what would be one page too many if all that is under way succeeds."""
         host = entry.host
         fetched = self._hosts[host].fetched
@@ -211,17 +213,7 @@ class Shard:
         return Ruling.DROP
 
     def _recall(self, host: str) -> None:
-        """A host's first turn in this run: what earlier runs learned about it."""
-        record = self.store.host(host) or HostRecord(host=host)
-        self._hosts[host] = record
-        key = self.politeness.key(host)
-        if key not in self.politeness:  # else another host of its group was here first
-            learned = record if key == host else self.store.host(key)
-            if learned is not None and learned.updated_at:
-                memory = _remembered(learned, self._wall)
-                self.politeness.recall(memory, now=self._now, wall=self._wall)
-            if self._is_resumed:
-                self.politeness.contacted(host, now=self._now)
+        record = self._hosts.recall(host, self._now, self._wall)
         if record.retired:
             self._retired[host] = record.retired
 
@@ -235,7 +227,7 @@ class Shard:
         if isinstance(item, Errand):
             self._robots.begin(item)
             patience_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
-        elif item.depth == SITEMAP:
+        elif item.depth < 0:
             patience_s, size = settings.timeout_s, SITEMAP_MAX_BYTES
         else:
             patience_s, size = settings.timeout_s, settings.max_bytes
@@ -248,33 +240,11 @@ class Shard:
         """A request has left: the gap counts from here, however long its connection took."""
         self._has_left(start.permit)
         self.politeness.contacted(start.permit.host.key, now=instant)
-        self._witness(start, instant)
+        self._witness.sent(start.permit, instant)
 
     def _has_left(self, permit: Permit) -> None:
         if self._unsent.get(permit.host.key) is permit:
             del self._unsent[permit.host.key]
-
-    def _witness(self, start: Start, instant: Instant) -> None:
-        """Our own verdict on our manners: was any request sent before its gap was over?"""
-        host = start.permit.host
-        delay_s = host.delay_s
-        last = self._last_sent.get(host.key)
-        self._last_sent[host.key] = instant
-        if last is None:
-            return
-        gap_s = instant - last
-        tally = self._tally(host.key)
-        if tally is not None and gap_s < tally.smallest_gap_s:
-            tally.smallest_gap_s, tally.asked_gap_s = gap_s, delay_s
-        if gap_s < self._settings.politeness.floor_s * 0.98:
-            self.stats.too_early += 1
-
-    def _tally(self, host: str) -> HostTally | None:
-        tallies = self.stats.tallies
-        tally = tallies.get(host)
-        if tally is None and len(tallies) < REMARKABLE:
-            tally = tallies[host] = HostTally()
-        return tally
 
     # ------------------------------------------------------------------ answers
 
@@ -310,12 +280,12 @@ class Shard:
             is_again = self._finish_locally(item, answer)
         else:
             is_again = self._retried(start, item, response, outcome)
-            if not is_again:
+            if not is_again and not self._offloaded(item, answer, outcome):
                 self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
-        if self._settings.max_per_host and isinstance(item, Entry) and item.depth != SITEMAP:
+        if self._settings.max_per_host and isinstance(item, Entry) and item.depth >= 0:
             self._count_back(item.host)
-        return is_again and isinstance(item, Entry) and item.depth != SITEMAP
+        return is_again and isinstance(item, Entry) and item.depth >= 0
 
     def _count_back(self, host: str) -> None:
         self._pages_out[host] -= 1
@@ -332,11 +302,11 @@ class Shard:
         decision = self.politeness.retry(
             start.permit, response, outcome, attempt=entry.attempts + 1, now=self._now
         )
-        tally = self._tally(start.permit.host.key)
+        tally = self._witness.tally(start.permit.host.key)
         if tally is not None and outcome is Outcome.THROTTLE:
             tally.refused += 1
         if outcome is Outcome.THROTTLE:
-            self._bump(entry.host, refused=1)
+            self._count(entry.host, refused=1)
         if not isinstance(decision, Retry):
             return False
         self.stats.retries += 1
@@ -356,9 +326,38 @@ class Shard:
         self._batch.pages.append((entry, record._replace(error=reason)))
         return False
 
-    def _finish_page(self, entry: Entry, answer: Fetched, outcome: Outcome) -> None:
+    def _offloaded(self, entry: Entry, answer: Fetched, outcome: Outcome) -> bool:
+        """Long work goes elsewhere; until it comes back (`worked`) the page is under way."""
+        if self._offload is None or self._settings.max_per_host:
+            return False
+        work = long_work(entry, answer, self._rules.agent)
+        if work is None:
+            return False
+        self._under_way.add(entry.seq)
+        self._elsewhere += 1
+        self._offload.give((self, entry, answer, outcome), work)
+        return True
+
+    def worked(
+        self,
+        entry: Entry,
+        answer: Fetched,
+        outcome: Outcome,
+        work: object,
+        now: Instant,
+        wall: float,
+    ) -> None:
+        """Long work is done: finish the page that it was for."""
+        self._now, self._wall = now, wall
+        self._under_way.discard(entry.seq)
+        self._elsewhere -= 1
+        self._finish_page(entry, answer, outcome, work)
+
+    def _finish_page(
+        self, entry: Entry, answer: Fetched, outcome: Outcome, work: object = None
+    ) -> None:
         try:
-            found = harvest(entry, answer, self._rules, self._wall)
+            found = harvest(entry, answer, self._rules, self._wall, work)
         except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
             found = unreadable(entry, answer, self._wall)
         record = found.record
@@ -366,7 +365,7 @@ class Shard:
         self._route(found.found)
         stats = self.stats
         stats.skipped.update(found.passed_over)
-        if entry.depth == SITEMAP:
+        if entry.depth < 0:
             stats.robots += 1
             return
         if record.status is None:
@@ -376,8 +375,8 @@ class Shard:
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
         is_failure = outcome in (Outcome.OVERLOAD, Outcome.THROTTLE)
-        self._bump(entry.host, fetched=not is_failure, failed=is_failure)
-        tally = self._tally(entry.host)
+        self._count(entry.host, fetched=not is_failure, failed=is_failure)
+        tally = self._witness.tally(entry.host)
         if tally is not None:
             tally.fetched += 1
             tally.latency_s += answer.latency_s
@@ -467,21 +466,10 @@ class Shard:
         if len(recent) > RECENT:
             self._recent_before, self._recent = recent, set()
 
-    def _bump(
-        self, host: str, *, fetched: bool = False, failed: bool = False, refused: int = 0
-    ) -> None:
-        record = self._hosts.get(host)
-        if record is None:
+    def _count(self, host: str, *, fetched: int = 0, failed: int = 0, refused: int = 0) -> None:
+        if host not in self._hosts:
             self._recall(host)
-            record = self._hosts[host]
-        self._hosts[host] = replace(
-            record,
-            fetched=record.fetched + fetched,
-            failed=record.failed + failed,
-            refused=record.refused + refused,
-            updated_at=self._wall,
-        )
-        self._touched.add(host)
+        self._hosts.count(host, self._wall, fetched=fetched, failed=failed, refused=refused)
 
     # ------------------------------------------------------------------ committing
 
@@ -489,24 +477,13 @@ class Shard:
         """Make everything so far durable, in one transaction."""
         self._now, self._wall = now, wall
         batch = self._batch
-        for lesson in self.politeness.drain(now=now, wall=wall):
-            known = self._hosts.get(lesson.host) or self.store.host(lesson.host)
-            record = _learned(known or HostRecord(host=lesson.host), lesson)
-            if lesson.host in self._hosts:
-                self._hosts[lesson.host] = record
-                self._touched.add(lesson.host)
-            else:
-                self._departed[lesson.host] = record
-        touched = [self._hosts[host] for host in self._touched if host in self._hosts]
-        # Anew each time: a commit that failed for want of room is tried again with the same batch.
-        batch.hosts = [*self._departed.values(), *touched]
+        batch.hosts = self._hosts.changes(now, wall)
         if not batch:
             return
         committed = self.store.commit(batch)
         self._batch = Batch()
         self._batch_robots.clear()
-        self._touched.clear()
-        self._departed.clear()
+        self._hosts.committed()
         self.stats.found += len(committed.new)
         frontier = self.frontier
         frontier.committed(entry for entry, _ in batch.pages)
@@ -533,12 +510,8 @@ class Shard:
         self._measure(now)
 
     def _retire(self, host: str, reason: str) -> None:
-        """Written down with the next commit, so that a crash does not bring the host back."""
         self._retired[host] = reason
-        record = self._hosts.get(host)
-        if record is not None:
-            self._hosts[host] = replace(record, retired=reason, updated_at=self._wall)
-            self._touched.add(host)
+        self._hosts.retire(host, reason, self._wall)
 
     def _empty(self, host: str) -> None:
         """Take a retired host's URLs out of the queue, a slice at a time, with the reason."""
@@ -561,21 +534,7 @@ class Shard:
         seen = self.frontier.snapshot(now)
         stats = self.stats
         stats.in_flight, stats.queued, stats.hosts = seen.in_flight, seen.queued, seen.active
-        waiting = {reason.value: count for reason, count in seen.waiting.items()}
-        # A host says why it waits only when it is asked too early; the others wait on their pace.
-        paced = seen.heaped - seen.ready - sum(waiting.values())
-        paced += sum(waiting.get(name, 0) for name in PACED)
-        held = sum(waiting.get(name, 0) for name in ("retry_after", "backoff", "parked", "trial"))
-        broken = waiting.get("breaker_open", 0) + waiting.get("half_open", 0)
-        stats.waits = Waits(
-            ready=seen.ready,
-            pace=max(0, paced),
-            retry_after=held,
-            breaker=broken,
-            busy=seen.busy,
-            other=seen.hungry + seen.errand_line + seen.asleep,
-            next_in_s=None if seen.next_due is None else max(0.0, seen.next_due - now),
-        )
+        stats.waits = waits_of(seen, now)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, told.Throttled):
@@ -585,8 +544,8 @@ class Shard:
         elif isinstance(event, told.Stalled) and self._settings.give_up_stalled:
             self._retire(event.host, "stalled")
         elif isinstance(event, told.Evicted):
-            self._hosts.pop(event.host, None)
-            self._last_sent.pop(event.host, None)
+            self._hosts.forget(event.host)
+            self._witness.forget(event.host)
             self._failures.pop(event.host, None)
 
 
@@ -597,37 +556,3 @@ def credible(answer: Fetched) -> Fetched:
     if is_timed and (answer.error is not None if status is None else 100 <= status < 1000):
         return answer
     return Fetched(answer.request, error=ErrorKind.PROTOCOL, detail="incredible_answer")
-
-
-def _remembered(record: HostRecord, wall: float) -> Remembered:
-    # A clock that was set back since must not make a pause longer than it was.
-    was_left_s = record.blocked_until - record.updated_at
-    return Remembered(
-        host=record.host,
-        lesson=Lesson(
-            delay_s=record.adaptive_delay_s,
-            floor_s=record.adaptive_delay_floor_s,
-            allowance=record.allowance,
-            block_s=record.block_s,
-            concurrency=record.concurrency,
-            is_proven=record.is_proven,
-        ),
-        crawl_delay_s=record.crawl_delay_s,
-        blocked_until=min(record.blocked_until, wall + was_left_s),
-        updated_at=record.updated_at,
-    )
-
-
-def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
-    return replace(
-        record,
-        adaptive_delay_s=lesson.lesson.delay_s,
-        adaptive_delay_floor_s=lesson.lesson.floor_s,
-        crawl_delay_s=lesson.crawl_delay_s,
-        allowance=lesson.lesson.allowance,
-        block_s=lesson.lesson.block_s,
-        concurrency=lesson.lesson.concurrency,
-        is_proven=lesson.lesson.is_proven,
-        blocked_until=lesson.blocked_until,
-        updated_at=lesson.updated_at,
-    )

@@ -9,8 +9,8 @@ a slot, is guarded, retried and committed; what it finds becomes candidates in s
 unless asked for, and their addresses are settings, so that a mirror can be asked instead.
 
 Answers are strangers' text: whatever is not a host or a URL is passed over. A host that the index
-knows may be long gone; its name is looked up first, off the loop (`resolver`), because a crawl of
-dead hosts is nothing but time-outs.
+knows may be long gone; its name is looked up first, off the loop (`parse.offload`), because a crawl
+of dead hosts is nothing but time-outs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from .urls import canonical
 
@@ -32,7 +33,6 @@ COMMONCRAWL_URL = (
 )
 MAX_FOUND = 50_000  # as many as one sitemap may list
 LOOKUPS = 16  # names looked up at once
-LOOKUP_S = 5.0
 
 
 class Source(NamedTuple):
@@ -100,6 +100,16 @@ def living(hosts: Iterable[str], resolve: Callable[[str], bool] | None = None) -
     with ThreadPoolExecutor(max_workers=min(LOOKUPS, len(names))) as pool:
         answers = pool.map(resolve or _has_address, names)
         return {name for name, lives in zip(names, answers, strict=True) if lives}
+
+
+def listed_urls(depth: int, body: bytes) -> list[str]:
+    """What an answer of a source names. It looks names up, so it may take seconds."""
+    source = SOURCES[depth]
+    urls = list(islice(source.read(body), MAX_FOUND))
+    if source is not CT:
+        return urls
+    hosts = living(urlsplit(url).hostname or "" for url in urls)
+    return [url for url in urls if urlsplit(url).hostname in hosts]
 
 
 def _has_address(host: str) -> bool:

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from mannerly.politeness.model import Instant
+
+    from .frontier.model import FrontierSnapshot
+
+PACED = ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
+HELD = ("retry_after", "backoff", "parked", "trial")
+BROKEN = ("breaker_open", "half_open")
 REMARKABLE = 200  # hosts whose refusals and latency are told in the summary
 
 
@@ -89,3 +98,20 @@ class Stats:
             setattr(waits, name, getattr(waits, name) + getattr(other, name))
         dues = [due for due in (waits.next_in_s, other.next_in_s) if due is not None]
         waits.next_in_s = min(dues) if dues else None
+
+
+def waits_of(seen: FrontierSnapshot, now: Instant) -> Waits:
+    """Where the hosts are, from the frontier's own account."""
+    waiting = {reason.value: count for reason, count in seen.waiting.items()}
+    # A host says why it waits only when it is asked too early; the others wait on their pace.
+    paced = seen.heaped - seen.ready - sum(waiting.values())
+    paced += sum(waiting.get(name, 0) for name in PACED)
+    return Waits(
+        ready=seen.ready,
+        pace=max(0, paced),
+        retry_after=sum(waiting.get(name, 0) for name in HELD),
+        breaker=sum(waiting.get(name, 0) for name in BROKEN),
+        busy=seen.busy,
+        other=seen.hungry + seen.errand_line + seen.asleep,
+        next_in_s=None if seen.next_due is None else max(0.0, seen.next_due - now),
+    )

@@ -1,43 +1,43 @@
-"""Big pages are parsed elsewhere, so that no page stops the loop for long.
+"""Long work is done elsewhere, so that no page stops the loop for long.
 
 A parser holds the interpreter while it works: 8 MB take a third of a second, in which no other host
 is served. Pages above `BIG_BYTES` (about 40 ms of parsing) go to a pool of processes; threads would
-not help. The pool is made at the first such page, since most crawls never see one, and at most
-`workers` of them are parsed at once; the others wait in line.
+not help. The pool is made when it is first needed, since most crawls never see such a page; at most
+`workers` pieces of work are done at once, and the others wait in line.
 
-What comes back is collected by the loop itself: a finished page makes `descriptor` readable.
+What comes back is collected by the loop itself: a finished piece makes `descriptor` readable.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .html import parse_page
 from .page import ParseFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
-
-    from .page import Page
 
 BIG_BYTES = 1024 * 1024
 
 T = TypeVar("T")
 
 
-class ParserPool(Generic[T]):
-    """Parses big pages in other processes. Every page that is given comes back once."""
+class Offload(Generic[T]):
+    """Other processes that work for the loop. What is given comes back once."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        self._done: deque[tuple[T, Page | ParseFailed]] = deque()
+        self._done: deque[tuple[T, object]] = deque()
         self._pending = 0
         self.descriptor, self._bell = os.pipe()
         os.set_blocking(self.descriptor, False)
@@ -45,30 +45,20 @@ class ParserPool(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """Pages that were given and not yet collected."""
+        """What was given and not yet collected."""
         return self._pending
 
-    def give(
-        self,
-        tag: T,
-        body: bytes,
-        content_type: str | None,
-        url: str,
-        *,
-        x_robots_tag: str | None,
-        agent: str,
-    ) -> None:
-        """Have a page parsed; `tag` comes back with it."""
+    def give(self, tag: T, work: Callable[[], object]) -> None:
+        """Have something done (it must be picklable); `tag` comes back with its result."""
         self._pending += 1
-        work = partial(parse_page, body, content_type, url, x_robots_tag=x_robots_tag, agent=agent)
         try:
             future = self._executor().submit(work)
         except BrokenProcessPool:
-            self._pool = None  # a page brought the parsers down: that page is lost, the rest is not
+            self._pool = None  # one piece brought the processes down: that one is lost, no other
             future = self._executor().submit(work)
         future.add_done_callback(partial(self._ring, tag))
 
-    def collect(self) -> list[tuple[T, Page | ParseFailed]]:
+    def collect(self) -> list[tuple[T, object]]:
         """What is finished by now."""
         try:
             os.read(self.descriptor, 65536)
@@ -93,17 +83,29 @@ class ParserPool(Generic[T]):
     def _executor(self) -> ProcessPoolExecutor:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
+            self._pool = ProcessPoolExecutor(
+                self._workers, mp_context=context, initializer=_end_with_parent
+            )
         return self._pool
 
-    def _ring(self, tag: T, future: Future[Page | ParseFailed]) -> None:
+    def _ring(self, tag: T, future: Future[object]) -> None:
         """Called by the pool's own thread."""
         if future.cancelled():
             return
         error = future.exception()
-        page = ParseFailed(type(error).__name__) if error is not None else future.result()
-        self._done.append((tag, page))
-        try:
+        failed = ParseFailed(type(error).__name__) if error is not None else None
+        self._done.append((tag, failed or future.result()))
+        with suppress(OSError):  # full: it rings already; closed: nobody waits
             os.write(self._bell, b"!")
-        except OSError:
-            pass  # full: it rings already; closed: nobody waits
+
+
+def _end_with_parent() -> None:
+    """A crawl that is killed takes its helpers along: nobody else would end them."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()

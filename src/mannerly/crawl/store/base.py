@@ -55,7 +55,7 @@ class StoreError(Exception):
     """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
 
 
-class StoreFull(StoreError):
+class StoreFull(StoreError):  # noqa: N818 - a state of the disk
     """The disk is full or the file cannot grow: pause, tell, and go on when there is room."""
 
 

@@ -72,6 +72,8 @@ _READY_HOSTS = """
 class SqliteReader:
     """A shard's state as it was committed last."""
 
+    check_limit = 100_000  # URLs that one query asks about
+
     def __init__(self, path: Path, connection: apsw.Connection) -> None:
         self.path = path
         self._connection = connection
@@ -191,10 +193,12 @@ class SqliteReader:
 
     def _seen(self, urls: set[str]) -> set[str]:
         """Which of these the index has. In order: neighbours are on the same page of the file."""
-        if not urls:
-            return set()
-        asked = apsw.carray(tuple(sorted(urls)))
-        return {url for (url,) in self._rows(_KNOWN, (asked,))}
+        asked = sorted(urls)
+        known: set[str] = set()
+        for start in range(0, len(asked), self.check_limit):
+            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
+            known.update(url for (url,) in self._rows(_KNOWN, (part,)))
+        return known
 
     def _slices(self, query: str, last: int) -> Iterator[Row]:
         while rows := self._rows(query, (last, _SLICE)):

@@ -114,13 +114,15 @@ class SqliteStore(SqliteReader):
         frontier_limit: int,
         durable: bool = False,
         carry_over: int = CARRY_OVER,
+        check_limit: int | None = None,
         vfs: str | None = None,
     ) -> Self:
         """Become the owner of a shard that `create_shard` made.
 
         With `durable` every commit waits for the disk, so that a power cut takes none. A smaller
-        `carry_over` takes less memory and more writing. `vfs` names another view of the disk for
-        SQLite, such as one that fails.
+        `carry_over` takes less memory and more writing; a smaller `check_limit` asks the index
+        about fewer URLs at once. `vfs` names another view of the disk for SQLite, such as one
+        that fails.
 
         Raises:
             StoreError: in use, missing, of another crawl's shape, of another version, or damaged.
@@ -143,6 +145,8 @@ class SqliteStore(SqliteReader):
         except BaseException:
             lock.release()
             raise
+        if check_limit is not None:
+            store.check_limit = check_limit
         return store
 
     def commit(self, batch: Batch) -> Committed:

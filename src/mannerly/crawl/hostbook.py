@@ -1,0 +1,142 @@
+"""What a shard knows of its hosts: the records in the store, and the politeness core's memory.
+
+A host is recalled at its first turn in a run: its record is read, the politeness core is told what
+earlier runs learned, and after a crash its gap counts from now, because what was in flight then was
+never recorded. What changes is collected until the next commit. Records of hosts that the core has
+forgotten are let go after they were written, so the book is as small as the core's registry.
+
+Two keys are in use: a record belongs to a host, a lesson to a host's group (`group_by`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.pace import Lesson
+
+from .store.base import HostRecord
+
+if TYPE_CHECKING:
+    from mannerly.politeness import Politeness
+    from mannerly.politeness.model import Instant
+
+    from .store.base import ShardStore
+
+
+class HostBook:
+    """The records of the hosts that are active in this run."""
+
+    def __init__(self, store: ShardStore, politeness: Politeness, *, is_resumed: bool) -> None:
+        self._store = store
+        self._politeness = politeness
+        self._is_resumed = is_resumed
+        self._records: dict[str, HostRecord] = {}
+        self._touched: set[str] = set()
+        self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
+
+    def __contains__(self, host: str) -> bool:
+        return host in self._records
+
+    def __getitem__(self, host: str) -> HostRecord:
+        return self._records[host]
+
+    def recall(self, host: str, now: Instant, wall: float) -> HostRecord:
+        """A host's first turn in this run: what earlier runs learned about it."""
+        record = self._store.host(host) or HostRecord(host=host)
+        self._records[host] = record
+        key = self._politeness.key(host)
+        if key not in self._politeness:  # else another host of its group was here first
+            learned = record if key == host else self._store.host(key)
+            if learned is not None and learned.updated_at:
+                self._politeness.recall(_remembered(learned, wall), now=now, wall=wall)
+            if self._is_resumed:
+                self._politeness.contacted(host, now=now)
+        return record
+
+    def count(
+        self, host: str, wall: float, *, fetched: int = 0, failed: int = 0, refused: int = 0
+    ) -> None:
+        """Add to a known host's counts."""
+        record = self._records[host]
+        self._write(
+            replace(
+                record,
+                fetched=record.fetched + fetched,
+                failed=record.failed + failed,
+                refused=record.refused + refused,
+                updated_at=wall,
+            )
+        )
+
+    def retire(self, host: str, reason: str, wall: float) -> None:
+        """Written down with the next commit, so that a crash does not bring the host back."""
+        record = self._records.get(host)
+        if record is not None:
+            self._write(replace(record, retired=reason, updated_at=wall))
+
+    def forget(self, host: str) -> None:
+        """The politeness core has forgotten it; what is not committed yet is kept until then."""
+        record = self._records.pop(host, None)
+        if record is not None and host in self._touched:
+            self._touched.discard(host)
+            self._departed[host] = record
+
+    def changes(self, now: Instant, wall: float) -> list[HostRecord]:
+        """What the next commit has to write. The same again, if that commit fails."""
+        for lesson in self._politeness.drain(now=now, wall=wall):
+            self._learn(lesson)
+        return [*self._departed.values(), *(self._records[host] for host in self._touched)]
+
+    def committed(self) -> None:
+        """The changes are in the store."""
+        self._touched.clear()
+        self._departed.clear()
+
+    def _learn(self, lesson: Remembered) -> None:
+        host = lesson.host
+        known = self._records.get(host) or self._departed.get(host) or self._store.host(host)
+        record = _learned(known or HostRecord(host=host), lesson)
+        if host in self._records:
+            self._write(record)
+        else:
+            self._departed[host] = record
+
+    def _write(self, record: HostRecord) -> None:
+        self._records[record.host] = record
+        self._touched.add(record.host)
+
+
+def _remembered(record: HostRecord, wall: float) -> Remembered:
+    # A clock that was set back since must not make a pause longer than it was.
+    was_left_s = record.blocked_until - record.updated_at
+    return Remembered(
+        host=record.host,
+        lesson=Lesson(
+            delay_s=record.adaptive_delay_s,
+            floor_s=record.adaptive_delay_floor_s,
+            allowance=record.allowance,
+            block_s=record.block_s,
+            concurrency=record.concurrency,
+            is_proven=record.is_proven,
+        ),
+        crawl_delay_s=record.crawl_delay_s,
+        blocked_until=min(record.blocked_until, wall + was_left_s),
+        updated_at=record.updated_at,
+    )
+
+
+def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
+    return replace(
+        record,
+        adaptive_delay_s=lesson.lesson.delay_s,
+        adaptive_delay_floor_s=lesson.lesson.floor_s,
+        crawl_delay_s=lesson.crawl_delay_s,
+        allowance=lesson.lesson.allowance,
+        block_s=lesson.lesson.block_s,
+        concurrency=lesson.lesson.concurrency,
+        is_proven=lesson.lesson.is_proven,
+        blocked_until=lesson.blocked_until,
+        updated_at=lesson.updated_at,
+    )
