@@ -389,7 +389,6 @@ class StoreContract:
             refused=2,
             failed=1,
             retired=None,
-            home_seen=True,
         )
         retired = HostRecord(host="b.example", retired="breaker")
 

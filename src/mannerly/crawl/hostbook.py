@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .store.base import ShardStore
 
 
+WORTH_KEEPING_S = 1.0  # a shorter wait is over before anybody has restarted
+
+
 class HostBook:
     """The records of the hosts that are active in this run."""
 
@@ -87,7 +90,13 @@ class HostBook:
         """What the next commit has to write. The same again, if that commit fails."""
         for lesson in self._politeness.drain(now=now, wall=wall):
             self._learn(lesson)
-        return [*self._departed.values(), *(self._records[host] for host in self._touched)]
+        return [*self._departed.values(), *(self._dated(host, now, wall) for host in self._touched)]
+
+    def _dated(self, host: str, now: Instant, wall: float) -> HostRecord:
+        """With the next instant at which it may be contacted: a crash must not shorten a wait."""
+        record = self._records[host]
+        wait_s = self._politeness.not_before(host) - now
+        return replace(record, next_at=wall + wait_s) if wait_s > WORTH_KEEPING_S else record
 
     def committed(self) -> None:
         """The changes are in the store."""
@@ -109,8 +118,9 @@ class HostBook:
 
 
 def _remembered(record: HostRecord, wall: float) -> Remembered:
+    blocked_until = max(record.blocked_until, record.next_at)
     # A clock that was set back since must not make a pause longer than it was.
-    was_left_s = record.blocked_until - record.updated_at
+    was_left_s = blocked_until - record.updated_at
     return Remembered(
         host=record.host,
         lesson=Lesson(
@@ -122,7 +132,7 @@ def _remembered(record: HostRecord, wall: float) -> Remembered:
             is_proven=record.is_proven,
         ),
         crawl_delay_s=record.crawl_delay_s,
-        blocked_until=min(record.blocked_until, wall + was_left_s),
+        blocked_until=min(blocked_until, wall + was_left_s),
         updated_at=record.updated_at,
     )
 

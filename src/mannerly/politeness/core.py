@@ -235,6 +235,11 @@ class Politeness:
         if state is not None:
             state.revive(now)
 
+    def not_before(self, host: str) -> Instant:
+        """The instant before which no clock lets a request start, whatever is under way."""
+        state = self._find(host)
+        return NEVER if state is None else state.not_before
+
     def contacted(self, host: str, *, now: Instant) -> None:
         """Count the gap from now, as if a request had just started.
 

@@ -72,13 +72,12 @@ class HostRecord:
     concurrency: int = 0
     is_proven: bool = False
     blocked_until: float = 0.0  # a Retry-After further than a minute away
-    next_at: float = 0.0  # not to be contacted before: the gap survives a restart
+    next_at: float = 0.0  # not to be contacted before, if that was more than a second away
     updated_at: float = 0.0
     fetched: int = 0
     refused: int = 0
     failed: int = 0
     retired: str | None = None  # the reason, if the host was given up
-    home_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

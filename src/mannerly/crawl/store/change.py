@@ -42,7 +42,7 @@ _REQUEUE = """
 """
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
-    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ?
 """  # noqa: S608 - a constant of ours
 _ROBOTS = "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)"

@@ -223,5 +223,4 @@ def _host_record(row: Sequence[Any]) -> HostRecord:
     names = HostRecord.__slots__
     values = dict(zip(names, row, strict=True))
     values["is_proven"] = bool(values["is_proven"])
-    values["home_seen"] = bool(values["home_seen"])
     return HostRecord(**values)

@@ -98,8 +98,7 @@ SHARD = Kind(
         fetched INTEGER NOT NULL DEFAULT 0,
         refused INTEGER NOT NULL DEFAULT 0,
         failed INTEGER NOT NULL DEFAULT 0,
-        retired TEXT,
-        home_seen INTEGER NOT NULL DEFAULT 0
+        retired TEXT
     );
     CREATE TABLE robots (
         origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
@@ -124,7 +123,7 @@ INBOX = Kind(
 HOST_COLUMNS = (
     "adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
     "block_seconds, concurrency, is_proven, blocked_until, next_at, updated_at, fetched, refused, "
-    "failed, retired, home_seen"
+    "failed, retired"
 )
 ROBOTS_COLUMNS = "origin, status, body, fetched_at, expires_at, failing_since"
 PAGE_COLUMNS = (

@@ -1,0 +1,64 @@
+"""What a shard knows of its hosts survives the shard."""
+
+from __future__ import annotations
+
+from mannerly.crawl.hostbook import HostBook
+from mannerly.crawl.model import Candidate
+from mannerly.crawl.store.base import Batch, HostRecord, offer
+from mannerly.crawl.store.memory import MemoryStore
+from mannerly.politeness import Grant, Politeness, Response, Settings
+
+HOST = "a.example"
+WALL = 1_800_000_000.0
+
+
+def known_store() -> MemoryStore:
+    """A store that has heard of the host."""
+    store = MemoryStore(frontier_limit=10)
+    store.commit(offer([Candidate("http://a.example/", HOST, 0, 0, None)]))
+    return store
+
+
+def book_of(store: MemoryStore, *, is_resumed: bool) -> tuple[HostBook, Politeness]:
+    politeness = Politeness(Settings(seed=1), remember=True)
+    return HostBook(store, politeness, is_resumed=is_resumed), politeness
+
+
+def test_short_retry_after_survives_a_crash() -> None:
+    """Twenty seconds that a server asked for are waited for by the next process, too."""
+    store = known_store()
+    book, politeness = book_of(store, is_resumed=False)
+    book.recall(HOST, now=0.0, wall=WALL)
+    decision = politeness.reserve(HOST, now=0.0)
+    assert isinstance(decision, Grant)
+    politeness.report(decision.permit, Response(429, 0.1, {"retry-after": "20"}), now=0.1)
+    book.count(HOST, WALL, refused=1)
+    store.commit(Batch(hosts=book.changes(now=0.1, wall=WALL + 0.1)))
+
+    later, again = book_of(store, is_resumed=True)
+    later.recall(HOST, now=500.0, wall=WALL + 5.1)
+
+    assert again.ready_at(HOST, now=500.0) >= 500.0 + 15.0
+
+
+def test_first_request_after_a_crash_waits_one_gap() -> None:
+    """What was in flight when the last process died was never recorded, so the gap counts anew."""
+    book, politeness = book_of(known_store(), is_resumed=True)
+
+    book.recall(HOST, now=100.0, wall=WALL)
+
+    assert politeness.ready_at(HOST, now=100.0) == 101.0
+
+
+def test_counts_of_a_forgotten_host_are_still_written() -> None:
+    """Politeness may evict a host between two commits; what was counted is not lost."""
+    book, _ = book_of(known_store(), is_resumed=False)
+    book.recall(HOST, now=0.0, wall=WALL)
+    book.count(HOST, WALL, fetched=3)
+
+    book.forget(HOST)
+    changes = book.changes(now=1.0, wall=WALL + 1.0)
+    book.committed()
+
+    assert changes == [HostRecord(host=HOST, fetched=3, updated_at=WALL)]
+    assert book.changes(now=2.0, wall=WALL + 2.0) == []
