@@ -27,7 +27,7 @@ import msgspec
 
 from mannerly.crawl.frontier.priority import priority
 from mannerly.crawl.frontier.sharding import Sharding
-from mannerly.crawl.model import Candidate, Entry, PageRecord
+from mannerly.crawl.model import Candidate
 from mannerly.crawl.run import crawl
 from mannerly.crawl.settings import CrawlSettings
 from mannerly.crawl.store.base import Batch, offer
@@ -36,6 +36,8 @@ from mannerly.crawl.store.sqlite import SqliteStore
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.demo.pages import path_of
 from mannerly.politeness import Settings
+
+from .store import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,27 +113,6 @@ def candidates(hosts: Sequence[str], count: int) -> Iterator[Candidate]:
         yield Candidate(f"http://{host}{path_of(page)}", host, 3, priority(3), parent)
 
 
-def fetched(entry: Entry) -> PageRecord:
-    return PageRecord(
-        url=entry.url,
-        status=200,
-        depth=entry.depth,
-        parent=entry.parent,
-        title="Some article title, as long as titles are",
-        content_type="text/html; charset=utf-8",
-        bytes=45_000,
-        latency_ms=123.4,
-        fetched_at=1.8e9,
-        attempts=1,
-        links=90,
-        canonical=None,
-        redirect_to=None,
-        error=None,
-        host=entry.host,
-        digest=f"{entry.seq:032x}",
-    )
-
-
 def build(name: str, path: Path, hosts: Sequence[str], *, known: int, queued: int) -> None:
     """The directory of a crawl that knows so many URLs and has fetched all but `queued`."""
     settings = CRAWLS[name]
@@ -159,7 +140,7 @@ def fill(store: SqliteStore, urls: Iterator[Candidate], *, to_fetch: int) -> Non
         done = new[: max(0, to_fetch)]
         to_fetch -= len(done)
         if done:
-            store.commit(Batch(pages=[(entry, fetched(entry)) for entry in done]))
+            store.commit(Batch(pages=[(entry, record(entry)) for entry in done]))
 
 
 # ---------------------------------------------------------------------- the three figures
