@@ -405,3 +405,18 @@ def test_zero_of_the_clock_means_nothing(strategy: str, offset_s: float) -> None
     settings = Settings(strategy=strategy, max_rate=16.0, start_delay_s=0.5, seed=1)
 
     assert journey(settings, offset_s) == journey(settings, 0.0)
+
+
+def test_gap_counts_from_a_contact_that_nobody_asked_for() -> None:
+    """A request that was sent without a permit, or later than it, pushes the next one back."""
+    core = Politeness(Settings(seed=1))
+
+    core.contacted("example.com", now=5.0)
+
+    assert core.not_before("EXAMPLE.com") == 6.0
+    assert core.ready_at("example.com", now=5.5) == 6.0
+
+
+def test_stranger_has_no_instant_to_wait_for() -> None:
+    """Nothing is known of the host, so no clock forbids anything."""
+    assert Politeness(Settings()).not_before("example.com") == float("-inf")
