@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mannerly.politeness import (
     Decision,
     GiveUp,
@@ -35,7 +37,10 @@ def contract(core: Politeness) -> float | None:
 
 
 def settings() -> Settings:
-    return Settings(strategy="learned", max_rate="unlimited")
+    Settings(max_rats=1)  # type: ignore[call-arg]
+    Settings(max_hosts="all")  # type: ignore[arg-type]
+    Settings().max_hosts = 5  # type: ignore[misc]
+    return replace(Settings(strategy="learned", max_rate="unlimited"), seed=1)
 
 
 def rules(body: bytes) -> tuple[bool, float | None, tuple[str, ...]]:

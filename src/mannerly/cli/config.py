@@ -14,9 +14,9 @@ one, makes variables of that name for a service called mannerly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .options import ALIASES, OPTIONS, Kind, Option, cores, run_defaults
 
@@ -40,16 +40,14 @@ class ConfigError(ValueError):
     """A value that is not allowed, or a name that is none, and where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """A value that somebody gave. `where` names the place as an error would."""
 
     value: Value
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """What was given, each by the strongest place."""
 
     given: dict[str, Given]
@@ -76,17 +74,17 @@ class Configuration:
         if base is None:
             base = CrawlSettings(processes=cores())
         try:
-            crawl = replace(base, **self._fields(of_politeness=False))
+            crawl = replace(base, **self._chosen(of_politeness=False))
             politeness = replace(
                 base.politeness,
                 request_timeout_s=crawl.timeout_s,  # the core has to know our patience
-                **self._fields(of_politeness=True),
+                **self._chosen(of_politeness=True),
             )
             return replace(crawl, politeness=politeness)
         except SettingsError as error:
             raise self._placed(error.field, error.value, error.allowed) from error
 
-    def _fields(self, *, of_politeness: bool) -> dict[str, Any]:
+    def _chosen(self, *, of_politeness: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, given in self.given.items():
             target = OPTIONS[name].target

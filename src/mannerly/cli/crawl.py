@@ -15,9 +15,8 @@ from __future__ import annotations
 import inspect
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -42,8 +41,7 @@ KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tr
 _ARGUMENT = "A URL, a host, a file with one URL a line, or - for standard input."
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """Everything that one run needs to know."""
 
     settings: CrawlSettings

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from mannerly.crawl.model import Entry, PageRecord, Skipped
-
 from .figures import span
 from .stored import opened, settings_of
 from .terminal import fail, failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
+    from mannerly.crawl.model import Entry, PageRecord, Skipped
     from mannerly.crawl.settings import CrawlSettings
 
     from .stored import StoredCrawl
@@ -103,6 +102,8 @@ def _find(crawl: StoredCrawl, url: str) -> Entry | PageRecord | Skipped | None:
 def _state(
     crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None, now: float
 ) -> tuple[str, str]:
+    from mannerly.crawl.model import Entry, PageRecord, Skipped
+
     match place:
         case PageRecord():
             return _fetched(place, now)
@@ -173,6 +174,7 @@ def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | N
 
 def _moved(crawl: StoredCrawl) -> list[str]:
     """Where seeds redirected to: the crawl's scope has followed them."""
+    from mannerly.crawl.model import PageRecord
     from mannerly.crawl.pipeline import has_moved
 
     targets: list[str] = []

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -41,8 +40,7 @@ class Sort(StrEnum):
     DELAY = "delay"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A host, and how long its queue is."""
 
     record: HostRecord
@@ -60,7 +58,7 @@ def hosts(
     with failing_clearly(), opened(directory) as crawl:
         lines = top_hosts(crawl, sort, limit)
     if json:
-        print_json([{**asdict(line.record), "queued": line.queued} for line in lines])
+        print_json([{**line.record._asdict(), "queued": line.queued} for line in lines])
     elif lines:
         typer.echo(as_table(lines, now=time.time()))
 
@@ -76,7 +74,7 @@ def show(directory: Directory, host: Host, *, json: AsJson = False) -> None:
         queued = dict(pair for pair in reader.queued_hosts() if pair[0] == key).get(key, 0)
         urls = [entry.url for entry in reader.queued(key, after=(-1, -1), limit=_NEXT_URLS)]
     if json:
-        print_json({**asdict(record), "queued": queued, "next_urls": urls})
+        print_json({**record._asdict(), "queued": queued, "next_urls": urls})
         return
     for name, value in _described(record, now=time.time()):
         typer.echo(f"{name:<16}{value}")
@@ -111,8 +109,7 @@ def forget(directory: Directory, host: Host) -> None:
 
 def unlearned(record: HostRecord) -> HostRecord:
     """A host as on the first day, but for its counts and the waits that it asked for."""
-    return replace(
-        record,
+    return record._replace(
         adaptive_delay_s=0.0,
         adaptive_delay_floor_s=0.0,
         crawl_delay_s=0.0,

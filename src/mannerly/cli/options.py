@@ -12,8 +12,8 @@ Reads nothing and imports nothing of the crawler: `--help` must stay fast.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -28,8 +28,7 @@ class Kind(Enum):
     NOT_YET = "nothing"  # known, promised, and not built: refused, never ignored
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option. `help` is what `--help` says; for what is not built, why it is refused."""
 
     name: str

@@ -5,10 +5,9 @@ Reads options, calls `mannerly.simulation.run`, prints. It computes nothing itse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isinf, isnan
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import typer
 
@@ -68,8 +67,7 @@ def simulate(
         _show(order.title(strategy), result, settings)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """What to run, whatever the strategy."""
 
     server: str

@@ -7,9 +7,8 @@ crawl is the user's mistake (exit 2); a crawl that cannot be read is damage (exi
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .terminal import fail
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 _LOCKS = Path("/proc/locks")  # Linux; elsewhere nobody tells
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCrawl:
+class StoredCrawl(NamedTuple):
     """A crawl's manifest, and a reader for each of its shards."""
 
     path: Path

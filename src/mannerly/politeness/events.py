@@ -7,15 +7,15 @@ caller's own time scale; it never carries crawled text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from .value import Value
 
 if TYPE_CHECKING:
     from .model import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Slowed:
+class Slowed(Value):
     """The gap grew, because the server refused, failed or became slow."""
 
     host: str
@@ -24,8 +24,7 @@ class Slowed:
     error_streak: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpedUp:
+class SpedUp(Value):
     """The gap shrank: the host has shown that it can take more."""
 
     host: str
@@ -33,8 +32,7 @@ class SpedUp:
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Probing:
+class Probing(Value):
     """A rate above the known-good one is being tried."""
 
     host: str
@@ -42,8 +40,7 @@ class Probing:
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(Value):
     """The server refused a request and means our pace (429, or a refusal with Retry-After)."""
 
     host: str
@@ -52,8 +49,7 @@ class Throttled:
     retry_after_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Value):
     """The first success after a run of refusals: the host takes requests again."""
 
     host: str
@@ -61,8 +57,7 @@ class Recovered:
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(Value):
     """The server asked for a longer pause than anyone should wait for; it is honoured."""
 
     host: str
@@ -70,8 +65,7 @@ class Parked:
     until: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Value):
     """The breaker opened: no request until `until`. `times` counts openings in a row."""
 
     host: str
@@ -80,24 +74,21 @@ class Opened:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class HalfOpened:
+class HalfOpened(Value):
     """The breaker lets a single probe through."""
 
     host: str
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Value):
     """The probes succeeded: the breaker is closed again."""
 
     host: str
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Stalled:
+class Stalled(Value):
     """The host refuses and refuses: whoever owns the job may want to give it up."""
 
     host: str
@@ -105,8 +96,7 @@ class Stalled:
     throttles: int
 
 
-@dataclass(frozen=True, slots=True)
-class Retired:
+class Retired(Value):
     """The host is not contacted any more, until somebody revives it."""
 
     host: str
@@ -114,16 +104,14 @@ class Retired:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revived:
+class Revived(Value):
     """A retired host is taken up again."""
 
     host: str
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class ConcurrencyChanged:
+class ConcurrencyChanged(Value):
     """The number of requests that may be under way at the host changed."""
 
     host: str
@@ -132,8 +120,7 @@ class ConcurrencyChanged:
     previous: int
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(Value):
     """A request will be tried again at `due`."""
 
     host: str
@@ -142,16 +129,14 @@ class Retried:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Value):
     """A permit was given back unused."""
 
     host: str
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(Value):
     """An idle host's state was dropped; what it had learned goes to the memory first."""
 
     host: str

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -70,24 +68,24 @@ RELEVANT = frozenset(
     for spelling in (name, name.lower(), name.title(), name.capitalize(), name.upper())
 )
 
+# Patterns are text here, and `re` compiles and keeps those that are used. Compiling all of them
+# would take 5 ms of every import, and most servers send none of these fields.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_LONG_DAY = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
 _HTTP_DATES = (  # RFC 9110 §5.6.7: IMF-fixdate, then the two obsolete forms
-    re.compile(rf"{_DAY}, (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT"),
-    re.compile(
-        r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, "
-        rf"(?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT"
-    ),
-    re.compile(rf"{_DAY} {_MONTH} (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})"),
+    rf"{_DAY}, (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT",
+    rf"{_LONG_DAY}, (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT",
+    rf"{_DAY} {_MONTH} (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})",
 )
 
 # `int()` and `float()` take "1_000", full-width digits, "inf" and " 7": the digits are ours.
 # Nineteen of them hold any 64-bit count; more is noise.
-_SECONDS = re.compile(r"[0-9]{1,19}(?:\.[0-9]{1,9})?")
-_AGED = re.compile(r"[ \t]*0*[1-9][0-9]*[ \t]*")
-_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
+_SECONDS = r"[0-9]{1,19}(?:\.[0-9]{1,9})?"
+_AGED = r"[ \t]*0*[1-9][0-9]*[ \t]*"
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 
 # RFC 8941, as far as these fields use it: string, byte sequence, boolean, number, token. No two
 # repetitions can share a character, so matching takes linear time.
@@ -95,15 +93,14 @@ _VALUE = (
     r'"(?:[ !#-\[\]-~]|\\["\\])*"|:[A-Za-z0-9+/=]*:|\?[01]|-?[0-9]+(?:\.[0-9]+)?'
     r"|[A-Za-z*][!#$%&'*+\-.^_`|~:/0-9A-Za-z]*"
 )
-_PARAMETER = re.compile(rf" *; *([a-z*][a-z0-9_.*\-]*)(?:=({_VALUE}))?")
-_MEMBER = re.compile(
+_PARAMETER = rf" *; *([a-z*][a-z0-9_.*\-]*)(?:=({_VALUE}))?"
+_MEMBER = (
     rf"[ \t]*(?P<head>{_VALUE})(?:=(?P<value>{_VALUE}))?"
-    rf"(?P<parameters>(?:{_PARAMETER.pattern})*)[ \t]*(?P<comma>,|\Z)"
+    rf"(?P<parameters>(?:{_PARAMETER})*)[ \t]*(?P<comma>,|\Z)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimits:
+class RateLimits(NamedTuple):
     """What the RateLimit headers of one response ask for, all policies taken together.
 
     `rate` (requests/s) is never zero: a used-up quota is `blocked_s`. `low_remaining` comes from
@@ -132,7 +129,7 @@ def retry_after_s(value: str, *, date: str | None, received_at: float | None) ->
     rounded up to the next legal value.
     """
     text = value.strip(" \t")
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch(_SECONDS, text):
         wait_s = float(math.ceil(float(text)))
     elif (until := _http_date(text)) is None or (since := _sent_at(date, received_at)) is None:
         return None
@@ -150,7 +147,7 @@ def rate_limits(
     way, whose cost the server may not have seen yet. A response out of a cache (Age > 0) tells
     somebody else's past. A valid Retry-After outranks every reset time, which is then left out.
     """
-    if _AGED.fullmatch(headers.get("age", "")):
+    if re.fullmatch(_AGED, headers.get("age", "")):
         return None
     quotas = _quotas(headers, received_at)
     if not quotas:
@@ -335,14 +332,14 @@ def _reset_s(reset: float, since: float | None) -> float | None:
 
 
 def _lone(field: str | None) -> str | None:
-    if field is None or _NUMBER.fullmatch(field):
+    if field is None or re.fullmatch(_NUMBER, field):
         return field
     (member,) = _members(field)  # more than one raises ValueError, as all bad fields do
     return member.head
 
 
 def _number(text: str) -> float:
-    if not _NUMBER.fullmatch(text):
+    if not re.fullmatch(_NUMBER, text):
         raise ValueError("not a number")
     return float(text)
 
@@ -359,13 +356,14 @@ def _members(field: str) -> list[_Member]:
     """The members of a structured list or dictionary; ValueError on anything else."""
     if len(field) > MAX_FIELD_CHARS:
         raise ValueError("too long")
+    member = re.compile(_MEMBER)
     members: list[_Member] = []
     at = 0
     while len(members) < MAX_MEMBERS:
-        match = _MEMBER.match(field, at)
+        match = member.match(field, at)
         if match is None:
             raise ValueError("not a structured field")
-        parameters = dict(_PARAMETER.findall(match["parameters"]))
+        parameters = dict(re.findall(_PARAMETER, match["parameters"]))
         members.append(_Member(match["head"], match["value"], parameters))
         if not match["comma"]:
             return members
@@ -381,9 +379,11 @@ def _sent_at(date: str | None, received_at: float | None) -> float | None:
 
 def _http_date(text: str) -> float | None:
     """Seconds since 1970, or None. The day of the week is not checked: nothing hangs on it."""
-    match = next((m for form in _HTTP_DATES if (m := form.fullmatch(text))), None)
+    match = next((m for form in _HTTP_DATES if (m := re.fullmatch(form, text))), None)
     if match is None:
         return None
+    from datetime import UTC, datetime
+
     year = int(match["year"])
     if len(match["year"]) == 2:
         # RFC 9110: more than 50 years ahead means the last century. A fixed pivot needs no clock.

@@ -11,7 +11,6 @@ through. This file knows URLs only as far as their authority; paths are none of 
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
 # RFC 1035 §2.3.4. The bound also keeps the quadratic IDNA codec harmless.
@@ -20,15 +19,15 @@ MAX_HOST_CHARS = 253
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _WEB_PORTS = frozenset(_DEFAULT_PORTS.values())
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*", re.IGNORECASE | re.ASCII)
-_AUTHORITY_END = re.compile(r"[/?#\\]")  # browsers take the backslash for a slash
-_PORT = re.compile(r"[0-9]{1,5}")
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
+_AUTHORITY_END = r"[/?#\\]"  # browsers take the backslash for a slash
+_PORT = r"[0-9]{1,5}"
 _PLAIN = r"[a-z0-9_\-]+(?:\.[a-z0-9_\-]+)*"
 _PLAIN_URL = re.compile(rf"(?:https?://)?({_PLAIN})(?=[/?#]|\Z)")
 # What a label may hold: no other ASCII, no control, no lone surrogate.
-_LABEL = re.compile(r"[a-z0-9_\-\xa1-\ud7ff\ue000-\U0010ffff]+")
-_DOTS = re.compile(r"[.\u3002\uff0e\uff61]")  # RFC 3490 §3.1: all of these separate labels
-_NUMERIC = re.compile(r"[0-9]+")
+_LABEL = r"[a-z0-9_\-\xa1-\ud7ff\ue000-\U0010ffff]+"
+_DOTS = r"[.\u3002\uff0e\uff61]"  # RFC 3490 §3.1: all of these separate labels
+_NUMERIC = r"[0-9]+"
 
 # Labels under which most country registries sell names …
 _REGISTRY_LABELS = frozenset(
@@ -90,7 +89,7 @@ def site_key(host: str) -> str:
     """
     name, _ = _host_and_port(host_key(host))
     labels = name.split(".")
-    if name.startswith("[") or len(labels) <= 2 or _NUMERIC.fullmatch(labels[-1]):
+    if name.startswith("[") or len(labels) <= 2 or re.fullmatch(_NUMERIC, labels[-1]):
         return name
     return ".".join(labels[-3:] if _is_registry(labels[-2], labels[-1]) else labels[-2:])
 
@@ -103,9 +102,9 @@ def _split(url_or_host: str) -> tuple[str, str]:
     """Scheme (lower case, or empty) and authority."""
     text = url_or_host.strip()
     scheme, slashes, rest = text.partition("://")
-    if slashes and _SCHEME.fullmatch(scheme):
-        return scheme.lower(), _AUTHORITY_END.split(rest, maxsplit=1)[0]
-    return "", _AUTHORITY_END.split(text.removeprefix("//"), maxsplit=1)[0]
+    if slashes and re.fullmatch(_SCHEME, scheme):
+        return scheme.lower(), re.split(_AUTHORITY_END, rest, maxsplit=1)[0]
+    return "", re.split(_AUTHORITY_END, text.removeprefix("//"), maxsplit=1)[0]
 
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
@@ -124,6 +123,8 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 def _ipv6(text: str) -> str:
     if "%" in text or len(text) > MAX_HOST_CHARS:
         raise ValueError(f"{_shown(text)} is not an IPv6 address that a URL can name")
+    import ipaddress
+
     try:
         return f"[{ipaddress.IPv6Address(text)}]"
     except ValueError:
@@ -133,7 +134,7 @@ def _ipv6(text: str) -> str:
 def _port(text: str) -> int | None:
     if not text:
         return None
-    if not _PORT.fullmatch(text) or not 0 < int(text) < 65_536:
+    if not re.fullmatch(_PORT, text) or not 0 < int(text) < 65_536:
         raise ValueError(f"{_shown(text)} is not a port: it must be 1 to 65535")
     return int(text)
 
@@ -145,7 +146,7 @@ def _name(text: str) -> str:
         raise ValueError(f"the host has {len(text)} characters; no name has over {MAX_HOST_CHARS}")
     name = text.lower()
     if not name.isascii():
-        name = ".".join(_encoded(label) for label in _DOTS.split(name))
+        name = ".".join(_encoded(label) for label in re.split(_DOTS, name))
     name = name.removesuffix(".")
     if len(name) > MAX_HOST_CHARS or not all(map(_is_label, name.split("."))):
         raise ValueError(f"{_shown(text)} is not a host name")
@@ -161,7 +162,7 @@ def _encoded(label: str) -> str:
 
 
 def _is_label(text: str) -> bool:
-    return _LABEL.fullmatch(text) is not None and not any(map(str.isspace, text))
+    return re.fullmatch(_LABEL, text) is not None and not any(map(str.isspace, text))
 
 
 def _shown(text: str) -> str:

@@ -2,13 +2,13 @@
 
 Instants are float seconds on any monotonic scale, chosen by the caller; durations end in `_s`.
 The types that are made for every request (`Permit`, `Grant`, `Sample`) are plain slotted classes,
-because a frozen dataclass pays a quarter of a microsecond a field; everything else is frozen.
+the other frequent ones (`Response`, `Wait`, `Refuse`) named tuples: both are made in less than half
+the time that a frozen `Value` takes.
 This file knows no host, no strategy and no clock.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -135,16 +135,14 @@ class Grant:
         return f"Grant({self.permit!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Not yet: ask again at `until`. None means that only a report or cancel can free a place."""
 
     until: Instant | None
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(NamedTuple):
     """Not here, not soon: the breaker is open, or the host is parked, paused or retired."""
 
     until: Instant | None

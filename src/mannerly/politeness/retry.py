@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from .model import ErrorKind, Outcome
+from .value import Value
 
 if TYPE_CHECKING:
     import random
@@ -42,8 +42,7 @@ FORBIDDEN = 403
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Value):
     """How patient we are with a URL, and how much repetition a host has to bear."""
 
     max_attempts: int = 3
@@ -73,8 +72,7 @@ class GiveUpReason(StrEnum):
     HOST = "host"  # it is paused or retired: nothing is asked of it any more
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Value):
     """Ask again at `due`, as attempt number `attempt` (which has not grown after a throttle)."""
 
     due: Instant
@@ -82,8 +80,7 @@ class Retry:
     costs_attempt: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Value):
     """Do not ask again."""
 
     reason: GiveUpReason

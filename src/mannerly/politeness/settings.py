@@ -8,10 +8,10 @@ disagree with them. Nothing here is read from the environment; that is the comma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from .errors import SettingsError
+from .value import Described, Value
 
 STRATEGIES = ("learned", "linear", "aimd", "gradient", "fixed")
 UNLIMITED: Literal["unlimited"] = "unlimited"
@@ -34,11 +34,10 @@ def _option(
     the default.
     """
     rule = {"low": low, "high": high, "above": above, "choices": choices, "word": word}
-    return field(default=default, metadata={"doc": doc, "source": source, "rule": rule})
+    return Described(default, {"doc": doc, "source": source, "rule": rule})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, kw_only=True):
     """How polite to be. The defaults suit a stranger's web site."""
 
     enabled: bool = _option(
@@ -220,10 +219,10 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for spec in fields(self):
-            is_whole = str(spec.type).startswith("int")
-            rule = spec.metadata["rule"]
-            _check(spec.name, getattr(self, spec.name), spec.default, rule, is_whole=is_whole)
+        for name, option in self._described.items():
+            is_whole = self.__annotations__[name].startswith("int")
+            rule = option.metadata["rule"]
+            _check(name, getattr(self, name), option.default, rule, is_whole=is_whole)
         statuses: object = self.retry_statuses
         if not isinstance(statuses, frozenset) or not all(map(_is_status, statuses)):
             allowed = "a frozenset of HTTP statuses from 100 to 599"

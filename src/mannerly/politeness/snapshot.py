@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .breaker import BreakerState
+from .value import Value
 
 if TYPE_CHECKING:
     from .host import Host
     from .model import Instant, Reason
 
 
-@dataclass(frozen=True, slots=True)
-class HostSnapshot:
+class HostSnapshot(Value):
     """One host, in the words of both source documents (001's delays, 002's rates)."""
 
     host: str
@@ -39,8 +38,7 @@ class HostSnapshot:
     delay_floor_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Value):
     """All hosts in totals, and the busiest of them one by one."""
 
     hosts: int

@@ -6,8 +6,9 @@ process. A memory is dull: it loads and saves records, and knows no politeness.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from ..value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from ..pace.base import Lesson
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class Remembered(Value, kw_only=True):
     """One host's lesson, with its age."""
 
     host: str

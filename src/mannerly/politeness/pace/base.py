@@ -7,9 +7,10 @@ strategy never sees those, so it cannot break them. Strategies are pure: no cloc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..value import Value
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
@@ -26,16 +27,14 @@ class Note(Enum):
     RECOVERED = "recovered"
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """A sample's consequence: a pause of our own, and what to tell the listeners."""
 
     block_s: float = 0.0
     note: Note | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Lesson(Value, kw_only=True):
     """What a strategy wants to remember between runs. Delays are float seconds; 0: unknown."""
 
     delay_s: float = 0.0  # one over the rate known to be good

@@ -1,0 +1,68 @@
+"""Starting is cheap because of what is not imported: a fresh interpreter is asked, not a clock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROBE = """
+import sys
+{work}
+print(*sys.modules, file=sys.stderr)
+"""
+# Each of these takes longer to import than the whole politeness core.
+HEAVY = {"asyncio", "inspect", "dataclasses", "logging", "http", "ssl", "sqlite3", "msgspec"}
+ENGINE = {"pycurl", "apsw", "turbohtml", "structlog", "publicsuffixlist", "multiprocessing"}
+
+
+def modules_after(work: str) -> set[str]:
+    """The modules that a fresh interpreter has after some work."""
+    probe = subprocess.run(
+        [sys.executable, "-c", PROBE.format(work=work)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(probe.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "import mannerly.politeness",
+        "from mannerly.politeness.robots import Robots; Robots.parse(b'Disallow: /')",
+        "from mannerly.politeness import Politeness; Politeness().reserve('example.com', now=0.0)",
+    ],
+)
+def test_politeness_imports_little(work: str) -> None:
+    """Neither importing nor using the core needs anything slow, nor anything of the crawler."""
+    loaded = modules_after(work)
+
+    assert "mannerly.politeness.core" in loaded
+    assert not loaded & (HEAVY | ENGINE)
+    assert {name.split(".")[1] for name in loaded if name.startswith("mannerly.")} == {"politeness"}
+
+
+def test_patterns_and_calendars_wait_for_the_header_that_needs_them() -> None:
+    """A host that asks for nothing costs no date and no address to be understood."""
+    loaded = modules_after("import mannerly.politeness")
+
+    assert not loaded & {"datetime", "ipaddress", "json"}
+
+
+@pytest.mark.parametrize("words", [["--help"], ["crawl", "--help"], ["host", "--help"]])
+def test_help_imports_only_the_command(words: list[str]) -> None:
+    """To say what it could do, the command needs nothing that does it."""
+    loaded = modules_after(
+        f"sys.argv = ['mannerly', *{words!r}]\n"
+        "from mannerly.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code in (0, None)"
+    )
+
+    ours = {name.split(".")[1] for name in loaded if name.startswith("mannerly.")}
+    assert ours == {"cli"}
+    assert not loaded & (ENGINE | {"asyncio", "msgspec", "rich", "sqlite3", "tomllib"})
