@@ -6,7 +6,6 @@ that a store that passes here can be swapped in without the engine noticing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -418,7 +417,7 @@ class StoreContract:
             expires_at=2.0,
             failing_since=0.5,
         )
-        store.commit(Batch(robots=[replace(record, body=b""), failing]))
+        store.commit(Batch(robots=[record._replace(body=b""), failing]))
         store.commit(Batch(robots=[record]))
         kept = store.robots("https://a.example"), store.robots("https://b.example")
 

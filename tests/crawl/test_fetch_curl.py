@@ -368,6 +368,74 @@ def test_curl_types_what_is_malformed(reply: bytes, error: ErrorKind) -> None:
     assert fetched.detail
 
 
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        pytest.param(HEAD, b"A: b\r\n", id="headers"),
+        pytest.param(HEAD, b"A: " + b"x" * 4000 + b"\r\n", id="long-headers"),
+        pytest.param(HEAD + b"A: ", b"x" * 4096, id="one-header"),
+        pytest.param(HEAD + b"A: b\r\n", b" c\r\n", id="folded-header"),
+        pytest.param(b"", b"HTTP/1.1 100 On\r\n\r\n", id="interim"),
+        pytest.param(b"", b"HTTP/1.1 103 Early\r\nA: b\r\n\r\n", id="interim-with-header"),
+        pytest.param(CHUNKED, b"A: b\r\n", id="trailers"),
+        pytest.param(CHUNKED, b"A: " + b"x" * 3000 + b"\r\n", id="long-trailers"),
+    ],
+)
+def test_curl_ends_a_flood_of_headers(fetcher: CurlFetcher, start: bytes, piece: bytes) -> None:
+    """Headers without end, wherever they may stand, are a typed error and cost no 2 MB."""
+    sent = piece * 100
+
+    def pour(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(start)
+        while True:
+            connection.sendall(sent)
+
+    with RawServer(pour) as server:
+        tracemalloc.start()
+        fetched = ask(fetcher, server.url())
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert (fetched.error, fetched.detail) == (ErrorKind.TOO_LARGE, "header_too_large")
+    assert (fetched.status, fetched.headers, fetched.body) == (None, {}, b"")
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("status", ["200 OK", "429 Slow"])
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        (FetchSettings(max_headers=5), None),
+        (FetchSettings(max_headers=4), ErrorKind.TOO_LARGE),
+        (FetchSettings(max_header_bytes=100), None),
+        (FetchSettings(max_header_bytes=40), ErrorKind.TOO_LARGE),
+    ],
+)
+def test_curl_holds_whole_answers_against_the_header_limits(
+    limits: FetchSettings, status: str, error: ErrorKind | None
+) -> None:
+    """A status line, three headers and an empty line are five; one too many spoils any answer."""
+    fetcher = CurlFetcher(LOOPBACK, limits)
+    with RawServer(says(answer(b"hello", status, "A: b", "C: d"))) as server:
+        fetched = ask(fetcher, server.url())
+        fetcher.close()
+
+    assert fetched.error is error
+    assert fetched.body == (b"" if error else b"hello")
+
+
+def test_curl_forgets_the_headers_of_the_answer_before(fetcher: CurlFetcher) -> None:
+    """A reused handle shows nobody the headers that came for another request."""
+    pages = {"/one": answer(b"", "200 OK", "X-One: 1"), "/two": answer(b"", "200 OK", "X-Two: 2")}
+    with RawServer(routes(pages)) as server:
+        names = [{*ask(fetcher, server.url(path)).headers} for path in pages]
+
+    assert names == [{"content-length", "x-one"}, {"content-length", "x-two"}]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from([b"", b"HTTP/1.1 ", HEAD, HEAD + b"Transfer-Encoding: chunked\r\n\r\n"]),

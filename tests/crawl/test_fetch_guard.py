@@ -209,6 +209,18 @@ def test_guard_keeps_to_web_ports_and_those_of_the_seeds(port: int, verdict: Ver
     assert guard.judge_host("www.example.com", port) is verdict
 
 
+def test_guard_says_the_same_however_many_hosts_it_was_asked_about() -> None:
+    """What it remembers is bounded, belongs to a host and its port, and changes no verdict."""
+    guard = NetworkGuard(allow_net=["10.1.0.0/16"])
+    hosts = [f"10.{number % 2}.{number // 250}.{number % 250}" for number in range(5000)]
+    questions = [(host, port) for host in hosts for port in (80, 25)]
+
+    verdicts = [guard.judge_host(host, port) for host, port in questions]
+
+    allowed = [host.startswith("10.1.") for host, _ in questions]
+    assert [verdict is Verdict.ALLOWED for verdict in verdicts] == allowed
+
+
 @pytest.mark.parametrize(
     "url",
     [

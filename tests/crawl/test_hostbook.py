@@ -62,3 +62,18 @@ def test_counts_of_a_forgotten_host_are_still_written() -> None:
 
     assert changes == [HostRecord(host=HOST, fetched=3, updated_at=WALL)]
     assert book.changes(now=2.0, wall=WALL + 2.0) == []
+
+
+def test_a_host_that_comes_back_before_the_commit_keeps_its_counts() -> None:
+    """Forgotten and met again between two commits, it goes on where it was."""
+    book, _ = book_of(known_store(), is_resumed=False)
+    book.recall(HOST, now=0.0, wall=WALL)
+    book.count(HOST, WALL, fetched=3)
+    book.forget(HOST)
+
+    book.recall(HOST, now=1.0, wall=WALL + 1.0)
+    book.count(HOST, WALL + 1.0, fetched=2)
+
+    assert book.changes(now=2.0, wall=WALL + 2.0) == [
+        HostRecord(host=HOST, fetched=5, updated_at=WALL + 1.0)
+    ]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mannerly.crawl.dedup import Recent
 from mannerly.crawl.parse import HrefMemory, Page, ParseFailed, parse_page, resolve_links, turbo
 from mannerly.crawl.parse.charset import decode
 from mannerly.crawl.parse.disarm import disarmed
 from mannerly.crawl.parse.html import refresh_target
-from mannerly.crawl.parse.page import Tree, TreeReader
+from mannerly.crawl.parse.page import TAGS, Tree, TreeReader
 from mannerly.crawl.urls import UrlRefusal
 
 URL = "https://example.com/a/b"
@@ -55,7 +56,7 @@ def is_clean(text: str) -> bool:
 
 @both_parsers
 def test_page_is_read_whole(reader: TreeReader) -> None:
-    """Title, canonical, refresh, robots and every kind of link are found in document order."""
+    """Title, canonical, refresh, robots and every kind of link are found."""
     html = """<!doctype html><title> A &amp;
         B </title><meta name=Robots content="NoIndex"><base href="/base/"><base href="/other/">
         <link rel="stylesheet" href="s.css"><link rel="Canonical" href="c"><link rel=next href=n>
@@ -74,7 +75,7 @@ def test_page_is_read_whole(reader: TreeReader) -> None:
         refresh="r",
         noindex=True,
         charset="utf-8",
-        links=["c", "n", "de", "r", "1", "3", "5", " 6?a=1&b=2 "],
+        links=["r", "c", "n", "de", "1", " 6?a=1&b=2 ", "3", "5"],
         nofollow_links=["2", "4"],
     )
 
@@ -280,29 +281,27 @@ def test_links_are_capped_and_told(reader: TreeReader) -> None:
 
 
 def test_no_more_elements_are_asked_for_than_the_cap() -> None:
-    """Past the cap the tree is not walked, so a million links cost what ten thousand do."""
-    asked = 0
+    """A tree is asked for one element more than the cap, so a million cost what ten thousand do."""
+    asked: dict[str, int] = {}
 
     class Anchor:
-        tag = "a"
-
         def attr(self, name: str, /) -> str | None:
             return "x" if name == "href" else None
 
     def endless(text: str) -> Tree:
-        def elements():
-            nonlocal asked
-            while True:
-                asked += 1
-                yield Anchor()
+        def find(tag: str, /, *, limit: int) -> list[Anchor]:
+            asked[tag] = limit
+            return [Anchor()] * limit if tag == "a" else []
 
-        return Tree(None, elements())
+        return Tree(None, find)
 
     page = parse_page(b"<p>", "text/html", URL, reader=endless)
 
     assert isinstance(page, Page)
     assert len(page.links) == 10_000
-    assert asked == 10_001
+    assert page.links_capped
+    assert set(asked) == set(TAGS)
+    assert set(asked.values()) == {10_001}
 
 
 def copied_formatting(tag: str, ends: str = "") -> str:
@@ -413,19 +412,42 @@ def test_canonical_and_refresh_become_urls() -> None:
 
 HREFS = st.lists(
     st.sampled_from(
-        ["/x", "x", "../x", "//o.org/y", "https://e.org/z", "?q", "#f", "/x?", "http:x"]
+        [
+            *("/x", "x", "../x", "//o.org/y", "https://e.org/z", "?q", "#f", "/x?", "http:x"),
+            *("x?q", "http:?q", " ?q", "\t#f", "HTTP:", ".", "./?q", "%2e", "", "é", "x#f", "\\x"),
+            "/y/../z",
+        ]
     )
 )
 BASES = st.sampled_from(
-    ["https://e.com/", "https://e.com/a/b", "http://e.com/a/", "https://o.org/", "http://e.org:81/"]
+    [
+        *("https://e.com/", "https://e.com/a/b", "http://e.com/a/", "https://o.org/"),
+        *(
+            "http://e.org:81/",
+            "https://e.com/a/c?q=/x/",
+            "https://e.com/a/b/c",
+            "http://e.com/a/b?q",
+        ),
+    ]
 )
 
 
 @given(st.lists(st.tuples(BASES, HREFS), max_size=8))
 def test_memory_changes_no_answer(pages: list[tuple[str, list[str]]]) -> None:
-    """With few places and many origins, remembered hrefs mean what parsed ones do."""
-    memory = HrefMemory(origins=2, hrefs_per_origin=3)
+    """With little room and many places, remembered hrefs mean what parsed ones do."""
+    memory = HrefMemory(hrefs=8, hrefs_per_place=3)
 
     for base, hrefs in pages:
         page = Page(base=base, links=hrefs)
-        assert resolve_links(page, memory=memory) == resolve_links(page)
+        remembered, parsed = resolve_links(page, memory=memory), resolve_links(page)
+        assert remembered == parsed
+
+
+def test_a_url_met_before_is_not_read_again() -> None:
+    """An absolute href that is spelled as a known URL means that URL."""
+    met = Recent()
+    met.add("https://other.example/A?b")
+
+    found = resolve_links(Page(base=URL, links=["https://other.example/A?b", "/x"]), met=met)
+
+    assert found.urls == ["https://other.example/A?b", "https://example.com/x"]

@@ -32,13 +32,14 @@ urls = st.builds(
 skips = st.builds(
     Skipped, urls.map(lambda url: url.url), st.just("robots"), st.integers(0, 3), st.none()
 )
-hosts = st.builds(
-    HostRecord,
-    host=st.sampled_from(["a.example", "b.example", "c.example"]),
-    adaptive_delay_s=st.floats(0, 60),
-    is_proven=st.booleans(),
-    retired=st.none() | st.just("breaker"),
-)
+hosts = st.fixed_dictionaries(
+    {
+        "host": st.sampled_from(["a.example", "b.example", "c.example"]),
+        "adaptive_delay_s": st.floats(0, 60),
+        "is_proven": st.booleans(),
+        "retired": st.none() | st.just("breaker"),
+    }
+).map(lambda values: HostRecord(**values))
 
 
 class TwoStores(RuleBasedStateMachine):

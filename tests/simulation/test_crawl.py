@@ -87,6 +87,19 @@ def test_a_window_of_a_long_queue_is_in_memory() -> None:
     assert 32 < outcome.in_memory <= 2 * 64
 
 
+def test_a_list_of_sites_is_crawled_whole_and_politely() -> None:
+    """Seeds that come in slices, while there is room, are all fetched, each once and in peace."""
+    web = Web(hosts=7_000, pages=2, is_listed=True, limits=LIMITS, crawl_delays_s=(0.0, 3.0))
+
+    outcome = simulate_crawl(web, faults=FAULTS, step_s=0.05, check_every=8_000)
+
+    assert outcome.is_finished
+    assert not outcome.broken
+    assert (outcome.lost, outcome.duplicates) == (0, 0)
+    assert outcome.pages == 2 * 7_000
+    assert outcome.robots >= 7_000
+
+
 def test_a_web_of_any_shape_can_be_reached_from_its_first_page() -> None:
     """Every page of every host is linked, and a URL tells which page it is."""
     web = Web(hosts=30, pages=7, fan_out=3, forbids=True)

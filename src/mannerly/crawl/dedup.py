@@ -1,9 +1,12 @@
 """Nearly every link was seen before, and what is certainly new is known without asking the disk.
 
-A URL is known by a keyed 64-bit fingerprint. The key is secret and drawn once per crawl (63 random
-bits, kept with the crawl), so that no site can prepare links that collide. Two of n URLs share a
-fingerprint with probability n²/2⁶⁵: 0.03 % for a hundred million, so the store may key by it, but
-whoever cannot accept that compares the text as well.
+Links repeat from page to page, so what was passed on lately (`Recent`) is left out before anything
+else is asked about it.
+
+Behind that, a URL is known by a keyed 64-bit fingerprint. The key is secret and drawn once per
+crawl (63 random bits, kept with the crawl), so that no site can prepare links that collide. Two of
+n URLs share a fingerprint with probability n²/2⁶⁵: 0.03 % for a hundred million, so the store may
+key by it, but whoever cannot accept that compares the text as well.
 
 The filter is a *negative* one. It answers "certainly new" or "perhaps seen":
 
@@ -32,6 +35,7 @@ from xxhash import xxh3_64_digest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+DEFAULT_RECENT = 100_000
 DEFAULT_EXPECTED = 10_000_000
 DEFAULT_FALSE_POSITIVE_RATE = 0.01
 _GROWTH = 2
@@ -49,6 +53,34 @@ def fingerprints(texts: Sequence[str], seed: int) -> tuple[int, ...]:
     """One fingerprint per text, in order. A page at a time is twice as fast as one by one."""
     digests = [xxh3_64_digest(text.encode(), seed) for text in texts]
     return unpack(f">{len(digests)}q", b"".join(digests))
+
+
+class Recent:
+    """URLs that were passed on lately: at least the last `size` of them, at most twice as many."""
+
+    __slots__ = ("_earlier", "_latest", "_size")
+
+    def __init__(self, size: int = DEFAULT_RECENT) -> None:
+        self._size = size
+        self._latest: set[str] = set()
+        self._earlier: set[str] = set()
+
+    def __contains__(self, url: str) -> bool:
+        return url in self._latest or url in self._earlier
+
+    def others(self, urls: Iterable[str]) -> list[str]:
+        """Those that were not, in their order."""
+        latest, earlier = self._latest, self._earlier
+        return [url for url in urls if url not in latest and url not in earlier]
+
+    def add(self, url: str) -> bool:
+        """Note one; whether it was not noted before."""
+        if url in self:
+            return False
+        if len(self._latest) >= self._size:
+            self._earlier, self._latest = self._latest, set()
+        self._latest.add(url)
+        return True
 
 
 class Sifted(NamedTuple):
@@ -175,9 +207,9 @@ class Doubts:
         prints = fingerprints(texts, self._seed)
         return {text for text, fp in zip(texts, prints, strict=True) if maybe_seen(fp)}
 
-    def catch_up(self, most: int = _UPDATE_SLICE) -> None:
+    def catch_up(self, most: int) -> None:
         """Take in some more of what the store had from earlier."""
-        if self._earlier is None:
+        if self._earlier is None or most == 0:
             return
         part = list(islice(self._earlier, most))
         self.learn(part)

@@ -10,7 +10,6 @@ Two keys are in use: a record belongs to a host, a lesson to a host's group (`gr
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mannerly.politeness.memory.base import Remembered
@@ -28,6 +27,31 @@ if TYPE_CHECKING:
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before anybody has restarted
 
 
+class _Sheet:
+    """A host's record, but for what was counted since it was last made."""
+
+    __slots__ = ("failed", "fetched", "record", "refused", "updated_at")
+
+    def __init__(self, record: HostRecord) -> None:
+        self.put(record)
+
+    def put(self, record: HostRecord) -> None:
+        self.record = record
+        self.fetched = record.fetched
+        self.failed = record.failed
+        self.refused = record.refused
+        self.updated_at = record.updated_at
+
+    def complete(self) -> HostRecord:
+        """Made when somebody wants it, for pages are counted more often than records written."""
+        return self.record._replace(
+            fetched=self.fetched,
+            failed=self.failed,
+            refused=self.refused,
+            updated_at=self.updated_at,
+        )
+
+
 class HostBook:
     """The records of the hosts that are active in this run."""
 
@@ -35,23 +59,34 @@ class HostBook:
         self._store = store
         self._politeness = politeness
         self._is_resumed = is_resumed
-        self._records: dict[str, HostRecord] = {}
+        self._sheets: dict[str, _Sheet] = {}
         self._touched: set[str] = set()
         self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
+        self._may_know_more = is_resumed  # the store, of hosts that are not in the book
 
     def __contains__(self, host: str) -> bool:
-        return host in self._records
+        return host in self._sheets
 
-    def __getitem__(self, host: str) -> HostRecord:
-        return self._records[host]
+    def retired(self, host: str) -> str | None:
+        """Why a known host was given up, if it was."""
+        return self._sheets[host].record.retired
+
+    def fetched(self, host: str) -> int:
+        """Pages that a known host has given."""
+        return self._sheets[host].fetched
 
     def recall(self, host: str, now: Instant, wall: float) -> HostRecord:
         """A host's first turn in this run: what earlier runs learned about it."""
-        record = self._store.host(host) or HostRecord(host=host)
-        self._records[host] = record
+        known = self._departed.pop(host, None)
+        if known is not None:
+            self._touched.add(host)
+        elif self._may_know_more:
+            known = self._store.host(host)
+        record = known or HostRecord(host)
+        self._sheets[host] = _Sheet(record)
         key = self._politeness.key(host)
         if key not in self._politeness:  # else another host of its group was here first
-            learned = record if key == host else self._store.host(key)
+            learned = record if key == host or not self._may_know_more else self._store.host(key)
             if learned is not None and learned.updated_at:
                 self._politeness.recall(_remembered(learned, wall), now=now, wall=wall)
             if self._is_resumed:
@@ -62,29 +97,26 @@ class HostBook:
         self, host: str, wall: float, *, fetched: int = 0, failed: int = 0, refused: int = 0
     ) -> None:
         """Add to a known host's counts."""
-        record = self._records[host]
-        self._write(
-            replace(
-                record,
-                fetched=record.fetched + fetched,
-                failed=record.failed + failed,
-                refused=record.refused + refused,
-                updated_at=wall,
-            )
-        )
+        sheet = self._sheets[host]
+        sheet.fetched += fetched
+        sheet.failed += failed
+        sheet.refused += refused
+        sheet.updated_at = wall
+        self._touched.add(host)
 
     def retire(self, host: str, reason: str, wall: float) -> None:
         """Written down with the next commit, so that a crash does not bring the host back."""
-        record = self._records.get(host)
-        if record is not None:
-            self._write(replace(record, retired=reason, updated_at=wall))
+        sheet = self._sheets.get(host)
+        if sheet is not None:
+            self._write(sheet, sheet.complete()._replace(retired=reason, updated_at=wall))
 
     def forget(self, host: str) -> None:
         """The politeness core has forgotten it; what is not committed yet is kept until then."""
-        record = self._records.pop(host, None)
-        if record is not None and host in self._touched:
+        self._may_know_more = True
+        sheet = self._sheets.pop(host, None)
+        if sheet is not None and host in self._touched:
             self._touched.discard(host)
-            self._departed[host] = record
+            self._departed[host] = sheet.complete()
 
     def changes(self, now: Instant, wall: float) -> list[HostRecord]:
         """What the next commit has to write. The same again, if that commit fails."""
@@ -94,9 +126,9 @@ class HostBook:
 
     def _dated(self, host: str, now: Instant, wall: float) -> HostRecord:
         """With the next instant at which it may be contacted: a crash must not shorten a wait."""
-        record = self._records[host]
+        record = self._sheets[host].complete()
         wait_s = self._politeness.not_before(host) - now
-        return replace(record, next_at=wall + wait_s) if wait_s > WORTH_KEEPING_S else record
+        return record._replace(next_at=wall + wait_s) if wait_s > WORTH_KEEPING_S else record
 
     def committed(self) -> None:
         """The changes are in the store."""
@@ -105,15 +137,15 @@ class HostBook:
 
     def _learn(self, lesson: Remembered) -> None:
         host = lesson.host
-        known = self._records.get(host) or self._departed.get(host) or self._store.host(host)
-        record = _learned(known or HostRecord(host=host), lesson)
-        if host in self._records:
-            self._write(record)
+        sheet = self._sheets.get(host)
+        if sheet is not None:
+            self._write(sheet, _learned(sheet.complete(), lesson))
         else:
-            self._departed[host] = record
+            known = self._departed.get(host) or self._store.host(host) or HostRecord(host=host)
+            self._departed[host] = _learned(known, lesson)
 
-    def _write(self, record: HostRecord) -> None:
-        self._records[record.host] = record
+    def _write(self, sheet: _Sheet, record: HostRecord) -> None:
+        sheet.put(record)
         self._touched.add(record.host)
 
 
@@ -138,8 +170,7 @@ def _remembered(record: HostRecord, wall: float) -> Remembered:
 
 
 def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
-    return replace(
-        record,
+    return record._replace(
         adaptive_delay_s=lesson.lesson.delay_s,
         adaptive_delay_floor_s=lesson.lesson.floor_s,
         crawl_delay_s=lesson.crawl_delay_s,

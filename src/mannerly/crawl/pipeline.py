@@ -47,6 +47,7 @@ from .urls import DEFAULT_RULES, Url, UrlRules, canonical, host_key_of, site_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from .dedup import Recent
     from .fetch.base import Fetched
     from .model import Entry
     from .scope import Scope
@@ -77,7 +78,7 @@ class Harvest(NamedTuple):
 
     record: PageRecord
     found: list[Candidate]
-    passed_over: Counter[str]  # links that were not taken, by reason
+    passed_over: dict[str, int]  # links that were not taken, by reason
 
 
 def seed_candidates(urls: Iterable[str]) -> list[Candidate]:
@@ -118,7 +119,7 @@ def _parsed(body: bytes, headers: Mapping[str, str], url: str, agent: str) -> Pa
 
 
 def harvest(
-    entry: Entry, answer: Fetched, rules: Rules, wall: float, work: object = None
+    entry: Entry, answer: Fetched, rules: Rules, recent: Recent, wall: float, work: object = None
 ) -> Harvest:
     """Step 6: read the answer to a page request. `work` is what `long_work` came to, if any."""
     if entry.depth == SITEMAP:
@@ -129,23 +130,24 @@ def harvest(
     if status in REDIRECTS:
         return _harvest_redirect(entry, answer, rules, wall)
     if status is None or not 200 <= status < 300:
-        return Harvest(_record(entry, answer, wall), [], Counter())
+        return Harvest(_record(entry, answer, wall), [], {})
     page = work if isinstance(work, (Page, ParseFailed)) else None
     if page is None:
         page = _parsed(answer.body, answer.headers, entry.url, rules.agent)
     if isinstance(page, ParseFailed):
-        return Harvest(_record(entry, answer, wall, error="parse_failed"), [], Counter())
-    links = resolve_links(page, rules.urls, rules.hrefs)
-    passed_over: Counter[str] = Counter(
-        {refusal.value: count for refusal, count in links.refused.items()}
-    )
-    found: list[Candidate] = []
+        return Harvest(_record(entry, answer, wall, error="parse_failed"), [], {})
+    if not (page.links or page.nofollow_links or page.canonical):
+        return Harvest(_record(entry, answer, wall, title=page.title), [], {})
+    links = resolve_links(page, rules.urls, rules.hrefs, recent)
+    passed_over = {refusal.value: count for refusal, count in links.refused.items()}
+    urls, unfollowed = links.urls, links.nofollow_urls
     if page.nofollow:
-        passed_over["nofollow"] += len(links.urls)
-    else:
-        urls = [*links.urls, links.refresh] if links.refresh else links.urls
-        found = found_links(entry, urls, rules, passed_over)
-    passed_over["nofollow"] += len(links.nofollow_urls)
+        urls, unfollowed = [], [*urls, *unfollowed]
+    elif links.refresh:
+        urls = [*urls, links.refresh]
+    found = found_links(entry, recent.others(urls), rules, passed_over)
+    if unfollowed:
+        passed_over["nofollow"] = len(unfollowed)
     record = _record(
         entry,
         answer,
@@ -159,13 +161,15 @@ def harvest(
 
 
 def found_links(
-    entry: Entry, urls: Sequence[str], rules: Rules, passed_over: Counter[str]
+    entry: Entry, urls: Sequence[str], rules: Rules, passed_over: dict[str, int]
 ) -> list[Candidate]:
     """Step 1 for links: those in scope, as candidates."""
+    if not urls:
+        return []
     depth = entry.depth + 1
     inside, outside = rules.scope.sort(urls, depth, page_url=entry.url)
-    for _, reason in outside:
-        passed_over[reason.value] += 1
+    if outside:
+        passed_over |= Counter(reason.value for _, reason in outside)
     origin = entry.url[: entry.url.index("/", 8) + 1]
     own, host = len(origin), entry.host
     usual = priority(depth)
@@ -191,21 +195,21 @@ def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) 
     location = answer.headers.get("location")
     target = canonical(location, entry.url, rules.urls) if location else None
     if target is None:
-        return Harvest(_record(entry, answer, wall, error="bad_redirect"), [], Counter())
+        return Harvest(_record(entry, answer, wall, error="bad_redirect"), [], {})
     record = _record(entry, answer, wall, redirect_to=target)
     if entry.hops >= rules.max_redirects:
-        return Harvest(record._replace(error="too_many_redirects"), [], Counter())
+        return Harvest(record._replace(error="too_many_redirects"), [], {})
     if target == entry.url:
-        return Harvest(record._replace(error="redirect_loop"), [], Counter())
+        return Harvest(record._replace(error="redirect_loop"), [], {})
     if entry.depth == 0 and has_moved(entry.url, target):
         rules.widen(target)
     reason = rules.scope.judge(target, entry.depth)
     if reason is not None:
-        return Harvest(record, [], Counter({reason.value: 1}))
+        return Harvest(record, [], {reason.value: 1})
     hop = Candidate(
         target, host_key_of(target), entry.depth, entry.priority, entry.url, entry.hops + 1
     )
-    return Harvest(record, [hop], Counter())
+    return Harvest(record, [hop], {})
 
 
 def has_moved(seed: str, target: str) -> bool:
@@ -215,7 +219,7 @@ def has_moved(seed: str, target: str) -> bool:
 
 def unreadable(entry: Entry, answer: Fetched, wall: float) -> Harvest:
     """Step 6 for a page that our own code could not bear: it is kept, and the crawl goes on."""
-    return Harvest(_record(entry, answer, wall, error="parse_failed"), [], Counter())
+    return Harvest(_record(entry, answer, wall, error="parse_failed"), [], {})
 
 
 def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
@@ -227,11 +231,11 @@ def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) ->
         target = canonical(location, entry.url, rules.urls) if location else None
         record = record._replace(redirect_to=target)
         if target is None or entry.hops >= rules.max_redirects:
-            return Harvest(record, [], Counter())
+            return Harvest(record, [], {})
         passed_over: Counter[str] = Counter()
         return Harvest(record, _more_sitemaps(entry, [target], rules, passed_over), passed_over)
     if status is None or not 200 <= status < 300:
-        return Harvest(record, [], Counter())
+        return Harvest(record, [], {})
     sitemap = read_sitemap(answer.body)
     found: list[Candidate] = []
     passed_over = Counter()

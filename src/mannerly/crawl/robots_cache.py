@@ -34,6 +34,8 @@ or, if the request came to nothing on our side, `abandon`, and again frontier.wa
 
 Parsed rules are kept for the origins used last; the others come back through `load`, from the
 stored body, and `on_loaded` then says what the file asks for before any page of the host is sent.
+A short file is parsed once for all origins that have the very same one: most hosts of a hosting
+platform do.
 Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
 """
 
@@ -42,6 +44,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -76,6 +79,8 @@ _UNREADABLE = "its robots.txt makes our parser fail"
 _PATH = "/robots.txt"
 _TOO_MANY_REQUESTS = 429
 _BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
+_SHARED_BYTES = 4096  # longer files are written for one site
+_SHARED = 1024  # a few megabytes of rules
 
 
 class Allowed(NamedTuple):
@@ -104,6 +109,7 @@ class GivenUp(NamedTuple):
 UNREACHABLE = "robots_unreachable"
 RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown | GivenUp
 ALLOWED = Allowed()
+_GO = Ruling.GO  # found faster than by its full name
 
 
 class Hop(NamedTuple):
@@ -177,6 +183,7 @@ class RobotsCache:
         self._parse = parse
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._weight = 0
+        self._shared: dict[bytes, _Asked] = {}  # what short files ask for, by their text
         self._fetching: dict[str, Errand] = {}
 
     def __repr__(self) -> str:
@@ -195,11 +202,12 @@ class RobotsCache:
 
     def rule(self, entry: Entry, *, now: Instant, wall: float) -> Judgement:
         """The frontier's judge: fetch it, drop it, robots.txt first, or later."""
-        origin = entry.url[: entry.url.index("/", 8)]
-        verdict = self.verdict(origin, entry.url, now=now, wall=wall)
-        if isinstance(verdict, Allowed):
-            return Ruling.GO
-        if isinstance(verdict, (Disallowed, GivenUp)):
+        url = entry.url
+        origin = url[: url.index("/", 8)]
+        verdict = self.verdict(origin, url, now=now, wall=wall)
+        if verdict is ALLOWED:
+            return _GO
+        if not isinstance(verdict, Unknown):
             return Ruling.DROP
         if verdict.due is None or verdict.due > now:
             return Later(verdict.due)
@@ -224,7 +232,7 @@ class RobotsCache:
             return GivenUp(known.given_up)
         if known.rules is None:
             return Unknown(known.expires)
-        return self._consult(known.rules, url)
+        return self._consult(known.rules, url[len(origin) :])
 
     def reason(self, url: str) -> str:
         """The code under which a URL is dropped that `rule` has just refused."""
@@ -266,13 +274,13 @@ class RobotsCache:
             if hop is not None:
                 return hop
         answer = _Answer(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
-        learned = [self._learn(errand.origin, answer, now, wall)]
-        known = self._known[errand.origin]
-        if refusal is not None and known.rules is None:
-            known.given_up = refusal
-        also = errand.url.removesuffix(_PATH)
-        if errand.hops and also + _PATH == errand.url and self._is_news(also, now, wall):
-            learned.append(self._learn(also, answer, now, wall)._replace(sitemaps=()))
+        host = errand.host if not errand.hops else host_key_of(errand.origin + "/")
+        learned = [self._learn(errand.origin, host, answer, now, wall)]
+        if refusal is not None and self._known[errand.origin].rules is None:
+            self._known[errand.origin].given_up = refusal
+        also = errand.url.removesuffix(_PATH) if errand.hops else errand.url
+        if also + _PATH == errand.url and self._is_news(also, now, wall):
+            learned.append(self._learn(also, errand.host, answer, now, wall)._replace(sitemaps=()))
         return learned
 
     # ------------------------------------------------------------------ learning
@@ -288,81 +296,106 @@ class RobotsCache:
     def _is_news(self, origin: str, now: Instant, wall: float) -> bool:
         return self.verdict(origin, origin + "/", now=now, wall=wall) == Unknown(now)
 
-    def _learn(self, origin: str, answer: _Answer, now: Instant, wall: float) -> Learned:
+    def _learn(self, origin: str, host: str, answer: _Answer, now: Instant, wall: float) -> Learned:
         previous = self._load(origin)
         record = _record(origin, answer, previous, wall)
         known = self._adopt(record, now, wall)
         sitemaps: tuple[str, ...] = ()
-        if known.rules is not None and not record.failing_since:
+        if known.rules is not None and known.rules.sitemaps and not record.failing_since:
             before = previous.body if previous is not None else None
-            listed = self._read(before).sitemaps if before else ()
+            listed = self._read(before).rules.sitemaps if before else ()
             sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
-        return self._learned(record, known, sitemaps)
+        return self._learned(record, host, known, sitemaps)
 
     def _recall(self, origin: str, now: Instant, wall: float) -> _Known | None:
         record = self._load(origin)
         if record is None:
             return None
         known = self._adopt(record, now, wall)
-        self._on_loaded(self._learned(record, known, ()))
+        self._on_loaded(self._learned(record, host_key_of(origin + "/"), known, ()))
         return known
 
-    def _learned(self, record: RobotsRecord, known: _Known, sitemaps: tuple[str, ...]) -> Learned:
+    def _learned(
+        self, record: RobotsRecord, host: str, known: _Known, sitemaps: tuple[str, ...]
+    ) -> Learned:
         origin, delay_s = record.origin, known.crawl_delay_s
         sibling = self._known.get(_other_scheme(origin))
         if sibling is not None and sibling.crawl_delay_s is not None:
             delay_s = max(delay_s or 0.0, sibling.crawl_delay_s)
-        return Learned(origin, host_key_of(origin + "/"), record, delay_s, sitemaps)
+        return Learned(origin, host, record, delay_s, sitemaps)
 
     def _adopt(self, record: RobotsRecord, now: Instant, wall: float) -> _Known:
         """Keep a record's meaning in memory, and let go of what was used longest ago."""
-        rules = self._rules_of(record, wall)
+        body = record.body
+        rules: Robots | None
+        if body is None:
+            rules, delay_s = self._blanket(record, wall), None
+        else:
+            rules, delay_s = self._read(body)
         # A wall clock that was wrong when the record was written must not make it immortal.
-        left_s = min(record.expires_at - wall, MAX_AGE_S)
-        weight = _BASE_WEIGHT + len(record.body or b"")
-        known = _Known(rules, self._crawl_delay_s(rules), now + left_s, weight)
+        left_s = record.expires_at - wall
+        if left_s > MAX_AGE_S:
+            left_s = MAX_AGE_S
+        weight = _BASE_WEIGHT + (0 if body is None else len(body))
+        known = _Known(rules, delay_s, now + left_s, weight)
         if rules is None and wall - record.failing_since >= self._patience_s:
             known.given_up = UNREACHABLE
         replaced = self._known.pop(record.origin, None)
+        if replaced is not None:
+            self._weight -= replaced.weight
         self._known[record.origin] = known
-        self._weight += weight - (replaced.weight if replaced is not None else 0)
+        self._weight += weight
         while self._weight > self._memory_bytes and len(self._known) > 1:
             _, oldest = self._known.popitem(last=False)
             self._weight -= oldest.weight
         return known
 
-    def _rules_of(self, record: RobotsRecord, wall: float) -> Robots | None:
-        if record.body is not None:
-            return self._read(record.body)
+    def _blanket(self, record: RobotsRecord, wall: float) -> Robots | None:
+        """What holds for an origin without a file."""
         if not record.failing_since:
-            return Robots.allow_all(f"robots.txt answered {record.status}")
+            return _allow_all(f"robots.txt answered {record.status}")
         if self._allow_unreachable:
-            return Robots.allow_all("robots.txt cannot be reached, and that is let pass")
+            return _allow_all("robots.txt cannot be reached, and that is let pass")
         if wall - record.failing_since >= GIVE_UP_AFTER_S:
-            return Robots.allow_all("robots.txt could not be reached for 30 days")
+            return _allow_all("robots.txt could not be reached for 30 days")
         return None
 
     # ------------------------------------------------------------------ a parser that may fail
 
-    def _read(self, body: bytes) -> Robots:
-        try:
-            return self._parse(body)
-        except Exception:  # noqa: BLE001 - a stranger's file must not stop the other origins
-            return Robots.disallow_all(_UNREADABLE)
+    def _read(self, body: bytes) -> _Asked:
+        asked = self._shared.get(body)
+        if asked is None:
+            asked = self._parsed(body)
+            if len(body) <= _SHARED_BYTES:
+                if len(self._shared) >= _SHARED:
+                    self._shared.clear()
+                self._shared[body] = asked
+        return asked
 
-    def _consult(self, rules: Robots, url: str) -> RobotsVerdict:
+    def _parsed(self, body: bytes) -> _Asked:
         try:
-            if rules.allowed(url, self._agent):
+            rules = self._parse(body)
+        except Exception:  # noqa: BLE001 - a stranger's file must not stop the other origins
+            return _Asked(Robots.disallow_all(_UNREADABLE), None)
+        try:
+            return _Asked(rules, rules.crawl_delay_s(self._agent))
+        except Exception:  # noqa: BLE001 - as above
+            return _Asked(rules, None)
+
+    def _consult(self, rules: Robots, path: str) -> RobotsVerdict:
+        try:
+            if rules.allowed(path, self._agent):
                 return ALLOWED
-            return Disallowed(rules.explain(url, self._agent))
+            return Disallowed(rules.explain(path, self._agent))
         except Exception:  # noqa: BLE001 - as above
             return Disallowed(Explanation(Verdict.DISALLOWED, _UNREADABLE))
 
-    def _crawl_delay_s(self, rules: Robots | None) -> float | None:
-        try:
-            return rules.crawl_delay_s(self._agent) if rules is not None else None
-        except Exception:  # noqa: BLE001 - as above
-            return None
+
+class _Asked(NamedTuple):
+    """What a robots.txt asks of us."""
+
+    rules: Robots
+    crawl_delay_s: float | None
 
 
 class _Answer(NamedTuple):
@@ -371,19 +404,17 @@ class _Answer(NamedTuple):
     lifetime_s: float
 
 
+_allow_all = cache(Robots.allow_all)  # one for every status there is
+
+
 def _record(
     origin: str, answer: _Answer, previous: RobotsRecord | None, wall: float
 ) -> RobotsRecord:
     """What an answer means for an origin, given what was known before."""
     status = answer.status
     if status is not None and 200 <= status < 500 and status != _TOO_MANY_REQUESTS:
-        return RobotsRecord(
-            origin=origin,
-            status=status,
-            body=answer.body if status < 300 else None,
-            fetched_at=wall,
-            expires_at=wall + answer.lifetime_s,
-        )
+        body = answer.body if status < 300 else None
+        return RobotsRecord(origin, status, body, wall, wall + answer.lifetime_s)
     failing_since = previous.failing_since if previous is not None else 0.0
     failing_since = failing_since or wall
     wait_s = min(LAST_RETRY_S, max(0.0, wall - failing_since) + FIRST_RETRY_S)
@@ -398,7 +429,9 @@ def _record(
 
 
 def _lifetime_s(headers: Mapping[str, str]) -> float:
-    said = headers.get("cache-control", "")
+    said = headers.get("cache-control")
+    if said is None:
+        return MAX_AGE_S
     if _NO_CACHE.search(said):
         return MIN_AGE_S
     found = _MAX_AGE.search(said)
@@ -406,5 +439,4 @@ def _lifetime_s(headers: Mapping[str, str]) -> float:
 
 
 def _other_scheme(origin: str) -> str:
-    scheme, _, rest = origin.partition("://")
-    return f"{'http' if scheme == 'https' else 'https'}://{rest}"
+    return "http" + origin[5:] if origin.startswith("https") else "https" + origin[4:]

@@ -23,6 +23,7 @@ from mannerly.politeness import events as told
 from mannerly.politeness.model import ErrorKind, Outcome
 from mannerly.politeness.retry import Retry
 
+from .dedup import Recent
 from .fetch.base import Fetched, LocalError, Request
 from .frontier import Frontier
 from .frontier.model import Errand, Later, Ruling, Start
@@ -33,7 +34,7 @@ from .robots_cache import UNREACHABLE, Hop, RobotsCache
 from .scope import SkipReason
 from .stats import Stats, waits_of
 from .store.base import Batch
-from .urls import Url, host_key_of, site_of
+from .urls import host_key_of, site_of, without_port
 from .witness import Witness
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from .settings import CrawlSettings
     from .store.base import RobotsRecord, ShardStore
 
-RECENT = 100_000  # URLs that were offered lately; twice as many are remembered
 DROP_SLICE = 1000  # URLs of a retired host that leave the queue per tick
 RECEIVE = 2000
 UNSENT_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
@@ -102,12 +102,12 @@ class Shard:
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
         )
+        self._headers = (("From", settings.contact),) if settings.contact else ()
         self._offload = offload
         self._elsewhere = 0  # pages that others are at work on
         self._batch = Batch()
         self._batch_robots: dict[str, RobotsRecord] = {}
-        self._recent: set[str] = set()
-        self._recent_before: set[str] = set()
+        self._recent = Recent()
         self._hosts = HostBook(store, self.politeness, is_resumed=is_resumed)
         self._witness = Witness(self.stats, settings.politeness.floor_s)
         self._failures: dict[str, int] = {}  # in a row
@@ -156,7 +156,9 @@ class Shard:
 
     def offer(self, candidates: list[Candidate]) -> None:
         """Seeds: they belong to whichever shard owns their host."""
-        self._route(self._not_excluded(candidates))
+        for candidate in self._not_excluded(candidates):
+            # Not noted as met: a seed keeps the tracking parameters that links lose.
+            self._pass_on(candidate)
 
     def _not_excluded(self, candidates: list[Candidate]) -> list[Candidate]:
         """Seeds and sitemaps need not be in scope, but what is excluded is never fetched."""
@@ -185,7 +187,7 @@ class Shard:
         host = entry.host
         if host not in self._hosts:
             self._recall(host)
-        retired = self._retired.get(host) or self._hosts[host].retired
+        retired = self._retired.get(host) or self._hosts.retired(host)
         if retired:
             return self._drop(entry, f"host_retired: {retired}")
         if self._unsent and self.politeness.key(host) in self._unsent:
@@ -200,7 +202,7 @@ class Shard:
     def _ration(self, entry: Entry, limit: int) -> Judgement:
         """Hold back what would be one page too many if all that is under way succeeds."""
         host = entry.host
-        fetched = self._hosts[host].fetched
+        fetched = self._hosts.fetched(host)
         if fetched >= limit:
             return self._drop(entry, "max_per_host")
         if fetched + self._pages_out[host] + self._pages_let_go[host] >= limit:
@@ -223,7 +225,6 @@ class Shard:
             self._unsent[start.permit.host.key] = start.permit
         if isinstance(item, Entry):
             self._under_way.add(item.seq)
-        url = Url.of(item.url)
         if isinstance(item, Errand):
             self._robots.begin(item)
             patience_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
@@ -233,8 +234,8 @@ class Shard:
             patience_s, size = settings.timeout_s, settings.max_bytes
             if settings.max_per_host:
                 self._pages_out[item.host] += 1
-        headers = (("From", settings.contact),) if settings.contact else ()
-        return Request(item.url, url.host, patience_s, size, headers, (self, start))
+        host = without_port(item.host)
+        return Request(item.url, host, patience_s, size, self._headers, (self, start))
 
     def sent(self, start: Start, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
@@ -322,7 +323,7 @@ class Shard:
             return True
         reason = answer.detail or str(answer.error)
         self.stats.failed[reason] += 1
-        record = harvest(entry, answer, self._rules, self._wall).record
+        record = harvest(entry, answer, self._rules, self._recent, self._wall).record
         self._batch.pages.append((entry, record._replace(error=reason)))
         return False
 
@@ -357,14 +358,15 @@ class Shard:
         self, entry: Entry, answer: Fetched, outcome: Outcome, work: object = None
     ) -> None:
         try:
-            found = harvest(entry, answer, self._rules, self._wall, work)
+            found = harvest(entry, answer, self._rules, self._recent, self._wall, work)
         except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
             found = unreadable(entry, answer, self._wall)
         record = found.record
         self._batch.pages.append((entry, record))
         self._route(found.found)
         stats = self.stats
-        stats.skipped.update(found.passed_over)
+        for reason, count in found.passed_over.items():
+            stats.skipped[reason] += count
         if entry.depth < 0:
             stats.robots += 1
             return
@@ -431,7 +433,7 @@ class Shard:
         """A robots.txt redirected: the next hop takes a slot of its own host."""
         if errand.host not in self._hosts:
             self._recall(errand.host)
-        if errand.host in self._retired or self._hosts[errand.host].retired:
+        if errand.host in self._retired or self._hosts.retired(errand.host):
             news = self._robots.fetched(
                 errand, status=None, refusal=UNREACHABLE, now=self._now, wall=self._wall
             )
@@ -449,22 +451,18 @@ class Shard:
     # ------------------------------------------------------------------ what was found
 
     def _route(self, candidates: list[Candidate]) -> None:
-        """To our own queue, or to the shard that owns the host. Known URLs are weeded out."""
-        recent, before = self._recent, self._recent_before
-        batch, mine = self._batch, self.number
-        single = self._sharding.shards == 1
+        """Pass on what was not passed on lately."""
         for candidate in candidates:
-            url = candidate.url
-            if url in recent or url in before:
-                continue
-            recent.add(url)
-            shard = mine if single else self._sharding.shard_of(candidate.host)
-            if shard == mine:
-                batch.found.append(candidate)
-            else:
-                batch.outgoing.append((shard, candidate))
-        if len(recent) > RECENT:
-            self._recent_before, self._recent = recent, set()
+            if self._recent.add(candidate.url):
+                self._pass_on(candidate)
+
+    def _pass_on(self, candidate: Candidate) -> None:
+        """To our own queue, or to the shard that owns the host."""
+        shard = self._sharding.shard_of(candidate.host)
+        if shard == self.number:
+            self._batch.found.append(candidate)
+        else:
+            self._batch.outgoing.append((shard, candidate))
 
     def _count(self, host: str, *, fetched: int = 0, failed: int = 0, refused: int = 0) -> None:
         if host not in self._hosts:

@@ -167,7 +167,7 @@ class Url(NamedTuple):
     @property
     def host(self) -> str:
         """The host without its port; an IPv6 address keeps its brackets."""
-        return _without_port(self.host_key)
+        return without_port(self.host_key)
 
 
 def host_key_of(text: str) -> str:
@@ -175,7 +175,7 @@ def host_key_of(text: str) -> str:
     host_key = text[8 if text.startswith("https") else 7 : text.find("/", 8)]
     # The scheme's own port is gone already; http on 443 is the same machine to be polite to.
     if host_key.endswith((":80", ":443")):
-        return _without_port(host_key)
+        return without_port(host_key)
     return host_key
 
 
@@ -186,7 +186,7 @@ def site_of(host: str) -> str:
     Addresses, `localhost`, single labels and public suffixes have no registrable domain: each is
     its own site.
     """
-    host = _without_port(host)
+    host = without_port(host)
     last_label = host[host.rfind(".") + 1 :]
     # In a canonical host only an IPv4 address can end in a number; the list would cut it up.
     if host.startswith("[") or last_label.isdigit():
@@ -224,7 +224,7 @@ def _origin_or_none(text: str) -> str | None:
     if slash < 0 or not text.startswith(_WEB):
         return None
     authority = text[text.index(":") + 3 : slash]
-    if len(_without_port(authority)) > _MAX_HOST_LENGTH or not _AUTHORITY.fullmatch(authority):
+    if len(without_port(authority)) > _MAX_HOST_LENGTH or not _AUTHORITY.fullmatch(authority):
         return None
     return text[: slash + 1]
 
@@ -263,7 +263,8 @@ def _without_tracked(text: str, tracked: re.Pattern[str]) -> str:
     return f"{address}?{'&'.join(kept)}"
 
 
-def _without_port(host_key: str) -> str:
+def without_port(host_key: str) -> str:
+    """The host of a host key; an IPv6 address keeps its brackets."""
     if host_key.startswith("["):
         return host_key[: host_key.find("]") + 1]
     return host_key.partition(":")[0]

@@ -29,12 +29,13 @@ class Witness:
     def sent(self, permit: Permit, instant: Instant) -> None:
         """A request has left."""
         host = permit.host
-        last = self._last_sent.get(host.key)
-        self._last_sent[host.key] = instant
+        key = host.key
+        last = self._last_sent.get(key)
+        self._last_sent[key] = instant
         if last is None:
             return
         gap_s = instant - last
-        tally = self.tally(host.key)
+        tally = self.tally(key)
         if tally is not None and gap_s < tally.smallest_gap_s:
             tally.smallest_gap_s, tally.asked_gap_s = gap_s, host.delay_s
         if gap_s < TOLERANCE * self._floor_s:

@@ -24,7 +24,7 @@ from .breaker import BreakerState
 from .host import Host
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import NEVER, Grant, Outcome, Wait
+from .model import NEVER, THROTTLE, Grant, Wait
 from .pace import PACES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .events import Event
-    from .model import Decision, Instant, Permit, Response
+    from .model import Decision, Instant, Outcome, Permit, Response
     from .retry import GiveUp
 
 _LOOKS_PER_ARRIVAL = 2  # the hand must go faster than hosts arrive
 _LOOKS_WHEN_FULL = 64
 _ALIASES = 100_000  # spellings and group members remembered; beyond it they are worked out anew
 _REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart (decision 8)
+_NOTHING_LEARNED = Lesson()
 
 
 class HouseRules:
@@ -122,6 +123,8 @@ class Politeness:
         self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
         self._enabled = self.settings.enabled
+        self._max_hosts = self.settings.max_hosts
+        self._idle_ttl_s = self.settings.idle_ttl_s
         self._waits = self._denied = self._past_requests = 0
         self._throttled = self._retries = self._cancelled = 0
 
@@ -155,7 +158,7 @@ class Politeness:
     def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
         """Tell what came of a permit; returns how the answer was understood."""
         outcome = permit.host.report(permit, response, now)
-        if outcome is Outcome.THROTTLE:
+        if outcome is THROTTLE:
             self._throttled += 1
         return outcome
 
@@ -237,7 +240,7 @@ class Politeness:
 
     def not_before(self, host: str) -> Instant:
         """The instant before which no clock lets a request start, whatever is under way."""
-        state = self._find(host)
+        state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
     def contacted(self, host: str, *, now: Instant) -> None:
@@ -263,7 +266,7 @@ class Politeness:
         state = self._hosts.get(record.host) or self._welcome(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
         trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
-        if record.lesson != Lesson():
+        if record.lesson != _NOTHING_LEARNED:
             pace = self._rules.make_pace(self.settings)
             pace.recall(record.lesson, trust)
             state.adopt(pace)
@@ -296,9 +299,11 @@ class Politeness:
 
     def key(self, host: str) -> str:
         """What a host's budget is kept under: its normal spelling, or that of its group."""
-        key = self._aliases.get(host)
+        key = self._aliases.get(host) if self._aliases else None
         if key is None:
-            key = self._group_of(host_key(host))
+            key = host_key(host)
+            if self._group_of is not None:
+                key = self._group_of(key)
             if key != host:
                 if len(self._aliases) >= _ALIASES:
                     self._aliases.clear()
@@ -318,20 +323,24 @@ class Politeness:
 
     def _sweep(self, now: Instant) -> None:
         """Look at the next hosts under the hand; drop what is idle, pass over what is not."""
-        is_full = len(self._hosts) >= self.settings.max_hosts
-        idle_since = now if is_full else now - self.settings.idle_ttl_s
-        looks = _LOOKS_WHEN_FULL if is_full else _LOOKS_PER_ARRIVAL
+        is_full = len(self._hosts) >= self._max_hosts
+        idle_since = now if is_full else now - self._idle_ttl_s
         hand = self._hand
-        for _ in range(min(looks, len(hand))):
-            state = hand.popleft()
-            # Who was never contacted is about to be: what was recalled or asked for must not go.
-            is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
-            if state.base_at <= idle_since and state.is_idle(now) and not is_awaited:
-                self._evict(state, now)
-                if is_full:
-                    return
-            else:
-                hand.append(state)
+        for _ in range(min(_LOOKS_WHEN_FULL if is_full else _LOOKS_PER_ARRIVAL, len(hand))):
+            state = hand[0]
+            if state.base_at > idle_since or self._is_needed(state, now, is_full=is_full):
+                hand.rotate(-1)
+                continue
+            hand.popleft()
+            self._evict(state, now)
+            if is_full:
+                return
+
+    def _is_needed(self, state: Host, now: Instant, *, is_full: bool) -> bool:
+        """Whether somebody waits for it, or would have to know what a stranger does not."""
+        # Who was never contacted is about to be: what was recalled or asked for must not go.
+        is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
+        return is_awaited or not state.is_idle(now)
 
     def _describe(self, state: Host) -> HostSnapshot:
         return describe(state, waiters=self._waiters.get(state.key, 0))
@@ -348,10 +357,12 @@ class Politeness:
         self._rules.emit(events.Evicted(state.key, now))
 
 
-def _grouping(settings: Settings, group_of: Callable[[str], str] | None) -> Callable[[str], str]:
-    """The function from a host's key to the key of its budget."""
+def _grouping(
+    settings: Settings, group_of: Callable[[str], str] | None
+) -> Callable[[str], str] | None:
+    """The function from a host's key to the key of its budget; None where both are the same."""
     if settings.group_by == "host":
-        return str
+        return None
     if group_of is not None:
         return group_of
     if settings.group_by == "site":
@@ -363,7 +374,7 @@ def _record(host: Host, now: Instant, wall: float) -> Remembered:
     blocked_s = host.wishes.blocked_until - now
     return Remembered(
         host=host.key,
-        lesson=host.pace.lesson() if host.pace is not None else Lesson(),
+        lesson=host.pace.lesson() if host.pace is not None else _NOTHING_LEARNED,
         crawl_delay_s=host.wishes.crawl_delay_s,
         blocked_until=wall + blocked_s if blocked_s > _REMEMBER_BLOCK_S else 0.0,
         updated_at=wall,

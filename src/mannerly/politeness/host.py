@@ -188,6 +188,8 @@ class Host:
     def ready_at(self, now: Instant) -> Instant:
         """The earliest instant at which `reserve` could grant; infinite if only a report can."""
         is_full = self.in_flight >= self._limit
+        if self.trouble is None and self._gate is None:  # what nearly every host is like
+            return inf if is_full else max(now, self.not_before)
         if is_full and self.trouble is not None:
             # A probe always has its place, and its lease runs out by itself.
             is_full = self.trouble.breaker.state is BreakerState.CLOSED
@@ -212,9 +214,9 @@ class Host:
         """Learn from the answer to a permit, and free its place."""
         if permit.is_settled:
             raise PermitError(f"{permit!r} was reported or cancelled before")
-        status, headers = response.status, response.headers
-        if not 0.0 <= response.latency_s < inf:
-            raise ValueError(f"a latency is at least 0 and finite, not {response.latency_s!r}")
+        status, latency_s, headers = response.status, response.latency_s, response.headers
+        if not 0.0 <= latency_s < inf:
+            raise ValueError(f"a latency is at least 0 and finite, not {latency_s!r}")
         heard: dict[str, str] | None = None
         retry_s: float | None = None
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_ASK_TO_WAIT):
@@ -511,8 +513,16 @@ class Host:
 
     def contacted(self, now: Instant) -> None:
         """Somebody has just contacted the host without asking us."""
-        self.base_at = max(self.base_at, now)
-        self._reschedule()
+        if now > self.base_at:
+            self.base_at = now
+        if self._rules.burst > 1 or self.wishes.quota is not None:
+            self._reschedule()
+            return
+        # Gap and limit stand, and this runs for every request.
+        not_before = self.base_at + self._gap_s
+        if not_before < self.wishes.blocked_until:
+            not_before = self.wishes.blocked_until
+        self.not_before = not_before
 
     def block_until(self, until: Instant, now: Instant) -> None:
         """Honour a pause that an earlier run was asked for."""

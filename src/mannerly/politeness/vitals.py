@@ -25,7 +25,7 @@ SLOTS = 15
 
 _STEPS = 16.0  # an octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
-
+_LONGEST_S = _DECODED[255]
 
 _EMPTY_WINDOW = bytes(2 * SLOTS)
 _LONG_AGO = -(10**12)  # a slot before any that a clock may begin with
@@ -35,8 +35,9 @@ def encode_latency(latency_s: float) -> int:
     """The level (one byte) nearest to a latency."""
     if latency_s <= 0.0:
         return 0
-    level = int(_STEPS * log2(1000.0 * latency_s + 1.0) + 0.5)
-    return min(255, level)
+    if latency_s > _LONGEST_S:
+        return 255
+    return int(_STEPS * log2(1000.0 * latency_s + 1.0) + 0.5)
 
 
 def decode_latency(level: int) -> float:
@@ -96,7 +97,8 @@ class Vitals:
         else:
             data = self._bytes
             for old in range(self._slot + 1, slot + 1):
-                data[RING + old % SLOTS] = data[RING + SLOTS + old % SLOTS] = 0
+                place = RING + old % SLOTS
+                data[place] = data[place + SLOTS] = 0
         if passed > 0:
             self._slot = slot
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mannerly.crawl.budget import LocalBudget
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 TICK_S = 20.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
+SLICE = 2_000  # seeds in one commit
+ENOUGH = 10_000  # queued URLs that keep every worker busy
 NO_FAULTS = Faults()
 
 
@@ -76,7 +79,7 @@ def simulate_crawl(
     duration_s: float = 30 * DAY_S,
     check_every: int = 1000,
 ) -> CrawlOutcome:
-    """Crawl a generated web from its first home page and return what came of it.
+    """Crawl a generated web from its seeds and return what came of it.
 
     Args:
         web: the pages and the hosts' limits.
@@ -171,17 +174,27 @@ class _Crawl:
             workers=settings.workers,
             tick_s=TICK_S,
         )
-        home = self._sharding.shard_of(seed_candidates([web.start])[0].host)
-        self._shards[home].offer(seed_candidates([web.start]))
-        self._engine.commit()
+        self._seeds = web.seeds()
         self._checks = self._in_memory = 0
         self._is_finished = False
+
+    def _offer_seeds(self) -> bool:
+        """The next slice of the seeds, as from a file that is read while there is room."""
+        some = seed_candidates(islice(self._seeds, SLICE))
+        shard_of = self._sharding.shard_of
+        for shard in self._shards:
+            shard.offer([each for each in some if shard_of(each.host) == shard.number])
+        self._engine.commit()
+        return bool(some)
 
     def drive(self, duration_s: float, check_every: int) -> None:
         """Turn the engine until nothing is left to do, or the time is up."""
         engine, clock, seen = self._engine, self._clock, self._servers.seen
         next_check = check_every
+        has_seeds = True
         while clock.now < duration_s:
+            while has_seeds and sum(shard.frontier.queued for shard in self._shards) < ENOUGH:
+                has_seeds = self._offer_seeds()
             engine.turn(TICK_S)
             if seen.requests >= next_check:
                 next_check = seen.requests + check_every
@@ -225,11 +238,16 @@ class _Crawl:
         )
 
     def _lost(self, delivered: list[str]) -> int:
-        """Links that a delivered page showed us, and that their shard's store never heard of."""
-        links = {link for url in delivered for link in self._web.links(*place_of(url))}
-        found = {url for store in self._stores for url in store.urls() if store.find(url)}
-        return len(links - found)
+        """Seeds and links of delivered pages that their shard's store never heard of."""
+        links = set(self._web.seeds())
+        for url in delivered:
+            links.update(self._web.links(*place_of(url)))
+        for store in self._stores:
+            links.difference_update(url for url in store.urls() if store.find(url))
+        return len(links)
 
     def _handed_over(self) -> int:
+        if len(self._stores) == 1:
+            return 0
         known = sum(1 for store in self._stores for _ in store.urls())
         return known - len({url for store in self._stores for url in store.urls()})

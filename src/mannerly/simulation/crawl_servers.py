@@ -21,12 +21,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, exp, inf
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from mannerly.crawl.fetch.fake import Reply
 from mannerly.politeness.model import ErrorKind
 
-from .crawl_web import FORBIDDEN, place_of
+from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
 from .servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
 from .spec import parse_server
 from .witness import TOLERANCE_S, announced_wait_s
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from .crawl_web import Web
     from .servers import Answer, Server
 
-HTML = {"content-type": "text/html; charset=utf-8"}
+BARE: dict[str, str] = {}  # the headers of an answer that needs none
+LATENCIES = 1024  # drawn beforehand: one more draw per request would cost more than judging it
 
 
 class Faults(NamedTuple):
@@ -61,10 +61,13 @@ class Seen:
     broken: Counter[str] = field(default_factory=Counter)  # promises, by name: see above
     fingerprint: int = 0  # of every start, in order
 
-    def add(self, now: float, url: str) -> None:
+    def add(self, now: float, host: int, page: int) -> None:
         """A request has come."""
         self.requests += 1
-        self.fingerprint = crc32(f"{now!r} {url}".encode(), self.fingerprint)
+        if page == ROBOTS:
+            self.robots += 1
+        # Numbers hash alike in every process; texts do not.
+        self.fingerprint = hash((self.fingerprint, now, host, page))
 
 
 class Servers:
@@ -86,12 +89,17 @@ class Servers:
         self._clock = clock
         self._rng = random.Random(f"servers {seed}")
         self._faults = faults
-        self._latency_s = latency_s
+        self._at_fault = faults.timeout + faults.error + faults.refusal
+        gauss = self._rng.gauss
+        self._latencies_s = [
+            latency_s * exp(LATENCY_SPREAD * gauss(0.0, 1.0)) for _ in range(LATENCIES)
+        ]
         self._step_s = step_s
         self._least_gap_s = max(manners.floor_s, 1.0 / manners.rate_ceiling)
         self._max_concurrency = manners.max_concurrency
+        self._page_headers = {"content-type": web.content_type}
         self._hosts: dict[int, _Host] = {}
-        self._delivered: set[str] = set()
+        self._delivered: set[int] = set()
 
     def answer(self, request: Request) -> Reply:
         """What a request meets, judged as it comes."""
@@ -100,96 +108,108 @@ class Servers:
         host = self._hosts.get(number)
         if host is None:
             host = self._hosts[number] = self._open(number)
-        self.seen.add(now, url)
-        self._judge(host, url, now)
-        status, latency_s, headers = self._mishap() or self._serve(host, now)
-        latency_s = self._arriving(now, min(latency_s, request.timeout_s + TOLERANCE_S))
-        host.answers.append(now + latency_s)
+        self.seen.add(now, number, page)
+        self._judge(host, url, page, now)
+        status, latency_s, headers = self._serve(host, now)
+        if latency_s > request.timeout_s:
+            latency_s = request.timeout_s + TOLERANCE_S
+        if self._step_s:
+            # Drawn out to the next step: the network delivers in bunches.
+            latency_s = ceil((now + latency_s) / self._step_s) * self._step_s - now
+        received_at = now + latency_s
+        host.answers.append(received_at)
+        if status == 200:
+            if page == ROBOTS:
+                if received_at < host.robots_at:
+                    host.robots_at = received_at
+                return Reply(200, host.robots, BARE, latency_s)
+            if 0 <= page < self._web.pages:
+                if latency_s < request.timeout_s:
+                    self._deliver(number, page)
+                return Reply(200, self._web.body(number, page), self._page_headers, latency_s)
+            return Reply(404, b"", BARE, latency_s)
         if status == 0:
             return Reply(latency_s=latency_s, error=ErrorKind.CONNECT)
-        if status != 200:
-            self.seen.refused += 1
-            host.hear_silence(now + latency_s, announced_wait_s(headers))
-            return Reply(status, headers=dict(headers), latency_s=latency_s)
-        if url.endswith("/robots.txt"):
-            host.robots_at = min(host.robots_at, now + latency_s)
-            return Reply(body=self._web.robots(number), latency_s=latency_s)
-        if not 0 <= page < self._web.pages:
-            return Reply(404, latency_s=latency_s)
-        self._deliver(url, latency_s < request.timeout_s)
-        return Reply(200, self._web.body(number, page), HTML, latency_s)
+        self.seen.refused += 1
+        host.hear_silence(received_at, announced_wait_s(headers))
+        return Reply(status, b"", dict(headers), latency_s)
 
     def _open(self, number: int) -> _Host:
-        spec = self._web.limit(number)
+        spec, crawl_delay_s = self._web.dealt(number)
         server: Server | None = None
         if spec:
             server = parse_server(spec)
             if reset := getattr(server, "reset", None):
                 reset(self._rng)
-        return _Host(server, self._web.crawl_delay_s(number))
+        return _Host(server, crawl_delay_s, robots_txt(crawl_delay_s))
 
-    def _mishap(self) -> Answer | None:
-        timeout, error, refusal, retry_after_s = self._faults
+    def _serve(self, host: _Host, now: float) -> Answer:
+        """One draw decides whether something goes wrong, and if not, how long the answer takes."""
         draw = self._rng.random()
+        if draw < self._at_fault:
+            return self._mishap(draw)
+        if host.server is not None:
+            return host.server.request(now, len(host.answers) + 1)
+        return 200, self._latencies_s[int(draw * LATENCIES)], NO_HEADERS
+
+    def _mishap(self, draw: float) -> Answer:
+        timeout, error, _, retry_after_s = self._faults
         if draw < timeout:
             return 200, inf, NO_HEADERS
         if draw < timeout + error:
             return 500, REFUSAL_S, NO_HEADERS
-        if draw < timeout + error + refusal:
-            return 429, REFUSAL_S, {"retry-after": str(retry_after_s)}
-        return None
+        return 429, REFUSAL_S, {"retry-after": str(retry_after_s)}
 
-    def _serve(self, host: _Host, now: float) -> Answer:
-        if host.server is not None:
-            return host.server.request(now, len(host.answers) + 1)
-        return 200, self._latency_s * exp(LATENCY_SPREAD * self._rng.gauss(0.0, 1.0)), NO_HEADERS
-
-    def _arriving(self, now: float, latency_s: float) -> float:
-        """The latency, drawn out to the next step: the network delivers in bunches."""
-        if not self._step_s:
-            return latency_s
-        return ceil((now + latency_s) / self._step_s) * self._step_s - now
-
-    def _judge(self, host: _Host, url: str, now: float) -> None:
+    def _judge(self, host: _Host, url: str, page: int, now: float) -> None:
         broken = self.seen.broken
-        is_robots = url.endswith("/robots.txt")
-        self.seen.robots += is_robots
         gap_s = self._least_gap_s
-        if now >= host.robots_at and host.crawl_delay_s > gap_s:
+        if host.crawl_delay_s > gap_s and now >= host.robots_at:
             gap_s = host.crawl_delay_s
         if now - host.last_start < gap_s - TOLERANCE_S:
             broken["gap"] += 1
         host.last_start = now
-        if any(since <= now < until - TOLERANCE_S for since, until in host.silences):
+        if host.silences and any(
+            since <= now < until - TOLERANCE_S for since, until in host.silences
+        ):
             broken["retry_after"] += 1
-        host.answers = [at for at in host.answers if at > now]
-        if len(host.answers) >= self._max_concurrency:
-            broken["in_flight"] += 1
-        if not is_robots and (FORBIDDEN in url or now < host.robots_at):
+        if host.answers:
+            host.answers = [at for at in host.answers if at > now]
+            if len(host.answers) >= self._max_concurrency:
+                broken["in_flight"] += 1
+        if page != ROBOTS and (now < host.robots_at or (page == ELSEWHERE and FORBIDDEN in url)):
             broken["forbidden"] += 1
 
-    def _deliver(self, url: str, is_whole: bool) -> None:  # noqa: FBT001
-        if is_whole and url in self._delivered:
+    def _deliver(self, number: int, page: int) -> None:
+        place = number * self._web.pages + page
+        if place in self._delivered:
             self.seen.broken["repeated"] += 1
-        if is_whole:
-            self._delivered.add(url)
+        self._delivered.add(place)
 
 
 class _Host:
     """One host: its limit, and what it remembers of its visitor."""
 
-    __slots__ = ("answers", "crawl_delay_s", "last_start", "robots_at", "server", "silences")
+    __slots__ = (
+        "answers",
+        "crawl_delay_s",
+        "last_start",
+        "robots",
+        "robots_at",
+        "server",
+        "silences",
+    )
 
-    def __init__(self, server: Server | None, crawl_delay_s: float) -> None:
+    def __init__(self, server: Server | None, crawl_delay_s: float, robots: bytes) -> None:
         self.server = server
         self.crawl_delay_s = crawl_delay_s
+        self.robots = robots
         self.last_start = -inf
         self.robots_at = inf  # when the client first received the rules
         self.answers: list[float] = []  # when the unanswered requests will be answered
-        self.silences: list[tuple[float, float]] = []  # received at, to last until
+        self.silences: list[tuple[float, float]] | None = None  # received at, to last until
 
     def hear_silence(self, received_at: float, wait_s: float) -> None:
         """The client will have been asked to stay away."""
         if wait_s:
-            self.silences = [span for span in self.silences if span[1] > received_at]
-            self.silences.append((received_at, received_at + wait_s))
+            silences = [span for span in self.silences or () if span[1] > received_at]
+            self.silences = [*silences, (received_at, received_at + wait_s)]

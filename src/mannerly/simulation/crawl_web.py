@@ -5,9 +5,10 @@
     home      links to its children in the tree of hosts, too, so that host 0 leads everywhere
 
 Every page has two ways to it at least (the tree and a random link), so that one failed page does
-not cut off the rest. What is arbitrary is a hash of (seed, page, slot) and not a generator's
-state: a million hosts cost nothing before they are visited, and whoever wants to know what a crawl
-should have found asks `links` again afterwards.
+not cut off the rest. A web that `is_listed` has no links: every page is a seed, as in a crawl that
+starts from a list of sites, and what is crawled is a plain text. What is arbitrary is a hash of
+(seed, page, slot) and not a generator's state: a million hosts cost nothing before they are
+visited, and whoever wants to know what a crawl should have found asks `links` again afterwards.
 
 Pure text: this file knows no time, no client and no crawl.
 """
@@ -15,8 +16,17 @@ Pure text: this file knows no time, no client and no crawl.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FORBIDDEN = "/private/"
+ROBOTS, ELSEWHERE = -1, -2  # in place of a page's number: robots.txt, and whatever is no page
+
+_FIRST_DIGIT = len("https://h")
+_DOMAIN = ".example/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +41,7 @@ class Web:
         forbids: whether every home page links to a place that robots.txt forbids.
         limits: server specs of the simulator, dealt out to the hosts; "" answers everything.
         crawl_delays_s: dealt out likewise; 0 asks for none.
+        is_listed: whether every page is a seed and leads nowhere.
         seed: another seed gives other links and deals the hosts anew.
     """
 
@@ -41,6 +52,7 @@ class Web:
     forbids: bool = False
     limits: tuple[str, ...] = ("",)
     crawl_delays_s: tuple[float, ...] = (0.0,)
+    is_listed: bool = False
     seed: int = 1
 
     @property
@@ -48,22 +60,30 @@ class Web:
         """The home page that leads everywhere."""
         return _url(0, 0)
 
-    def limit(self, host: int) -> str:
-        """The server spec of a host."""
-        return self.limits[_hash(self.seed, host, 1) % len(self.limits)]
+    def seeds(self) -> Iterator[str]:
+        """What a crawl of this web starts from."""
+        if not self.is_listed:
+            yield self.start
+            return
+        for page in range(self.pages):
+            for host in range(self.hosts):
+                yield _url(host, page)
 
-    def crawl_delay_s(self, host: int) -> float:
-        """What the host's robots.txt asks for."""
-        return self.crawl_delays_s[_hash(self.seed, host, 2) % len(self.crawl_delays_s)]
+    @property
+    def content_type(self) -> str:
+        """What its servers call a page."""
+        return "text/plain" if self.is_listed else "text/html; charset=utf-8"
 
-    def robots(self, host: int) -> bytes:
-        """The host's robots.txt."""
-        delay_s = self.crawl_delay_s(host)
-        asked = f"Crawl-delay: {delay_s:g}\n" if delay_s else ""
-        return f"User-agent: *\nDisallow: {FORBIDDEN}\n{asked}".encode()
+    def dealt(self, host: int) -> tuple[str, float]:
+        """The server spec of a host, and the Crawl-delay that its robots.txt asks for."""
+        drawn = _hash(self.seed, host, 1)
+        limits, delays_s = self.limits, self.crawl_delays_s
+        return limits[drawn % len(limits)], delays_s[(drawn >> 32) % len(delays_s)]
 
     def links(self, host: int, page: int) -> list[str]:
         """Where a page leads, as absolute URLs."""
+        if self.is_listed:
+            return []
         urls = [_url(host, child) for child in self._children(page, self.pages)]
         if page == 0:
             urls += [_url(child, 0) for child in self._children(host, self.hosts)]
@@ -81,21 +101,29 @@ class Web:
         return range(min(first, count), min(first + self.fan_out, count))
 
     def body(self, host: int, page: int) -> bytes:
-        """The page's HTML."""
+        """The page itself."""
+        if self.is_listed:
+            return b"page %d of host %d" % (page, host)
         anchors = "".join([f'<a href="{url}">x</a>' for url in self.links(host, page)])
         return f"<!doctype html><title>{host}/{page}</title>{anchors}".encode()
 
 
 def place_of(url: str) -> tuple[int, int]:
-    """Host and page of a URL that `links` made; page -1 is any other of the host."""
-    name, _, path = url.removeprefix("https://h").partition("/")
+    """Host and page of a URL of this web; a page that it never made is `ROBOTS` or `ELSEWHERE`."""
+    dot = url.index(".", _FIRST_DIGIT)
+    host, path = int(url[_FIRST_DIGIT:dot]), url[dot + len(_DOMAIN) :]
     if not path:
-        page = 0
-    elif path.startswith("p") and path[1:].isdigit():
-        page = int(path[1:])
-    else:
-        page = -1
-    return int(name.removesuffix(".example")), page
+        return host, 0
+    if path == "robots.txt":
+        return host, ROBOTS
+    return host, int(path[1:]) if path[0] == "p" and path[1:].isdigit() else ELSEWHERE
+
+
+@lru_cache(maxsize=64)
+def robots_txt(delay_s: float) -> bytes:
+    """The robots.txt of all hosts that ask for this Crawl-delay; 0: for none."""
+    asked = f"Crawl-delay: {delay_s:g}\n" if delay_s else ""
+    return f"User-agent: *\nDisallow: {FORBIDDEN}\n{asked}".encode()
 
 
 def _url(host: int, page: int) -> str:

@@ -14,6 +14,10 @@ politeness permit was taken and counted, so `start` refuses what would be queued
 per-host limit here at all (the politeness core is that limit). Kept-alive connections are
 closed, oldest first, to make room for new ones.
 
+curl looks through all names that it remembers whenever a request ends, unless that request's
+handle lets names live for ever: with 20,000 hosts that takes nine times as long as the request
+itself. So most handles do, and once in a while one carries the real limit and clears what is older.
+
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
 
@@ -32,7 +36,7 @@ from .base import Fetched, LocalError
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import Verdict, split_origin
 from .settings import FetchSettings
-from .transfer import Transfer
+from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
@@ -46,6 +50,9 @@ _EVENTS = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
+
+# A name may be remembered for longer than `dns_cache_s` by this part of it.
+_SWEEP_SHARE = 0.1
 
 # What a lack of descriptors looks like through curl, depending on who needed one.
 _MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
@@ -62,6 +69,7 @@ class CurlFetcher:
         self._polled: set[int] = set()
         self._watched: set[int] = set()
         self._alarm_at = math.inf
+        self._sweep_at = -math.inf
         self._busy: dict[object, Transfer] = {}  # by curl handle
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
@@ -102,7 +110,7 @@ class CurlFetcher:
             if self._idle
             else Transfer(self._settings, self._guard, self._trust, self._note_sent)
         )
-        transfer.load(request, scheme, host, port)
+        transfer.load(request, scheme, host, port, self._name_age_s())
         self._busy[transfer.handle] = transfer
         self._multi.add_handle(transfer.handle)
 
@@ -160,6 +168,14 @@ class CurlFetcher:
             transfer.close()
         self._idle.clear()
         self._epoll.close()
+
+    def _name_age_s(self) -> int:
+        """The age at which names are forgotten, when the next request ends."""
+        now = time.monotonic()
+        if now < self._sweep_at:
+            return FOREVER
+        self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
+        return self._settings.dns_cache_s
 
     def _note_sent(self, request: Request) -> None:
         self._sent.append((request, time.monotonic()))

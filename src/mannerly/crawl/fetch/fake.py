@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import select
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.politeness.model import ErrorKind
@@ -51,6 +52,7 @@ class Reply(NamedTuple):
 
 
 Answer: TypeAlias = "Callable[[Request], Reply] | Mapping[str, Reply]"
+_Pending: TypeAlias = tuple[int, Request, Reply]  # the number of its start, for the order
 
 NOT_FOUND = Reply(status=404)
 
@@ -61,31 +63,41 @@ class FakeFetcher:
     def __init__(self, clock: VirtualClock, answer: Answer) -> None:
         self.clock = clock
         self._answer = answer if callable(answer) else _from_table(answer)
-        self._due: list[tuple[float, int, Request, Reply, float]] = []
+        # Answers by the instant at which they are due: many share one, and a heap of instants is
+        # small where a heap of answers would not be.
+        self._due: dict[float, list[_Pending]] = {}
+        self._instants: list[float] = []
         self._sent: list[tuple[Request, float]] = []
-        self._started = 0
+        self._started = self._in_flight = 0
         self._watched = select.poll()
         self._is_watching = False
 
     @property
     def in_flight(self) -> int:
-        return len(self._due)
+        return self._in_flight
 
     def start(self, request: Request) -> None:
         reply = self._answer(request)
         now = self.clock.now
-        # The number settles ties by order of start, so two requests are never compared.
         self._started += 1
-        lasts_s = min(reply.latency_s, request.timeout_s)
+        self._in_flight += 1
         self._sent.append((request, now))
-        heappush(self._due, (now + lasts_s, self._started, request, reply, lasts_s))
+        lasts_s = reply.latency_s
+        if lasts_s > request.timeout_s:
+            lasts_s = request.timeout_s
+        instant = now + lasts_s
+        due = self._due.get(instant)
+        if due is None:
+            due = self._due[instant] = []
+            heappush(self._instants, instant)
+        due.append((self._started, request, reply))
 
     def wait(self, timeout_s: float) -> list[Fetched]:
         if self._is_watching and self._watched.poll(0):
             return self._finished()
         clock = self.clock
         until = clock.now + max(0.0, timeout_s)
-        clock.now = max(clock.now, min(until, self._due[0][0])) if self._due else until
+        clock.now = max(clock.now, min(until, self._instants[0])) if self._instants else until
         return self._finished()
 
     def sent(self) -> list[tuple[Request, float]]:
@@ -97,19 +109,22 @@ class FakeFetcher:
         self._is_watching = True
 
     def cancel_all(self) -> list[Request]:
-        cancelled = [request for _, _, request, _, _ in sorted(self._due, key=_by_start)]
+        pending = sorted(chain.from_iterable(self._due.values()), key=_by_start)
         self._due.clear()
-        return cancelled
+        self._instants.clear()
+        self._in_flight = 0
+        return [request for _, request, _ in pending]
 
     def close(self) -> None:
         self.cancel_all()
 
     def _finished(self) -> list[Fetched]:
-        now, due = self.clock.now, self._due
-        finished = []
-        while due and due[0][0] <= now:
-            _, _, request, reply, lasts_s = heappop(due)
-            finished.append(_fetched(request, reply, lasts_s))
+        now, instants = self.clock.now, self._instants
+        finished: list[Fetched] = []
+        while instants and instants[0] <= now:
+            due = self._due.pop(heappop(instants))
+            finished += [_fetched(request, reply) for _, request, reply in due]
+        self._in_flight -= len(finished)
         return finished
 
 
@@ -117,12 +132,14 @@ def _from_table(table: Mapping[str, Reply]) -> Callable[[Request], Reply]:
     return lambda request: table.get(request.url, NOT_FOUND)
 
 
-def _by_start(entry: tuple[float, int, Request, Reply, float]) -> int:
-    return entry[1]
+def _by_start(pending: _Pending) -> int:
+    return pending[0]
 
 
-def _fetched(request: Request, reply: Reply, lasts_s: float) -> Fetched:
-    if reply.latency_s > request.timeout_s:
+def _fetched(request: Request, reply: Reply) -> Fetched:
+    lasts_s = reply.latency_s
+    if lasts_s > request.timeout_s:
+        lasts_s = request.timeout_s
         return Fetched(
             request,
             latency_s=lasts_s,

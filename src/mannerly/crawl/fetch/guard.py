@@ -76,6 +76,9 @@ _SIX_TO_FOUR = IPv6Network("2002::/16")
 # RFC 6761, 6762, 8375, and the top-level domain that ICANN reserved for private use in 2024.
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".lan", ".test")
 
+# Hosts whose early verdict is remembered: reading an address takes ten times as long as that.
+_REMEMBERED = 4096
+
 
 class Verdict(StrEnum):
     """May this address be connected?"""
@@ -104,6 +107,7 @@ class NetworkGuard:
         self._ports = set(PUBLIC_PORTS)
         self._origins: set[tuple[str, int]] = set()
         self._networks: list[Network] = []
+        self._verdicts: dict[tuple[str, int], Verdict] = {}  # of hosts and ports
         for seed in seeds:
             self._open_for_seed(seed)
         for entry in allow_net:
@@ -129,6 +133,14 @@ class NetworkGuard:
 
         A name passes, to be judged by its address later, or by the proxy if there is one.
         """
+        verdict = self._verdicts.get((host, port))
+        if verdict is None:
+            if len(self._verdicts) >= _REMEMBERED:
+                self._verdicts.clear()
+            verdict = self._verdicts[host, port] = self._judge_unresolved(host, port)
+        return verdict
+
+    def _judge_unresolved(self, host: str, port: int) -> Verdict:
         literal = _literal(host)
         if literal is not None:
             return self.judge(str(literal), port, host)

@@ -19,12 +19,13 @@ class FetchSettings:
     connect_timeout_s: float = 10.0  # name lookup, connect and TLS together
     min_bytes_per_s: int = 1024  # slower than this for `min_speed_window_s` is a slow-loris
     min_speed_window_s: int = 30
-    max_header_bytes: int = 256 * 1024  # what browsers take; interim answers count too
+    # What browsers take; interim answers and trailers count too. curl itself ends at 300 KB.
+    max_header_bytes: int = 256 * 1024
     max_headers: int = 1000
     # Open at once, busy or kept alive. Above the 512 requests in flight that are the default,
     # below the 1,024 descriptors that most systems give a process.
     max_connections: int = 768
-    dns_cache_s: int = 300
+    dns_cache_s: int = 300  # a tenth longer at most: see `curl.py`
     proxy: str | None = None  # the proxy variables of the environment are ignored
     ca_file: str | None = None  # None: see `trust.py`
     unverified_hosts: frozenset[str] = frozenset()  # hosts whose certificate is not checked

@@ -1,9 +1,11 @@
 """One reusable curl handle and the state of the request on it.
 
 A handle keeps its options between requests, so they are set once; a request sets its URL and
-what differs from the one before. Everything that a hostile server can make grow is bounded here,
-in the callbacks: the body *after* decompression (curl hands over at most 16 KB at a time, so a
-bomb costs its cap and the decoder's window), the headers by size and number.
+what differs from the one before. Everything that a hostile server can make grow is bounded: the
+body here, in its callback, *after* decompression (curl hands over at most 16 KB at a time, so a
+bomb costs its cap and the decoder's window). Header lines are many and short, so curl writes them
+to a buffer without a call into this file: it ends a flood at 300 KB itself, interim answers and
+trailers counted, and our own caps, which are lower, are held against what came.
 
 Two callbacks guard the outside:
 
@@ -41,13 +43,19 @@ if TYPE_CHECKING:
     from .settings import FetchSettings
     from .trust import Trust
 
-_REFUSE = -1  # any number but the length ends a transfer from a write or header callback
+FOREVER = -1  # curl's age without a limit, for names that were looked up
+
+_REFUSE = -1  # any number but the length ends a transfer from the write callback
+
+# A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
+_READ_BYTES = 64 * 1024
 
 _HTTP_VERSIONS = {1: "1.0", 2: "1.1", 3: "2", 30: "3"}
 
 # Answers that say all they have to say in their headers (see base.py).
 _HEADERS_SUFFICE = 300
 
+_HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
@@ -69,17 +77,25 @@ class Transfer:
         self._guard = guard
         self._headers_set: tuple[tuple[str, str], ...] = ()
         self._timeout_set_s = 0.0
+        self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._head = BytesIO()
         self._configure(settings, trust)
 
-    def load(self, request: Request, scheme: str, host: str, port: int) -> None:
-        """Put a request on the handle. Raises ValueError for headers that cannot be sent."""
+    def load(self, request: Request, scheme: str, host: str, port: int, name_age_s: int) -> None:
+        """Put a request on the handle. Raises ValueError for headers that cannot be sent.
+
+        When it ends, looked-up names that are older than `name_age_s` are forgotten.
+        """
         handle = self.handle
         if request.headers != self._headers_set:
             self._set_headers(request.headers)
         if request.timeout_s != self._timeout_set_s:
             handle.setopt(pycurl.TIMEOUT_MS, max(1, int(request.timeout_s * 1000)))
             self._timeout_set_s = request.timeout_s
+        if name_age_s != self._name_age_set_s:
+            handle.setopt(pycurl.DNS_CACHE_TIMEOUT, name_age_s)
+            self._name_age_set_s = name_age_s
         if (host not in self._settings.unverified_hosts) != self._is_verified:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
@@ -89,22 +105,24 @@ class Transfer:
         self._is_https = scheme == "https"
         self._host = host
         self._port = port
-        self._lines: list[bytes] = []
-        self._header_bytes = 0
         self._body = BytesIO()
         self._room = request.max_bytes
         self._sends = 0
         self._address: str | None = None
         self._is_cut = False
-        self._refusal: LocalError | ErrorKind | None = None
+        self._refusal: LocalError | None = None
 
     def finish(self, code: int) -> Fetched:
         """What came of the request, after curl is done with it. Leaves the handle empty."""
         info = self.handle.getinfo
         total_s, first_byte_s = info(pycurl.TOTAL_TIME), info(pycurl.STARTTRANSFER_TIME)
-        status, headers = info(pycurl.RESPONSE_CODE), _parse_headers(self._lines)
-        failure = None
-        if code and not self._is_cut:
+        status, head = info(pycurl.RESPONSE_CODE), self._head.getvalue()
+        is_oversized = self._is_oversized(head)
+        headers = None if is_oversized else _parse_headers(head)
+        failure: Failure | None = None
+        if is_oversized:
+            failure = _HEADERS_TOO_LARGE
+        elif code and not self._is_cut:
             failure = self._failure(code)
         elif headers is None:
             failure = _HEADERS_BROKE_OFF  # curl takes a close among the headers for their end
@@ -124,7 +142,7 @@ class Transfer:
             detail,
             self._address,
             is_answer and (self._is_cut or failure is not None),
-            info(pycurl.SIZE_DOWNLOAD_T) + self._header_bytes,
+            info(pycurl.SIZE_DOWNLOAD_T) + len(head),
             _HTTP_VERSIONS.get(info(pycurl.INFO_HTTP_VERSION)),
         )
         self.unload()
@@ -132,7 +150,9 @@ class Transfer:
 
     def unload(self) -> None:
         """Let go of what the request left behind: idle handles would hold on to their bodies."""
-        del self.request, self._lines, self._body
+        del self.request, self._body
+        self._head.seek(0)
+        self._head.truncate()
 
     def close(self) -> None:
         """Free the handle."""
@@ -146,6 +166,7 @@ class Transfer:
         option(pycurl.FOLLOWLOCATION, 0)
         option(pycurl.PATH_AS_IS, 1)  # the URL was normalised once, by our own parser
         option(pycurl.NOSIGNAL, 1)
+        option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
         option(pycurl.ACCEPT_ENCODING, "")  # all that this curl can decode
@@ -155,12 +176,12 @@ class Transfer:
         option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
         option(pycurl.LOW_SPEED_LIMIT, settings.min_bytes_per_s)
         option(pycurl.LOW_SPEED_TIME, settings.min_speed_window_s)
-        option(pycurl.DNS_CACHE_TIMEOUT, settings.dns_cache_s)
+        option(pycurl.DNS_CACHE_TIMEOUT, FOREVER)
         if trust.file:
             option(pycurl.CAINFO, trust.file)
         if trust.directory:
             option(pycurl.CAPATH, trust.directory)
-        option(pycurl.HEADERFUNCTION, self._on_header)
+        option(pycurl.HEADERFUNCTION, self._head.write)
         option(pycurl.WRITEFUNCTION, self._on_body)
         option(pycurl.PREREQFUNCTION, self._on_send)
         option(pycurl.OPENSOCKETFUNCTION, self._on_open_socket)
@@ -172,15 +193,6 @@ class Transfer:
         self.handle.unsetopt(pycurl.HTTPHEADER)
         self.handle.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in headers])
         self._headers_set = headers
-
-    def _on_header(self, line: bytes) -> int | None:
-        self._header_bytes += len(line)
-        self._lines.append(line)
-        limits = self._settings
-        if self._header_bytes <= limits.max_header_bytes and len(self._lines) <= limits.max_headers:
-            return None
-        self._refusal = ErrorKind.TOO_LARGE
-        return _REFUSE
 
     def _on_body(self, chunk: bytes) -> int | None:
         self._room -= len(chunk)
@@ -217,9 +229,11 @@ class Transfer:
             return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
         return lent
 
+    def _is_oversized(self, head: bytes) -> bool:
+        limits = self._settings
+        return len(head) > limits.max_header_bytes or head.count(b"\n") > limits.max_headers
+
     def _failure(self, code: int) -> Failure:
-        if self._refusal is ErrorKind.TOO_LARGE:
-            return ErrorKind.TOO_LARGE, "header_too_large"
         if self._refusal is not None:
             return self._refusal, self._refusal.value
         info = self.handle.getinfo
@@ -231,7 +245,7 @@ class Transfer:
                 has_name=info(pycurl.NAMELOOKUP_TIME) > 0,
                 has_connection=info(pycurl.CONNECT_TIME) > 0,
                 has_tls=info(pycurl.APPCONNECT_TIME) > 0,
-                has_bytes=self._header_bytes > 0,
+                has_bytes=self._head.tell() > 0,
                 is_out_of_time=total_s >= self._timeout_set_s * 0.99,
                 os_errno=info(pycurl.OS_ERRNO),
                 verify_result=info(pycurl.SSL_VERIFYRESULT),
@@ -254,14 +268,14 @@ class _Lent:
         self._socket.close()
 
 
-def _parse_headers(lines: list[bytes]) -> dict[str, str] | None:
+def _parse_headers(head: bytes) -> dict[str, str] | None:
     """The headers of the final answer, without interim ones (1xx) and without trailers.
 
     None if they never came to an end.
     """
     # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
     # cut at control characters, which a hostile value may hold.
-    blocks = b"".join(lines).decode("latin-1").replace("\r\n", "\n").split("\n\n")
+    blocks = head.decode("latin-1").replace("\r\n", "\n").split("\n\n")
     last = len(blocks) - 2
     while last >= 0 and not blocks[last].startswith("HTTP/"):
         last -= 1

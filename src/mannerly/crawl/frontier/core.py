@@ -163,15 +163,16 @@ class Frontier:
 
     def add(self, entries: Iterable[Entry], *, now: Instant) -> None:
         """Take in entries that were just queued in the store."""
-        hosts = self._hosts
+        hosts, inactive = self._hosts, self._inactive
         for entry in entries:
             self._queued += 1
-            queue = hosts.get(entry.host)
+            host = entry.host
+            queue = hosts.get(host)
             if queue is None:
-                if entry.host in self._inactive or len(hosts) >= self._heap_limit:
-                    self._inactive.add(entry.host, 1)
+                if len(hosts) >= self._heap_limit or host in inactive:
+                    inactive.add(host, 1)
                     continue
-                queue = hosts[entry.host] = HostQueue(entry.host)
+                queue = hosts[host] = HostQueue(host)
             is_full = self._in_memory >= self._memory_limit
             self._in_memory += queue.add(entry, 0 if is_full else self._per_host_window)
             if queue.place is _IDLE:
@@ -212,23 +213,27 @@ class Frontier:
     def done(self, start: Start, *, now: Instant) -> None:
         """A start's permit was reported or cancelled: its place is free."""
         assert start.permit.is_settled, "report or cancel the permit first"
-        queue = self._hosts[start.item.host]
+        item, permit, holds_host = start
+        queue = self._hosts[item.host]
         queue.in_flight -= 1
         self._in_flight -= 1
-        if isinstance(start.item, Errand):
+        if isinstance(item, Errand):
             self._errands -= 1
-        ready = self._politeness.ready_at(queue.host, now=now)
-        if not self._groups.back(start.permit.host.key) or ready < inf:
-            self._call(start.permit.host.key, _ask_at(ready, now))
-        if start.holds_host and queue.place is _AWAY:
-            self._to_heap(queue, _ask_at(ready, now))
-        elif queue.place is _HEAP and ready < inf:
-            self._heap.put(queue, ready)
+        has_line = self._groups.back(permit.host.key)
+        place = queue.place
+        if has_line or place is _HEAP or place is _AWAY:
+            ready = self._politeness.ready_at(queue.host, now=now)
+            if has_line and (ready < inf or not self._groups.is_out(permit.host.key)):
+                self._call(permit.host.key, _ask_at(ready, now))
+            if holds_host and place is _AWAY:
+                self._to_heap(queue, _ask_at(ready, now))
+            elif place is _HEAP and ready < inf:
+                self._heap.put(queue, ready)
         self._forget_if_spent(queue, now)
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
-        self._outstanding.difference_update(entry.seq for entry in entries)
+        self._outstanding.difference_update([entry.seq for entry in entries])
 
     def next_due(self, now: Instant) -> Instant | None:
         """When to call `take` again; None while only `done`, `add` or `wake` can help."""
@@ -319,41 +324,48 @@ class Frontier:
 
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
-        in_line = {queue.host for queue in self._errand_line}
-        assert len(in_line) == len(self._errand_line)
-        for host, queue in self._hosts.items():
+        for queue in self._hosts.values():
             queue.check()
             place = queue.place
-            assert place is not _IDLE or (queue.is_spent and queue.in_flight), queue
-            assert host not in self._inactive, queue
             assert (queue.ticket is not None) == (place is _HEAP), queue
-            assert (host in self._hungry) == (place is _HUNGRY), queue
-            assert (host in self._asleep) == (place is _ASLEEP), queue
-            assert (host in in_line) == (place is _ERRAND_LINE), queue
+            assert queue.reason is None or place is _HEAP, queue
+            assert place is not _IDLE or (queue.is_spent and queue.in_flight), queue
             assert place is not _AWAY or queue.in_flight, queue
+        # As many as say so are in each list, and nobody is who does not say so.
+        places = [queue.place for queue in self._hosts.values()]
+        assert places.count(_HEAP) == len(self._heap)
+        assert places.count(_BUSY) == self._groups.waiting
+        hungry, in_line = self._hungry.keys(), {queue.host for queue in self._errand_line}
+        assert len(in_line) == len(self._errand_line)
+        for hosts, place in ((hungry, _HUNGRY), (self._asleep, _ASLEEP), (in_line, _ERRAND_LINE)):
+            assert places.count(place) == len(hosts)
+            assert all(self._hosts[host].place is place for host in hosts)
         self._groups.check(self._hosts, self._in_flight)
-        self._inactive.check()
+        self._inactive.check(self._hosts)
         self._heap.check()
         self._check_counts()
 
     def _check_counts(self) -> None:
         queues = self._hosts.values()
         assert not self._inactive or len(self._hosts) >= self._heap_limit
-        assert self._in_flight == sum(queue.in_flight for queue in queues)
+        assert self._in_flight == sum([queue.in_flight for queue in queues])
         assert 0 <= self._errands <= min(self._in_flight, self._max_errands)
-        items = [queue.peek(index) for queue in queues for index in range(len(queue))]
-        assert self._in_memory == sum(not isinstance(item, Errand) for item in items)
-        on_disk = sum(queue.on_disk for queue in queues) + self._inactive.queued
+        windows = sum([len(queue.window) for queue in queues if queue.window is not None])
+        fronts = [item for queue in queues if queue.front is not None for item in queue.front]
+        retries = sum(not isinstance(item, Errand) for item in fronts)
+        assert self._in_memory == windows + retries
+        on_disk = sum([queue.on_disk for queue in queues]) + self._inactive.queued
         assert self._queued == self._in_memory + on_disk + len(self._retries)
         reasons = [queue.reason for queue in queues if queue.reason is not None]
         assert +self._waiting == Counter(reasons)
-        assert all(queue.place is _HEAP for queue in queues if queue.reason is not None)
 
     # ------------------------------------------------------------------ a host's turn
 
     def _turn(self, queue: HostQueue, now: Instant, judge: Judge, taken: Taken) -> int:
         """Find something of this host to send; returns how many entries were judged."""
-        self._leave_place(queue)
+        if queue.reason is not None:
+            self._forget_reason(queue, queue.reason)
+        queue.place = _IDLE
         index = looks = 0
         earliest = inf
         while (item := queue.peek(index)) is not None:
@@ -412,12 +424,15 @@ class Frontier:
             self._remove(queue, index, item)
         queue.in_flight += 1
         self._in_flight += 1
-        self._errands += is_errand
-        self._next_turn(queue, permit.host.key, now)
-
-    def _next_turn(self, queue: HostQueue, key: str, now: Instant) -> None:
-        """After a grant: who of the group goes next, and when?"""
+        if is_errand:
+            self._errands += 1
+        key = permit.host.key
         has_line = self._groups.sent(key, queue.host)
+        if has_line or (index is not None and not queue.is_spent):
+            self._next_turn(queue, key, now, has_line=has_line)
+
+    def _next_turn(self, queue: HostQueue, key: str, now: Instant, *, has_line: bool) -> None:
+        """After a grant: who of the group goes next, and when?"""
         ready = self._politeness.ready_at(queue.host, now=now)
         if has_line and ready < inf:
             self._call(key, ready)
@@ -472,12 +487,10 @@ class Frontier:
         queue.place = _ASLEEP
         self._asleep.add(queue.host)
 
-    def _leave_place(self, queue: HostQueue) -> None:
-        """The host's turn has come: from the heap or the errands' line to nowhere in particular."""
-        if queue.reason is not None:
-            self._waiting[queue.reason] -= 1
-            queue.reason = None
-        queue.place = _IDLE
+    def _forget_reason(self, queue: HostQueue, reason: Reason) -> None:
+        """The host's turn has come: what it waited for has come about, or has to be said anew."""
+        self._waiting[reason] -= 1
+        queue.reason = None
 
     def _withdraw(self, queue: HostQueue) -> None:
         """Take an emptied host out of every list; only an errand under way still keeps it."""
@@ -490,7 +503,9 @@ class Frontier:
             self._errand_line.remove(queue)
         if queue.place is _BUSY:
             self._groups.withdraw(queue)
-        self._leave_place(queue)
+        if queue.reason is not None:
+            self._forget_reason(queue, queue.reason)
+        queue.place = _IDLE
 
     def _remove(self, queue: HostQueue, index: int, item: Entry | Errand) -> None:
         queue.remove(index)
@@ -520,6 +535,8 @@ class Frontier:
         if queue.place is not _IDLE or queue.in_flight or not queue.is_spent:
             return
         del self._hosts[queue.host]
+        if not self._inactive:
+            return
         while len(self._hosts) < self._heap_limit and (host := self._inactive.first()) is not None:
             self._to_heap(self._active(host), now)
 

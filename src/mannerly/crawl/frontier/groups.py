@@ -1,7 +1,7 @@
 """Hosts that share a budget stand in one line for it. Mostly a group is one host.
 
-    a grant makes a group; a host that nothing but a report can help joins its line; when a request
-    comes back the first in line is called: one, for an address may have a hundred thousand hosts
+    a host that nothing but a report can help joins its group's line; when a request comes back the
+    first in line is called: one, for an address may have a hundred thousand hosts
 
 **Invariant.** Behind every line there is a request that will come back, or a host that was called
 and will be asked. A host that was called and cannot go (its URLs are forbidden, it was dropped)
@@ -24,101 +24,102 @@ if TYPE_CHECKING:
     from .window import HostQueue
 
 
-class _Group:
-    __slots__ = ("asked_in_vain", "line", "out")
+class _Line:
+    __slots__ = ("asked_in_vain", "queues")
 
     def __init__(self) -> None:
-        self.out = 0
-        self.line: list[HostQueue] = []
-        self.asked_in_vain = 0  # how many of the line, from its beginning
+        self.queues: list[HostQueue] = []
+        self.asked_in_vain = 0  # how many of them, from the beginning
 
 
 class Groups:
     """Which requests are out for whom, and who waits for one to come back."""
 
-    __slots__ = ("_called", "_groups")
+    __slots__ = ("_called", "_lines", "_out")
 
     def __init__(self) -> None:
-        self._groups: dict[str, _Group] = {}
+        self._out: dict[str, int] = {}  # requests under way, by group; no group has none
+        self._lines: dict[str, _Line] = {}  # by group; no line is empty
         self._called: dict[str, str] = {}  # hosts called and not served yet, with their groups
 
     @property
     def waiting(self) -> int:
         """Hosts in all lines."""
-        return sum(len(group.line) for group in self._groups.values())
+        return sum(len(line.queues) for line in self._lines.values())
 
     def is_out(self, key: str) -> bool:
         """Whether a request of the group is to come back."""
-        group = self._groups.get(key)
-        return group is not None and group.out > 0
+        return key in self._out
 
     def sent(self, key: str, host: str) -> bool:
         """The host was granted a request; is somebody in line behind it?"""
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Group()
-        group.out += 1
+        self._out[key] = self._out.get(key, 0) + 1
         if self._called:
             self._called.pop(host, None)
-        return bool(group.line)
+        return key in self._lines
 
     def back(self, key: str) -> bool:
-        """A request came back; are others still out?"""
-        group = self._groups[key]
-        group.out -= 1
-        return group.out > 0
+        """A request came back; is somebody in line for it?"""
+        out = self._out[key] - 1
+        if out:
+            self._out[key] = out
+        else:
+            del self._out[key]
+        return key in self._lines
 
     def join(self, key: str, queue: HostQueue, *, was_served: bool) -> None:
         """Wait until a request of the group comes back."""
-        group = self._groups[key]
-        assert group.out > 0
+        assert key in self._out
         self._called.pop(queue.host, None)
         queue.place = Place.BUSY
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line()
         if was_served:
-            group.line.append(queue)
+            line.queues.append(queue)
         else:
-            group.line.insert(group.asked_in_vain, queue)
-            group.asked_in_vain += 1
+            line.queues.insert(line.asked_in_vain, queue)
+            line.asked_in_vain += 1
 
     def call(self, key: str) -> HostQueue | None:
         """The first in line, who must now be asked."""
-        group = self._groups[key]
-        if group.line:
-            queue = group.line[0]
-            _leave(group, queue)
-            self._called[queue.host] = key
-            return queue
-        if group.out == 0:
-            del self._groups[key]
-        return None
+        line = self._lines.get(key)
+        if line is None:
+            return None
+        queue = line.queues[0]
+        self._leave(key, queue)
+        self._called[queue.host] = key
+        return queue
 
     def pass_on(self, queue: HostQueue) -> HostQueue | None:
         """A host that was called cannot go: who must be asked in its place?"""
-        key = self._called.pop(queue.host, None)
-        return (
-            None if key is None or key not in self._groups or self.is_out(key) else self.call(key)
-        )
+        key = self._called.pop(queue.host, None) if self._called else None
+        return None if key is None or self.is_out(key) else self.call(key)
 
     def withdraw(self, queue: HostQueue) -> None:
         """Leave whatever line the host stands in."""
-        for group in self._groups.values():
-            if queue in group.line:
-                _leave(group, queue)
+        for key in [key for key, line in self._lines.items() if queue in line.queues]:
+            self._leave(key, queue)
 
     def check(self, hosts: Mapping[str, HostQueue], in_flight: int) -> None:
         """Assert that every line has somebody who will end it."""
-        assert in_flight == sum(group.out for group in self._groups.values())
-        lines = [queue.host for group in self._groups.values() for queue in group.line]
-        busy = [queue.host for queue in hosts.values() if queue.place is Place.BUSY]
-        assert sorted(lines) == sorted(busy)
-        for key, group in self._groups.items():
+        assert all(out > 0 for out in self._out.values())
+        assert in_flight == sum(self._out.values())
+        in_line = [queue for line in self._lines.values() for queue in line.queues]
+        assert all(hosts[queue.host] is queue for queue in in_line)
+        assert all(queue.place is Place.BUSY for queue in in_line)
+        assert len(in_line) == len({queue.host for queue in in_line})
+        for key, line in self._lines.items():
             called = [hosts[host] for host, name in self._called.items() if name == key]
             is_coming = any(queue.place in (Place.HEAP, Place.HUNGRY) for queue in called)
-            assert group.out or is_coming, key
-            assert 0 <= group.asked_in_vain <= len(group.line)
+            assert key in self._out or is_coming, key
+            assert 0 <= line.asked_in_vain <= len(line.queues)
+            assert line.queues
 
-
-def _leave(group: _Group, queue: HostQueue) -> None:
-    at = group.line.index(queue)
-    del group.line[at]
-    group.asked_in_vain -= at < group.asked_in_vain
+    def _leave(self, key: str, queue: HostQueue) -> None:
+        line = self._lines[key]
+        at = line.queues.index(queue)
+        del line.queues[at]
+        line.asked_in_vain -= at < line.asked_in_vain
+        if not line.queues:
+            del self._lines[key]

@@ -6,6 +6,10 @@ About 140 bytes a host, where the scheduler takes three times as much before the
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Inactive:
@@ -48,7 +52,8 @@ class Inactive:
             self._order.popleft()  # called up out of turn, or dropped
         return None
 
-    def check(self) -> None:
-        """Assert that everybody is in line and has something to wait for."""
+    def check(self, active: Iterable[str]) -> None:
+        """Assert that everybody is in line, only here, and has something to wait for."""
+        assert self._counts.keys().isdisjoint(active)
         assert self._counts.keys() <= set(self._order)
         assert all(count > 0 for count in self._counts.values())

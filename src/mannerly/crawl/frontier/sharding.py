@@ -27,7 +27,8 @@ class Sharding:
         if shards < 1:
             raise ValueError(f"a crawl has 1 shard or more, not {shards}")
         self.shards = shards
-        self.shard_of = lru_cache(maxsize=_CACHE_SIZE)(self._shard_of)
+        # One shard owns everything; nobody need look for the host's site.
+        self.shard_of = lru_cache(maxsize=_CACHE_SIZE)(self._shard_of) if shards > 1 else _the_only
 
     def __repr__(self) -> str:
         return f"<Sharding over {self.shards}>"
@@ -36,3 +37,7 @@ class Sharding:
         """The shard that owns a host (a name or a politeness key)."""
         site = site_of(host).encode()
         return max(range(self.shards), key=lambda shard: xxh3_64_intdigest(site, shard))
+
+
+def _the_only(_host: str) -> int:
+    return 0

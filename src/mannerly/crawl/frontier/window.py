@@ -94,14 +94,19 @@ class HostQueue:
 
         It grows to at most `room` entries, but an arrival before the cursor always finds a place.
         """
-        if (entry.priority, entry.seq) <= self.cursor:
-            if self.window is None:
+        window = self.window
+        if (entry.priority, entry.seq) <= (self.cursor_priority, self.cursor_seq):
+            if window is None:
                 self.window = [entry]
                 return 1
-            insort(self.window, entry, key=_backwards)
+            insort(window, entry, key=_backwards)
             return 1 - self._cut(max(1, room))
-        if not self.on_disk and len(self.window or ()) < room:
-            self._cover([entry])
+        if not self.on_disk and (0 if window is None else len(window)) < room:
+            if window is None:
+                self.window = [entry]
+            else:
+                window.insert(0, entry)
+            self._move_cursor(entry)
             return 1
         self.on_disk += 1
         return 0
@@ -110,7 +115,7 @@ class HostQueue:
         """Take in what the store has past the cursor; returns how many were not outstanding."""
         fresh = [entry for entry in entries if entry.seq not in outstanding]
         if fresh:
-            self._cover(fresh)
+            self.window = fresh[::-1] + (self.window or [])
         if entries:
             self._move_cursor(entries[-1])
         # A short read proves the end; a full one proves nothing, so at least one more is assumed.
@@ -133,13 +138,12 @@ class HostQueue:
 
     def peek(self, index: int) -> Entry | Errand | None:
         """The item that is `index` places from its turn."""
-        if self.front is not None:
-            if index < len(self.front):
-                return self.front[index]
-            index -= len(self.front)
-        if self.window is not None and index < len(self.window):
-            return self.window[-1 - index]
-        return None
+        front, window = self.front, self.window
+        if front is not None:
+            if index < len(front):
+                return front[index]
+            index -= len(front)
+        return window[-1 - index] if window is not None and index < len(window) else None
 
     def remove(self, index: int) -> None:
         """Take out what `peek` showed."""
@@ -149,9 +153,11 @@ class HostQueue:
                 self.front = self.front or None
                 return
             index -= len(self.front)
-        assert self.window is not None
-        del self.window[-1 - index]
-        self.window = self.window or None
+        window = self.window
+        assert window is not None
+        del window[-1 - index]
+        if not window:
+            self.window = None
 
     def clear(self) -> list[Errand]:
         """Let everything go; returns the errands, which nobody else knows."""
@@ -161,11 +167,6 @@ class HostQueue:
         return errands
 
     # ------------------------------------------------------------------ the window
-
-    def _cover(self, entries: list[Entry]) -> None:
-        """Append entries that follow the cursor, in order."""
-        self.window = entries[::-1] + (self.window or [])
-        self._move_cursor(entries[-1])
 
     def _cut(self, room: int) -> int:
         assert self.window is not None
@@ -181,12 +182,14 @@ class HostQueue:
 
     def check(self) -> None:
         """Assert the order of the window and the meaning of the cursor."""
-        window = self.window or []
-        keys = [(entry.priority, entry.seq) for entry in reversed(window)]
-        assert keys == sorted(set(keys))
-        assert not keys or keys[-1] <= self.cursor
-        assert self.front != []
-        assert self.window != []
+        window = self.window
+        if window is not None:
+            last = window[0]
+            assert (last.priority, last.seq) <= self.cursor
+            if len(window) > 1:
+                keys = [(entry.priority, entry.seq) for entry in reversed(window)]
+                assert keys == sorted(set(keys))
+        assert self.front is None or self.front
         assert self.on_disk >= 0
         assert self.in_flight >= 0
 

@@ -11,6 +11,7 @@ This file knows no URL rules beyond `<base href>`, no scope and no clock.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mannerly.crawl.urls import LinkBase
@@ -78,7 +79,6 @@ class _Collector:
         "_agent",
         "_base_href",
         "_canonical",
-        "_capped",
         "_links",
         "_max_links",
         "_nofollow_links",
@@ -92,36 +92,46 @@ class _Collector:
         self._max_links = max_links
         self._links: list[str] = []
         self._nofollow_links: list[str] = []
-        self._capped = False
         self._base_href: str | None = None
         self._canonical: str | None = None
         self._refresh: str | None = None
 
     def walk(self, tree: Tree) -> None:
-        """Anchors are nine of ten elements, so they are taken care of without a call."""
-        links, nofollow_links, room = self._links, self._nofollow_links, self._max_links
-        for element in tree.elements:
-            tag = element.tag
-            if tag == "a":
-                href = element.attr("href")
-                if not href:
-                    continue
+        """Ask for each kind of element; anchors, the most by far, without a call for each."""
+        most = self._max_links + 1  # one too many tells that there are more
+        find = partial(tree.find, limit=most)
+        for element in find("base"):
+            # Browsers honour the first base that has an href.
+            if self._base_href is None:
+                self._base_href = element.attr("href")
+        for element in find("meta"):
+            self._take_meta(element)
+        for element in find("link"):
+            self._take_link(element)
+        links = self._links
+        for element in find("a"):
+            href = element.attr("href")
+            if href:
                 rel = element.attr("rel")
-                if rel is not None and "nofollow" in rel.lower().split():
-                    nofollow_links.append(href)
-                else:
+                if rel is None:
                     links.append(href)
-            else:
-                self._take(tag, element)
-            if len(links) + len(nofollow_links) >= room:
-                # What follows may hold no link; to know would cost a walk to the end.
-                self._capped = next(tree.elements, None) is not None
-                break
+                else:
+                    self._take_target(href, rel)
+        for element in find("area"):
+            self._take_target(element.attr("href"), element.attr("rel"))
+        for tag in ("iframe", "frame"):
+            for element in find(tag):
+                self._take_target(element.attr("src"), None)
 
     def page(self, base_url: str, title: str | None, charset: str) -> Page:
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
+        room = self._max_links
+        is_capped = len(self._links) + len(self._nofollow_links) > room
+        if is_capped:
+            del self._links[room:]
+            del self._nofollow_links[room - len(self._links) :]
         return Page(
             base=base,
             title=clean_line(title or "") or None,
@@ -132,22 +142,8 @@ class _Collector:
             charset=charset,
             links=self._links,
             nofollow_links=self._nofollow_links,
-            links_capped=self._capped,
+            links_capped=is_capped,
         )
-
-    def _take(self, tag: str, element: Element) -> None:
-        if tag == "meta":
-            self._take_meta(element)
-        elif tag == "base":
-            # Browsers honour the first base that has an href.
-            if self._base_href is None:
-                self._base_href = element.attr("href")
-        elif tag == "link":
-            self._take_link(element)
-        elif tag == "area":
-            self._take_target(element.attr("href"), element.attr("rel"))
-        else:
-            self._take_target(element.attr("src"), None)
 
     def _take_target(self, href: str | None, rel: str | None) -> None:
         if href:

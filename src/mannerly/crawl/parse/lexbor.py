@@ -14,16 +14,16 @@ Unlike turbohtml it does not look inside `<template>`.
 from __future__ import annotations
 
 import re
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
 from .disarm import disarmed
-from .page import TAGS, Tree
+from .page import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from selectolax.lexbor import LexborNode
 
 # At these bounds lexbor's square is still some tens of milliseconds.
@@ -33,7 +33,6 @@ MAX_ATTRIBUTES = 512
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)([^>]*)")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BETWEEN_ATTRIBUTES = re.compile(r"[\s/]+")
-_SELECTOR = ",".join(TAGS)
 
 # Void elements, and elements whose end tag may be left out: neither nests on its own.
 _FLAT = frozenset(
@@ -55,16 +54,15 @@ def read(text: str) -> Tree:
     _refuse_hostile(text)
     document = LexborHTMLParser(disarmed(text))
     titles = (node.text() for node in document.css("title") if not _is_in_svg(node))
-    return Tree(next(titles, None), _elements(document))
+    return Tree(next(titles, None), partial(_find, document))
 
 
 class _Element:
-    """A lexbor node with the two questions that the collector asks."""
+    """A lexbor node with the one question that the collector asks."""
 
-    __slots__ = ("_attributes", "tag")
+    __slots__ = ("_attributes",)
 
     def __init__(self, node: LexborNode) -> None:
-        self.tag = node.tag or ""
         self._attributes = node.attributes
 
     def attr(self, name: str, /) -> str | None:
@@ -74,9 +72,8 @@ class _Element:
         return self._attributes[name] or ""
 
 
-def _elements(document: LexborHTMLParser) -> Iterator[_Element]:
-    for node in document.css(_SELECTOR):
-        yield _Element(node)
+def _find(document: LexborHTMLParser, tag: str, *, limit: int) -> list[_Element]:
+    return [_Element(node) for node in islice(document.css(tag), limit)]
 
 
 def _is_in_svg(node: LexborNode) -> bool:

@@ -9,8 +9,7 @@ This file knows no parser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 MAX_LINE_LENGTH = 512
@@ -26,8 +25,7 @@ _UNPRINTABLE = dict.fromkeys(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One page as the crawl sees it. Not HTML: everything empty, and no error."""
 
     base: str  # what relative links are relative to: the page's URL or its <base href>
@@ -37,13 +35,12 @@ class Page:
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
-    links: Sequence[str] = ()  # raw, in page order
+    links: Sequence[str] = ()  # raw; in page order, but those of the head and of <a> first
     nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
     links_capped: bool = False  # reading stopped at the cap: there is more
 
 
-@dataclass(frozen=True, slots=True)
-class ParseFailed:
+class ParseFailed(NamedTuple):
     """The parser gave up on this one page. The crawl goes on without its links."""
 
     reason: str
@@ -52,25 +49,28 @@ class ParseFailed:
 class Element(Protocol):
     """The little that is asked of an element, whoever parsed it."""
 
-    @property
-    def tag(self) -> str:
-        """Its name in lower case."""
-
     def attr(self, name: str, /) -> str | None:
         """The value of an attribute, empty if it has none, None if it is not there."""
 
 
+class Find(Protocol):
+    """Asks a document for its elements with one of the names in `TAGS`."""
+
+    def __call__(self, tag: str, /, *, limit: int) -> Sequence[Element]:
+        """The first of them, in the order of the page, at most `limit`."""
+
+
 class Tree(NamedTuple):
-    """A parsed document: its title, and the elements of `TAGS` in document order."""
+    """A parsed document, as far as anybody here asks."""
 
     title: str | None
-    elements: Iterator[Element]
+    find: Find
 
 
 TreeReader: TypeAlias = Callable[[str], Tree]
 """A parser seen from here. It may raise what it likes: that is caught, for this page only."""
 
-TAGS = ("a", "area", "base", "frame", "iframe", "link", "meta")
+TAGS = ("base", "meta", "link", "a", "area", "iframe", "frame")
 
 
 def clean_line(raw: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from turbohtml import Namespace, parse
 
 from .disarm import disarmed
-from .page import TAGS, Tree
+from .page import Tree
 
 if TYPE_CHECKING:
     from turbohtml import Document
@@ -28,16 +28,17 @@ MAX_TAGS = 2000
 
 
 def read(text: str) -> Tree:
-    """Parse a whole document. The elements are found while they are being asked for."""
+    """Parse a whole document. The first question builds an index of it, the others are cheap."""
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)
-    return Tree(_title(document), document.iter_elements(TAGS))
+    return Tree(_title(document), document.find_all)
 
 
 def _title(document: Document) -> str | None:
-    # The first <title> may be the label of an SVG drawing; the document's own is HTML.
-    for element in document.iter_elements("title"):
-        if element.namespace is Namespace.HTML:
-            return element.text
-    return None
+    first = document.find("title")
+    if first is None or first.namespace is Namespace.HTML:
+        return None if first is None else first.text
+    # The first may be the label of an SVG drawing; the document's own is HTML.
+    titles = document.find_all("title")
+    return next((each.text for each in titles if each.namespace is Namespace.HTML), None)

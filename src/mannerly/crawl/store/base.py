@@ -43,7 +43,7 @@ thread. Times are wall time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,8 +59,7 @@ class StoreFull(StoreError):  # noqa: N818 - a state of the disk
     """The disk is full or the file cannot grow: pause, tell, and go on when there is room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostRecord:
+class HostRecord(NamedTuple):
     """What is kept of a host between runs. The two adaptive columns are document 001's."""
 
     host: str
@@ -80,8 +79,7 @@ class HostRecord:
     retired: str | None = None  # the reason, if the host was given up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsRecord:
+class RobotsRecord(NamedTuple):
     """A robots.txt as it was fetched, by origin. `body` is None where there was none to keep."""
 
     origin: str

@@ -14,13 +14,11 @@ Nothing here begins, commits or rolls back.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import fields
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Candidate, Entry, PageRecord, Skipped
-from .base import Batch, Committed, HostRecord, RobotsRecord
+from .base import Batch, Committed
 from .schema import HOST_COLUMNS
 
 if TYPE_CHECKING:
@@ -61,10 +59,6 @@ _WRITE_TOTALS = """
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
-
-# `dataclasses.astuple` copies deeply, at eighty times the cost.
-_host_values = attrgetter(*(field.name for field in fields(HostRecord)[1:]))
-_robots_values = attrgetter(*(field.name for field in fields(RobotsRecord)))
 
 Row = tuple[str | float | None, ...]
 
@@ -271,9 +265,9 @@ class Change:
         self._totals["waiting"] += len(rows)
 
     def _keep(self, batch: Batch) -> None:
-        records = [(*_host_values(record), self._ids[record.host]) for record in batch.hosts]
+        records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
         self._connection.executemany(_HOST, records)
-        self._connection.executemany(_ROBOTS, map(_robots_values, batch.robots))
+        self._connection.executemany(_ROBOTS, batch.robots)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq

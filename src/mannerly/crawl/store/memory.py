@@ -41,7 +41,7 @@ class MemoryStore:
         self._positions: dict[int, int] = {}
         self._skipped: dict[int, Skipped] = {}
         self._outbox: dict[int, tuple[int, Candidate]] = {}
-        self._hosts: dict[str, HostRecord] = {}
+        self._hosts: dict[str, HostRecord | None] = {}  # None: met, and nothing to say of it yet
         self._robots: dict[str, RobotsRecord] = {}
         self._failed = 0
 
@@ -60,21 +60,24 @@ class MemoryStore:
             if self._take(entry):
                 self._pages.append(record)
                 self._positions[entry.seq] = len(self._pages)
-                self._failed += record.status is None
-                self._meet(record.host)
+                if record.status is None:
+                    self._failed += 1
+                self._hosts.setdefault(record.host, None)
         for entry, reason in batch.dropped:
             if self._take(entry):
                 self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
         for entry in batch.requeued:
             self._requeue(entry)
         committed = self._arrive(batch)
-        self._hosts.update((record.host, record) for record in batch.hosts)
-        self._robots.update((record.origin, record) for record in batch.robots)
+        self._hosts.update([(record.host, record) for record in batch.hosts])
+        self._robots.update([(record.origin, record) for record in batch.robots])
         return committed
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
-        queue = self._queues.get(host, {})
+        queue = self._queues.get(host)
+        if queue is None:
+            return []
         entries = (entry for priority in sorted(queue) for entry in queue[priority].values())
         return list(islice((e for e in entries if (e.priority, e.seq) > after), limit))
 
@@ -114,11 +117,11 @@ class MemoryStore:
 
     def host(self, host: str) -> HostRecord | None:
         """What is kept of a host; None if no URL of it was ever offered."""
-        return self._hosts.get(host)
+        return (self._hosts[host] or HostRecord(host=host)) if host in self._hosts else None
 
     def hosts(self) -> Iterator[HostRecord]:
         """Every host, in the order in which they were found."""
-        yield from list(self._hosts.values())
+        yield from [record or HostRecord(host=host) for host, record in self._hosts.items()]
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """The robots.txt kept for an origin."""
@@ -174,9 +177,12 @@ class MemoryStore:
         if self._queued.pop(entry.seq, None) is None:
             return False
         queue = self._queues[entry.host]
-        del queue[entry.priority][entry.seq]
-        if not queue[entry.priority]:
+        equals = queue[entry.priority]
+        del equals[entry.seq]
+        if not equals:
             del queue[entry.priority]
+            if not queue:
+                del self._queues[entry.host]
         return True
 
     def _enqueue(self, entry: Entry) -> None:
@@ -191,11 +197,10 @@ class MemoryStore:
         """To be fetched before to be skipped, as in `change`."""
         new: list[Entry] = []
         waiting = 0
-        for candidate in batch.found:
-            if seq := self._number(candidate.url):
-                url, host, depth, priority, parent, hops = candidate
+        for url, host, depth, priority, parent, hops in batch.found:
+            if seq := self._number(url):
                 entry = Entry(seq, url, host, depth, priority, parent, hops, 0)
-                self._meet(host)
+                self._hosts.setdefault(host, None)
                 if self._waiting or len(self._queued) >= self._frontier_limit:
                     self._waiting[seq] = entry
                     waiting += 1
@@ -218,7 +223,3 @@ class MemoryStore:
         self._next_seq += 1
         self._seen[url] = seq
         return seq
-
-    def _meet(self, host: str) -> None:
-        if host not in self._hosts:
-            self._hosts[host] = HostRecord(host=host)

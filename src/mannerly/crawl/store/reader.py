@@ -130,17 +130,7 @@ class SqliteReader:
     def robots(self, origin: str) -> RobotsRecord | None:
         """The robots.txt kept for an origin."""
         row = self._row(_ROBOTS, (origin,))
-        if row is None:
-            return None
-        origin, status, body, fetched_at, expires_at, failing_since = row
-        return RobotsRecord(
-            origin=origin,
-            status=status,
-            body=body,
-            fetched_at=fetched_at,
-            expires_at=expires_at,
-            failing_since=failing_since,
-        )
+        return None if row is None else RobotsRecord._make(row)
 
     def counts(self) -> Counts:
         """Exact totals; they are kept by every commit, so nothing is counted here."""
@@ -220,7 +210,5 @@ def shard_path(directory: Path, shard: int) -> Path:
 
 
 def _host_record(row: Sequence[Any]) -> HostRecord:
-    names = HostRecord.__slots__
-    values = dict(zip(names, row, strict=True))
-    values["is_proven"] = bool(values["is_proven"])
-    return HostRecord(**values)
+    record = HostRecord._make(row)
+    return record._replace(is_proven=bool(record.is_proven))

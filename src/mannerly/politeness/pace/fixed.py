@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..model import Outcome
+from ..model import OK, THROTTLE
 from .base import Effect, Lesson
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Fixed:
 
     def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
         """Back off on refusals; the rate itself never changes."""
-        if sample.outcome is Outcome.OK:
+        if sample.outcome is OK:
             self._refusals = 0
             return None
-        if sample.outcome is not Outcome.THROTTLE:
+        if sample.outcome is not THROTTLE:
             return None
         base_s = max(PAUSE_BASE_S, 1.0 / self.rate)
         pause_s = min(self._max_pause_s, base_s * 2.0 ** min(self._refusals, 10))

@@ -159,9 +159,11 @@ class Learned:
         if sample.sent_at < self._step_since:
             return None
         self._step_ok += 1
+        if self._step_ok < STEP_OK:
+            return None
         now = sample.done_at
         elapsed_s = now - self._step_since
-        if self._step_ok < STEP_OK or elapsed_s < STEP_S:
+        if elapsed_s < STEP_S:
             return None
         flowed = self._step_ok / elapsed_s
         self._step_since, self._step_ok = now, 0

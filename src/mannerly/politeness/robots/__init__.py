@@ -20,10 +20,10 @@ says so with `allow_all` or `disallow_all`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
+from ..value import Value
 from . import wishes
 from .lines import ANYONE, NOTHING, Contents, Kind, read, token_of
 from .matching import Rule, RuleSet
@@ -47,8 +47,7 @@ class Verdict(StrEnum):
     DISALLOWED = "disallowed"
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Value):
     """The verdict on one URL and what it rests on. Without a rule there is no line number."""
 
     verdict: Verdict
@@ -102,7 +101,7 @@ class Robots:
             return True
         if self._blanket is not None:
             return self._blanket.allowed
-        rule = self._rules(self._group_of(agent)).deciding(path)
+        rule = self._rules(agent).deciding(path)
         return rule is None or rule.is_allow
 
     def explain(self, url: str, agent: str) -> Explanation:
@@ -113,7 +112,7 @@ class Robots:
         if self._blanket is not None:
             return self._blanket
         group = self._group_of(agent)
-        rule = self._rules(group).deciding(path)
+        rule = self._rules(agent).deciding(path)
         if rule is not None:
             return _explained(rule, group)
         if group not in self._contents.groups:
@@ -142,14 +141,14 @@ class Robots:
         token = token_of(agent)
         return token if token in self._contents.groups else ANYONE
 
-    def _rules(self, group: str) -> RuleSet:
-        rules = self._compiled.get(group)
+    def _rules(self, agent: str) -> RuleSet:
+        rules = self._compiled.get(agent)
         if rules is None:
             if len(self._compiled) >= _COMPILED_AGENTS:
                 self._compiled.clear()
-            joined = self._contents.groups.get(group, ())
+            joined = self._contents.groups.get(self._group_of(agent), ())
             rules = RuleSet([rule for each in joined for rule in each.rules])
-            self._compiled[group] = rules
+            self._compiled[agent] = rules
         return rules
 
     def _wish(

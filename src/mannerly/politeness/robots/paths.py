@@ -26,10 +26,13 @@ def path_of(url: str) -> str:
 
     What starts with `/` is a path from end to end: `//a/b` names no host here.
     """
-    found = _URL.match(url)
-    path = found[1] if found else ""
-    if not path.startswith("/"):
-        path = "/" + path
+    if url.startswith("/") and "#" not in url:
+        path = url
+    else:
+        found = _URL.match(url)
+        path = found[1] if found else ""
+        if not path.startswith("/"):
+            path = "/" + path
     if "%" not in path and path.isascii():
         return path
     return _encode(path.encode("utf-8", "surrogatepass"))
