@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test check format bench simulate reference clean
+.PHONY: help crawl test check format bench profile simulate reference clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,14 +40,20 @@ format: $(STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## compare strategies, rivals, costs and memory, in one run (see bench/README.md)
+$(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
-	$(BIN)/python -m bench
+	@touch $@
+
+bench: $(BENCH_STAMP)  ## race Scrapy and Crawlee, and every other measurement (see bench/README.md)
+	$(BIN)/python -m bench $(ARGS)
+
+profile: $(BENCH_STAMP)  ## where a page's microseconds go, stage by stage
+	$(BIN)/python -m bench profile $(ARGS)
 
 simulate: $(STAMP)  ## watch the learned strategy find a hidden limit (SERVER=bucket:5:10)
 	$(BIN)/mannerly simulate --server $(or $(SERVER),bucket:5:10) $(ARGS)
 
-reference: $(STAMP)  ## regenerate docs/settings.md from the code
+reference: $(STAMP)  ## regenerate docs/settings.md and docs/options.md from the code
 	$(BIN)/python -m docs.generate
 
 clean:  ## remove the virtual environment and caches

@@ -1,30 +1,41 @@
-"""What one decision costs, next to `aiolimiter`'s acquire in the same run.
+"""What one decision costs and how many bytes a host takes, next to other projects' limiters.
 
-The two are alternated in short rounds and the median of the rounds' ratios is printed, so that a
-noisy machine slows both. `reserve` is the fast path: known host, slot free. Time is an argument
-of the core, so nothing is waited for; `aiolimiter` is given a rate it never exhausts. With 100,000
-hosts each is asked in turn, so that neither finds its state in the processor's caches: aiolimiter
-then has a dict of as many limiters.
+All take turns in short rounds of one run (`_rounds.py`), on one known key and on 100,000 keys, a
+different fifth of them each round, and never the fifth that ours had touched just before, so that
+nobody finds his state in the processor's caches. What each of the others does more, or less, is
+told in `limiters.py`.
+
+`reserve` is the fast path: known host, slot free. Time is an argument of the core and is made up
+here, so that nothing is waited for; as the others read a clock in every call, each of ours is
+charged for reading one, too. `report` is where the core learns. The `slot` of the asyncio driver is
+both behind a context manager, with the URL taken apart and the latency measured.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from statistics import median
+import tracemalloc
 from time import perf_counter
-from typing import TYPE_CHECKING
-
-from aiolimiter import AsyncLimiter
+from typing import TYPE_CHECKING, cast
 
 from mannerly.politeness import Grant, Politeness, Response, Settings
+from mannerly.politeness.drivers.aio import AsyncPoliteness
+
+from . import _figures
+from ._rounds import Rounds
+from .limiters import PEERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ROUND = 20_000
-ROUNDS = 9
-OK = Response(status=200, latency_s=0.05)
+ROUNDS = 15
+KEYS = 100_000
+GAP_S = 1.1  # a host is asked again when its gap is over, and long before it counts as idle
+LATENCY_S = 0.05
+SETTINGS = Settings(max_rate="unlimited", min_delay_s=0.0, seed=1)
+OK = Response(status=200, latency_s=LATENCY_S)
 HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-length": "45012",
@@ -34,105 +45,158 @@ HEADERS = {
     "etag": '"5f-62a"',
     "vary": "accept-encoding",
 }
-OK_WITH_HEADERS = Response(status=200, latency_s=0.05, headers=HEADERS)
+OK_WITH_HEADERS = Response(status=200, latency_s=LATENCY_S, headers=HEADERS)
+RESERVE, REPORT, REPORT_HEADERS = "reserve", "reserve + report", "reserve + report, 7 headers"
+SLOT = "slot + report, asyncio driver"
+BASE = "aiolimiter"
+# What the core may cost at most, in acquires of aiolimiter.
+TARGETS = {RESERVE: 1.5, REPORT: 4.0, REPORT_HEADERS: 4.0}
 
 
-class _Limiters:
-    """As many limiters, asked in the same order."""
+class _Core:
+    """A politeness core in made-up time; every host is granted whenever it is asked for."""
 
-    def __init__(self, names: list[str], order: list[str]) -> None:
-        self.names = names
-        self.order = order
+    def __init__(self) -> None:
+        self._core = Politeness(SETTINGS)
+        self._now = 0.0
 
-    def acquire(self) -> float:
-        async def rounds() -> float:
-            limiters = {name: AsyncLimiter(1e12, 1.0) for name in self.names}
-            for limiter in limiters.values():
-                await limiter.acquire()
-            start = perf_counter()
-            for name in self.order:
-                await limiters[name].acquire()
-            return perf_counter() - start
-
-        return asyncio.run(rounds()) / len(self.order)
-
-
-class _Hosts:
-    """A core that knows `count` hosts, asked one after the other."""
-
-    def __init__(self, count: int) -> None:
-        self.core = Politeness(Settings(max_rate="unlimited", min_delay_s=0.0, seed=1))
-        self.names = [f"www.host-{index}.example" for index in range(count)]
-        # A host is asked again when its gap is over, and before it counts as idle.
-        self.step = 1.1 / min(count, ROUND)
-        self.now = 0.0
-        for _ in range(3):
-            for name in self.names:
-                self.now += 1.1 / count
-                decision = self.core.reserve(name, now=self.now)
-                assert isinstance(decision, Grant)
-                self.core.report(decision.permit, OK, now=self.now + 0.05)
-        self.order = [self.names[index % count] for index in range(ROUND)]
-
-    def reserve(self) -> float:
-        core, now, step = self.core, self.now, self.step
-        permits = []
+    def reserve(self, keys: Sequence[str]) -> float:
+        core, now, step = self._core, self._now, GAP_S / len(set(keys))
         spent = 0.0
-        for name in self.order:
+        for key in keys:
             now += step
             start = perf_counter()
-            decision = core.reserve(name, now=now)
+            decision = core.reserve(key, now=now)
+            # Between the two readings lies the cost of one: the clock that ours is charged for.
             spent += perf_counter() - start
-            permits.append(decision.permit)  # type: ignore[union-attr]
-            core.cancel(permits.pop(), now=now)
-        self.now = now
-        return spent / ROUND
+            assert isinstance(decision, Grant)
+            core.cancel(decision.permit, now=now)
+        self._now = now
+        return spent
 
-    def reserve_report(self, response: Response = OK) -> float:
-        core, now, step = self.core, self.now, self.step
+    def reserve_report(self, keys: Sequence[str], response: Response = OK) -> float:
+        reserve = cast("Callable[..., Grant]", self._core.reserve)
+        report, now, step = self._core.report, self._now, GAP_S / len(set(keys))
         start = perf_counter()
-        for name in self.order:
+        for key in keys:
             now += step
-            core.report(core.reserve(name, now=now).permit, response, now=now + 0.05)  # type: ignore[union-attr]
-        self.now = now
-        return (perf_counter() - start) / ROUND
+            perf_counter()
+            grant = reserve(key, now=now)
+            perf_counter()
+            report(grant.permit, response, now=now + LATENCY_S)
+        self._now = now
+        return perf_counter() - start
 
 
-def _timer() -> float:
-    """The cost of reading the clock twice, to be taken off `reserve`."""
-    spent = 0.0
-    for _ in range(ROUND):
+class _MadeUpClock:
+    """Time for the driver, moved on by whoever asks it for slots."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+    def wall(self) -> float:
+        return 1_700_000_000.0 + self.at
+
+
+class _Driver:
+    def __init__(self) -> None:
+        self._clock = _MadeUpClock()
+        self._runner = asyncio.Runner()
+        self._politeness = AsyncPoliteness(SETTINGS, clock=self._clock)
+
+    def spend(self, keys: Sequence[str]) -> float:
+        return self._runner.run(self._slots(keys))
+
+    async def _slots(self, keys: Sequence[str]) -> float:
+        clock, slot, step = self._clock, self._politeness.slot, GAP_S / len(set(keys))
         start = perf_counter()
-        spent += perf_counter() - start
-    return spent / ROUND
+        for key in keys:
+            clock.at += step
+            async with slot(key) as place:
+                place.report(status=200)
+        return perf_counter() - start
+
+    def close(self) -> None:
+        self._runner.run(self._politeness.aclose())
+        self._runner.close()
+
+
+def _measure(names: list[str]) -> Rounds:
+    parts = [names[at : at + ROUND] for at in range(0, len(names), ROUND)]
+    if len(names) == 1:
+        parts = [names * ROUND]
+    core, driver = _Core(), _Driver()
+    peers = {name: make() for name, make in PEERS.items()}
+    rivals: dict[str, Callable[[Sequence[str]], float]] = {
+        RESERVE: core.reserve,
+        BASE: peers[BASE].spend,
+        REPORT: core.reserve_report,
+        REPORT_HEADERS: lambda keys: core.reserve_report(keys, OK_WITH_HEADERS),
+        SLOT: driver.spend,
+        **{name: peer.spend for name, peer in peers.items()},
+    }
+    for part in parts:
+        for _ in range(3):
+            core.reserve_report(part)
+            driver.spend(part)
+        for peer in peers.values():
+            peer.spend(part)
+    gc.collect()
+    gc.freeze()
+    turns = {name: _turn(spend, parts, shift) for shift, (name, spend) in enumerate(rivals.items())}
+    rounds = Rounds(turns, ROUNDS)
+    gc.unfreeze()
+    for closing in (driver, *peers.values()):
+        closing.close()
+    return rounds
+
+
+def _turn(
+    spend: Callable[[Sequence[str]], float], parts: list[list[str]], shift: int
+) -> Callable[[int], float]:
+    """A measure that takes the next part of the keys in each round."""
+    return lambda number: spend(parts[(number + shift) % len(parts)]) / ROUND
+
+
+def _bytes_a_key(names: list[str]) -> dict[str, float]:
+    """What one use of each key leaves behind, without the names, which are the caller's."""
+    peers = {name: make() for name, make in PEERS.items()}
+    uses = {REPORT: _Core().reserve_report, **{name: peer.spend for name, peer in peers.items()}}
+    sizes = {}
+    for name, use in uses.items():
+        gc.collect()
+        tracemalloc.start()
+        use(names)
+        gc.collect()
+        sizes[name] = tracemalloc.get_traced_memory()[0] / len(names)
+        tracemalloc.stop()
+    for peer in peers.values():
+        peer.close()
+    return sizes
 
 
 def run() -> None:
-    """Print the costs and their ratios."""
-    print("Cost of one decision, ratio to aiolimiter's acquire in the same run")
-    print(f"{'':50}{'µs':>8}{'ratio':>8}{'target':>8}")
-    for count in (1, 100_000):
-        hosts = _Hosts(count)
-        gc.collect()
-        gc.freeze()
-        rows: dict[str, tuple[Callable[[], float], float]] = {
-            "reserve": (lambda hosts=hosts: hosts.reserve() - _timer(), 1.5),
-            "reserve + report": (hosts.reserve_report, 4.0),
-            "reserve + report, 7 headers": (
-                lambda hosts=hosts: hosts.reserve_report(OK_WITH_HEADERS),
-                4.0,
-            ),
-        }
-        limiters = _Limiters(hosts.names, hosts.order)
-        for name, (measure, target) in rows.items():
-            pairs = [(measure(), limiters.acquire()) for _ in range(ROUNDS)]
-            ours = median(pair[0] for pair in pairs)
-            ratio = median(one / other for one, other in pairs)
-            label = f"{name}, {count:,} known host{'s' if count > 1 else ''}"
-            print(f"{label:50}{ours * 1e6:8.2f}{ratio:8.2f}{target:8.1f}")
-        gc.unfreeze()
-        label = f"aiolimiter acquire, {count:,} limiter{'s' if count > 1 else ''}"
-        print(f"{label:50}{limiters.acquire() * 1e6:8.2f}{1:8.2f}")
+    """Print and write the costs, their ratios and the sizes."""
+    names = [f"www.host-{index}.example" for index in range(KEYS)]
+    sizes = _bytes_a_key(names)
+    figures: dict[str, object] = {"bytes a key": sizes}
+    for count in (1, KEYS):
+        rounds = _measure(names[:count])
+        known = f"{count:,} known key{'s' if count > 1 else ''}"
+        print(f"{known:34}{'µs':>8}{'× reserve':>11}{'× ' + BASE:>14}{'target':>8}")
+        rows = {}
+        for name in (*TARGETS, SLOT, *PEERS):
+            row = (rounds.microseconds(name), rounds.ratio(name, RESERVE), rounds.ratio(name, BASE))
+            rows[name] = dict(zip(("us", "to_reserve", "to_aiolimiter"), row, strict=True))
+            target = f"{TARGETS[name]:8.1f}" if name in TARGETS else ""
+            print(f"{name:34}{row[0]:8.2f}{row[1]:11.2f}{row[2]:14.2f}{target}")
+        figures[known] = rows
+        print()
+    print("bytes a key: " + ", ".join(f"{name} {size:,.0f}" for name, size in sizes.items()))
+    print(f"\nwritten to {_figures.write('cost', figures)}")
 
 
 if __name__ == "__main__":

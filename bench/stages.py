@@ -1,111 +1,231 @@
-"""What one page costs in each pure stage, next to what the usual libraries would take.
+"""What one page costs in each pure stage, next to what other libraries take for the same pages.
 
-    python -m bench.stages
+    python -m bench stages
 
-One page of 45 KB with 90 links is generated (a menu of 20 root-relative links, 60 relative ones of
-which a third have a query, some absolute, some tracked, some that are no pages). The best of
-several rounds is printed, since noise only ever adds. All rows come from one run on one machine:
-compare them with each other, and only then with another day's.
+The pages are those of the web that whole crawlers are compared on (`bench/web`): 20 of each of two
+hosts. All rivals of a stage take turns in short rounds of one run (`_rounds.py`). *As shipped* is
+the crawler's own function with everything it does; the rows below it are the bare libraries, which
+do less (`parsers.py`, `resolvers.py`), ours among them. The memory of hrefs starts empty in every
+round, as it does on a site that was never visited.
+
+The filter and the set know half a million URLs, and those of the pages, as nearly every link of a
+crawl is known. The set answers for good. The filter leaves what is known to the store, which is
+asked once for a whole batch of pages (`python -m bench store`).
+
+Speed is worth nothing if the links are others, so those are compared, too: on these pages, and on
+markup and hrefs that libraries are known to read differently. There the odd cases are named, and
+the first library of each list, which the crawler uses, is what the others are compared with.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit, urlunsplit
+import gc
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mannerly.crawl.dedup import SeenFilter, fingerprints
 from mannerly.crawl.parse import HrefMemory, Page, lexbor, parse_page, resolve_links
 from mannerly.crawl.scope import Scope
-from mannerly.crawl.urls import LinkBase
+
+from . import _figures
+from ._rounds import Rounds
+from .parsers import ODD_PAGES, PARSERS
+from .resolvers import ODD_HREFS, ODD_HREFS_AT, RESOLVERS, Join, resolve
+from .web import WebSpec, ensure
+from .web.tree import file_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-PAGE_URL = "https://example.com/section/page-7.html"
-PAGE_BYTES = 45_000
-WORDS = ("as", "fast", "each", "site", "allows", "never", "faster", "able", "prove", "own", "log")
+WEB = WebSpec(hosts=8)
+HOSTS = 2
+PAGES = 20
+ROUNDS = 15
+KNOWN = 500_000
+SHIPPED = "as shipped"
+HTML = "text/html; charset=utf-8"
 
-
-def hrefs() -> list[str]:
-    """Ninety links in the proportions of an ordinary site."""
-    menu = [f"/section/{n}/" for n in range(20)]
-    relative = [f"../item/{n}" + (f"?page={n}&sort=new" if n % 3 == 0 else "") for n in range(60)]
-    absolute = [f"https://example.com/tag/{n}#top" for n in range(5)]
-    tracked = [f"/offer/{n}?utm_source=home&id={n}" for n in range(3)]
-    return [*menu, *relative, *absolute, *tracked, "mailto:me@example.com", "javascript:void(0)"]
+Case = TypeVar("Case")
 
 
-def generate(links: list[str], seed: int = 1) -> bytes:
-    """A page of about 45 KB around these links."""
-    rng = random.Random(seed)
-    words_per_link = PAGE_BYTES // len(links) // 7
-    rows = []
-    for number, href in enumerate(links):
-        words = " ".join(rng.choices(WORDS, k=words_per_link))
-        escaped = href.replace("&", "&amp;")
-        rows.append(
-            f'<div class="card" id="c{number}"><p class="t">{words} <b>bold</b></p>'
-            f'<a class="more" href="{escaped}">More</a><img src="/i/{number}.png" alt=""></div>'
-        )
-    head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page 7</title></head>'
-    return f"{head}<body><main>{''.join(rows)}</main></body></html>".encode()
+class Sample(NamedTuple):
+    """One page on its way through the stages."""
+
+    url: str
+    body: bytes
+    page: Page
+    urls: list[str]
 
 
-def best_us(work: Callable[[], object], rounds: int = 15, repeats: int = 40) -> float:
-    """Microseconds of one call: the best round of several."""
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(repeats):
-            work()
-        best = min(best, time.perf_counter() - start)
-    return best / repeats * 1e6
+class Hrefs(NamedTuple):
+    """The links of a page, and what they are relative to."""
+
+    base: str
+    texts: Sequence[str]
 
 
-def normalise_with_urllib(links: list[str]) -> list[str]:
-    """The same job as far as the standard library goes: no WHATWG rules, no IDNA."""
-    urls = {}
-    for href in links:
-        scheme, netloc, path, query, _ = urlsplit(urljoin(PAGE_URL, href))
-        if scheme in ("http", "https"):
-            urls[urlunsplit((scheme, netloc.lower(), path, query, ""))] = None
-    return list(urls)
+def samples() -> list[Sample]:
+    """The first pages of the first hosts, and what the crawler makes of them."""
+    root = ensure(WEB) / "hosts"
+    made = []
+    for host in range(HOSTS):
+        for number in range(PAGES):
+            url = WEB.origin(host) + WEB.path(number)
+            body = (root / WEB.address(host) / file_of(WEB.path(number))).read_bytes()
+            page = parse_page(body, HTML, url)
+            assert isinstance(page, Page)
+            made.append(Sample(url, body, page, resolve_links(page).urls))
+    return made
 
 
-def run() -> dict[str, float]:
-    """Measure every stage, print a table, and return microseconds a page by stage."""
-    links = hrefs()
-    body = generate(links)
-    page = parse_page(body, "text/html", PAGE_URL)
-    assert isinstance(page, Page)
-    urls = resolve_links(page).urls
-    memory = HrefMemory()
-    scope = Scope(("https://example.com/",))
-    seen = SeenFilter(expected=1_000_000)
-    seen.update(fingerprints([f"https://example.com/{n}" for n in range(200_000)], 1))
-    base = LinkBase(PAGE_URL)
-    stages: dict[str, Callable[[], object]] = {
-        "parse: turbohtml": lambda: parse_page(body, "text/html", PAGE_URL),
-        "parse: selectolax + scan": lambda: parse_page(
-            body, "text/html", PAGE_URL, reader=lexbor.read
+def each_page(work: Callable[[Sample], object], pages: Sequence[Sample]) -> Callable[[int], float]:
+    """A measure: seconds a page, over all pages once."""
+
+    def measure(_: int) -> float:
+        start = perf_counter()
+        for page in pages:
+            work(page)
+        return (perf_counter() - start) / len(pages)
+
+    return measure
+
+
+def parsing(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
+    def bare(parse: Callable[[bytes], list[str]]) -> Callable[[int], float]:
+        return each_page(lambda page: parse(page.body), pages)
+
+    return {
+        SHIPPED: each_page(lambda page: parse_page(page.body, HTML, page.url), pages),
+        "as shipped, on selectolax": each_page(
+            lambda page: parse_page(page.body, HTML, page.url, reader=lexbor.read), pages
         ),
-        "normalise: url-py": lambda: resolve_links(page),
-        "normalise: url-py + memory": lambda: resolve_links(page, memory=memory),
-        "normalise: bare resolve": lambda: [base.resolve(href) for href in page.links],
-        "normalise: urllib.parse": lambda: normalise_with_urllib(links),
-        "scope: same host": lambda: scope.sort(urls, 1, page_url=PAGE_URL),
-        "dedup: fingerprints": lambda: fingerprints(urls, 1),
-        "dedup: sift": lambda: seen.sift(fingerprints(urls, 1)),
+        **{name: bare(parse) for name, parse in PARSERS.items()},
     }
-    print(f"{len(body):,} bytes, {len(page.links)} links, {len(urls)} URLs\n")
-    print(f"{'stage':<30}{'µs a page':>12}{'µs a link':>12}")
-    costs = {}
-    for name, work in stages.items():
-        costs[name] = best_us(work)
-        print(f"{name:<30}{costs[name]:>12.1f}{costs[name] / len(links):>12.3f}")
-    return costs
+
+
+def resolving(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
+    def shipped(number: int) -> float:
+        memory = HrefMemory()
+        return each_page(lambda page: resolve_links(page.page, memory=memory), pages)(number)
+
+    def bare(on_page: Callable[[str], Join]) -> Callable[[int], float]:
+        return each_page(lambda page: resolve(on_page(page.url), page.page.links), pages)
+
+    return {
+        SHIPPED: shipped,
+        "as shipped, without memory": each_page(lambda page: resolve_links(page.page), pages),
+        **{name: bare(on_page) for name, on_page in RESOLVERS.items()},
+    }
+
+
+def scoping(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
+    scope = Scope(tuple(WEB.homes()[:HOSTS]))
+    return {SHIPPED: each_page(lambda page: scope.sort(page.urls, 1, page_url=page.url), pages)}
+
+
+def knowing(
+    pages: Sequence[Sample], known: list[str]
+) -> tuple[dict[str, Callable[[int], float]], dict[str, float]]:
+    """The measures, and bytes a known URL."""
+    filtered, exact = SeenFilter(expected=len(known)), set(known)
+    filtered.update(fingerprints(known, 1))
+    sizes = {
+        SHIPPED: filtered.approx_bytes / len(known),
+        "set of str": (sys.getsizeof(exact) + sum(map(sys.getsizeof, known))) / len(known),
+    }
+
+    def ask_set(page: Sample) -> list[str]:
+        new = [url for url in page.urls if url not in exact]
+        exact.update(new)
+        return new
+
+    return {
+        SHIPPED: fresh(lambda page: filtered.sift(fingerprints(page.urls, 1)), pages),
+        "set of str": fresh(ask_set, pages),
+    }, sizes
+
+
+def fresh(work: Callable[[Sample], object], pages: Sequence[Sample]) -> Callable[[int], float]:
+    """Like `each_page`, with new URL objects each time: a `str` remembers its hash."""
+
+    def measure(number: int) -> float:
+        again = [page._replace(urls=[url.encode().decode() for url in page.urls]) for page in pages]
+        return each_page(work, again)(number)
+
+    return measure
+
+
+def show(stage: str, measures: Mapping[str, Callable[[int], float]]) -> dict[str, object]:
+    """Measure one stage and print its rows."""
+    gc.collect()
+    gc.freeze()
+    rounds = Rounds(measures, ROUNDS)
+    gc.unfreeze()
+    print(f"\n{stage:<32}{'µs a page':>12}{'× shipped':>12}")
+    rows: dict[str, object] = {}
+    for name in measures:
+        cost, ratio = rounds.microseconds(name), rounds.ratio(name, SHIPPED)
+        rows[name] = {"us_a_page": cost, "to_shipped": ratio}
+        print(f"{name:<32}{cost:>12.1f}{ratio:>12.2f}")
+    return rows
+
+
+def differences(
+    readers: Mapping[str, Callable[[Case], list[str]]], cases: Mapping[str, Case]
+) -> dict[str, list[str]]:
+    """For each reader the names of the cases that it reads differently from the first one."""
+    first, *others = readers
+    expected = {name: readers[first](case) for name, case in cases.items()}
+    return {
+        other: [name for name, case in cases.items() if readers[other](case) != expected[name]]
+        for other in others
+    }
+
+
+def resolving_with(on_page: Callable[[str], Join]) -> Callable[[Hrefs], list[str]]:
+    return lambda hrefs: resolve(on_page(hrefs.base), hrefs.texts)
+
+
+def compare_links(pages: Sequence[Sample]) -> Mapping[str, Mapping[str, list[str]]]:
+    """Print who finds other links than we do, and where."""
+    resolvers = {name: resolving_with(on_page) for name, on_page in RESOLVERS.items()}
+    odd_pages = {name: text.encode() for name, text in ODD_PAGES.items()}
+    odd_hrefs = {href: Hrefs(ODD_HREFS_AT, [href]) for href in ODD_HREFS}
+    found: dict[str, Mapping[str, list[str]]] = {
+        "pages": differences(PARSERS, {page.url: page.body for page in pages}),
+        "odd markup": differences(PARSERS, odd_pages),
+        "links of pages": differences(
+            resolvers, {page.url: Hrefs(page.url, page.page.links) for page in pages}
+        ),
+        "odd hrefs": differences(resolvers, odd_hrefs),
+    }
+    totals = (len(pages), len(odd_pages), len(pages), len(odd_hrefs))
+    for (kind, by_reader), total in zip(found.items(), totals, strict=True):
+        print(f"\n{kind}, {total}, of which read differently:")
+        for reader, names in by_reader.items():
+            print(f"  {reader:<30}{len(names):>4}  {'; '.join(names) if 'odd' in kind else ''}")
+    return found
+
+
+def run() -> None:
+    """Measure every stage, compare the links, print tables and write the figures."""
+    pages = samples()
+    links = sum(len(page.page.links) for page in pages)
+    size = sum(len(page.body) for page in pages)
+    print(f"{len(pages)} pages of {size // len(pages):,} bytes with {links // len(pages)} links")
+    known = [f"{WEB.origin(n % 200)}/section-{n % 7}/page-{n}.html?id={n}" for n in range(KNOWN)]
+    dedup, bytes_a_url = knowing(pages, known)
+    figures: dict[str, object] = {
+        "parse": show("parse", parsing(pages)),
+        "links": show("links to canonical URLs", resolving(pages)),
+        "scope": show("scope", scoping(pages)),
+        "dedup": show("seen before?", dedup),
+        "bytes a known URL": bytes_a_url,
+    }
+    print("bytes a known URL: ", ", ".join(f"{n} {size:.1f}" for n, size in bytes_a_url.items()))
+    figures["read differently"] = compare_links(pages)
+    print(f"\nwritten to {_figures.write('stages', figures)}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""The directory of a crawl that has seen a lot, and whose next pages are those of another web.
+
+A million fetched pages on 100,000 hosts that exist nowhere; none of them is queued, so all that is
+fetched now is new, while every look-up, commit and filter has the weight of the past to carry.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mannerly.crawl.model import Candidate
+from mannerly.crawl.store.directory import CrawlDirectory, Manifest
+from mannerly.crawl.store.reader import SqliteReader
+from mannerly.crawl.store.sqlite import SqliteStore
+
+from ._unusual_crawl import USUAL
+from .scale import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+KNOWN = 1_000_000
+HOSTS = 100_000
+
+
+def candidates() -> Iterator[Candidate]:
+    for number in range(KNOWN):
+        host, page = f"www.site-{number % HOSTS}.example", number // HOSTS
+        url = f"https://{host}/section/{page % 7}/some-article-title-{page}.html"
+        yield Candidate(url, host, 3, 3, f"https://{host}/")
+
+
+def make_known(path: Path, seeds: Sequence[str]) -> None:
+    """A crawl that has fetched everything but its seeds."""
+    manifest = Manifest.new(
+        seeds=list(seeds), settings=msgspec.to_builtins(USUAL), shards=1, created_at=time.time()
+    )
+    CrawlDirectory.create(path, manifest).close()
+    store = SqliteStore.open(path, 0, shards=1, frontier_limit=USUAL.frontier_limit)
+    fill(store, candidates(), to_fetch=KNOWN)
+    store.close()
+
+
+def steady_pages_per_s(path: Path, *, after: int) -> float:
+    """The speed between the first new page and the last: without the start of the process."""
+    with SqliteReader.beside(path, 0) as reader:
+        times = [record.fetched_at for _, record in reader.pages(after=after)]
+    return (len(times) - 1) / (max(times) - min(times))

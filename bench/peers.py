@@ -1,0 +1,184 @@
+"""The same web, crawled whole by mannerly, Scrapy and Crawlee in turn: pages/s, CPU, memory.
+
+    python -m bench peers                          all of them, three rounds, a quarter of an hour
+    python -m bench peers --rounds 1 --only scrapy
+
+200 hosts of 60 pages on loopback (`bench.web`), delays off, robots.txt obeyed, from the 200 home
+pages. The server has a core of its own, each crawler has the other, one after the other in every
+round, so that a busy machine disturbs all of them alike. Everybody leaves at least address, status,
+title and number of links of each page behind: peers as JSON lines, mannerly in its store, with all
+of its defaults on (durable store, network guard, caps, redirects, decompression).
+
+Peers run twice. `scrapy` and `crawlee` have tuned settings and do the crawler's work by their own
+means: link extractor, duplicate filter, request queue. `…-bare` is what remains of them when that
+work is written by hand for this very web (see `peer_programs`): a bound, not something that users
+have. Each lives in a virtual environment below `.cache/bench-venvs`, with pinned versions, made
+when it is missing.
+All costs are measured from outside, start of the interpreter included.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ._cores import two_cores
+from ._figures import write
+from ._process import measured
+from .scale import temporary
+from .web import WebSpec, served
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROUNDS = 3
+HERE = Path(__file__).resolve().parent
+VENVS = HERE.parent / ".cache" / "bench-venvs"
+
+REQUIREMENTS = {
+    "scrapy": ("scrapy==2.19.0", "twisted==26.10.0", "lxml==6.1.3", "uvloop==0.23.0"),
+    "crawlee": ("crawlee[parsel]==1.11.0", "impit==0.15.1", "lxml==6.1.3", "uvloop==0.23.0"),
+}
+# Whose environment a program runs in.
+PEERS = {
+    "scrapy": "scrapy",
+    "scrapy-bare": "scrapy",
+    "crawlee": "crawlee",
+    "crawlee-bare": "crawlee",
+}
+NAMES = ("mannerly", *PEERS)
+
+# The operator's order to go as fast as the machine can; what is not named here is the default.
+UNPACED = (
+    *("--scope", "any", "--seeding-strategy", "none", "--allow-net", "127.0.0.0/8"),
+    *("--strategy", "fixed", "--max-rate", "unlimited", "--quiet", "--json"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What one crawl cost."""
+
+    pages: int
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+    @property
+    def pages_per_s(self) -> float:
+        return self.pages / self.wall_s
+
+    @property
+    def cpu_s_per_1000(self) -> float:
+        return self.cpu_s / self.pages * 1000
+
+
+def environment_of(name: str) -> Path:
+    """The interpreter of a peer's own virtual environment, made if it is missing or outdated."""
+    folder = VENVS / name
+    python, stamp = folder / "bin" / "python", folder / "requirements.txt"
+    wanted = "\n".join(REQUIREMENTS[name])
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        print(f"making the environment of {name}: {wanted.replace(chr(10), ', ')}", flush=True)
+        venv.create(folder, clear=True, symlinks=True, with_pip=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *REQUIREMENTS[name]], check=True, stderr=subprocess.DEVNULL)
+        stamp.write_text(wanted)
+    return python
+
+
+def mannerly_crawl(
+    seeds: Path,
+    directory: Path,
+    options: Sequence[str] = ("--processes", "1"),
+    *,
+    cores: set[int],
+    environment: Mapping[str, str],
+) -> Crawl:
+    """Our own command, as a user would give it."""
+    command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED, *options]
+    command += ["--data-dir", str(directory / "crawl")]
+    usage = measured(command, cores=cores, cwd=directory, environment=environment)
+    pages = json.loads(usage.printed)["fetched"]
+    return Crawl(pages, usage.wall_s, usage.cpu_s, usage.peak_mb)
+
+
+def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> Crawl:
+    """A peer's program; its pages are the lines it wrote."""
+    output = directory / "pages.jsonl"
+    program = HERE / "peer_programs" / f"{name.replace('-', '_')}_crawl.py"
+    command = [str(environment_of(PEERS[name])), str(program), str(seeds), str(output)]
+    usage = measured(command, cores=cores, cwd=directory, environment={})
+    urls = {json.loads(line)["url"] for line in output.read_text().splitlines()}
+    return Crawl(len(urls), usage.wall_s, usage.cpu_s, usage.peak_mb)
+
+
+def race(names: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
+    """Every crawler once a round, in turn."""
+    crawls: dict[str, list[Crawl]] = {name: [] for name in names}
+    mine, theirs = two_cores()
+    for name in names:
+        if name in PEERS:
+            environment_of(PEERS[name])
+    with served(WebSpec(), core=theirs) as web, temporary() as place:
+        print(f"{web.spec.total:,} pages on {web.spec.hosts} hosts, served by {web.server}")
+        seeds = place / "seeds.txt"
+        seeds.write_text("\n".join(web.spec.homes()))
+        for number in range(rounds):
+            for name in names:
+                directory = place / f"{name}-{number}"
+                directory.mkdir()
+                crawl = (
+                    peer_crawl(name, seeds, directory, cores={mine})
+                    if name in PEERS
+                    else mannerly_crawl(seeds, directory, cores={mine}, environment={})
+                )
+                crawls[name].append(crawl)
+                print(f"  {name:<13}{crawl.pages:>8,} pages in {crawl.wall_s:6.1f} s", flush=True)
+    return crawls
+
+
+def figures_of(crawls: Sequence[Crawl], beside: Sequence[Crawl]) -> dict[str, float]:
+    """Medians over the rounds; ratios are those of neighbours in one round, more is better."""
+    pairs = list(zip(crawls, beside, strict=True))
+    return {
+        "pages": min(crawl.pages for crawl in crawls),
+        "pages_per_s": median(crawl.pages_per_s for crawl in crawls),
+        "pages_per_s_best": max(crawl.pages_per_s for crawl in crawls),
+        "cpu_s_per_1000": median(crawl.cpu_s_per_1000 for crawl in crawls),
+        "cpu_s_per_1000_best": min(crawl.cpu_s_per_1000 for crawl in crawls),
+        "peak_mb": median(crawl.peak_mb for crawl in crawls),
+        "speed_ratio": median(one.pages_per_s / other.pages_per_s for one, other in pairs),
+        "cpu_ratio": median(other.cpu_s_per_1000 / one.cpu_s_per_1000 for one, other in pairs),
+    }
+
+
+def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
+    """Race, print a table, and leave the figures in `.cache/bench/peers.json`."""
+    parser = ArgumentParser(prog="python -m bench peers")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", choices=NAMES, action="append")
+    given = parser.parse_args(list(options))
+    crawls = race(given.only or NAMES, given.rounds)
+    reference = "scrapy" if "scrapy" in crawls else next(iter(crawls))
+    figures = {name: figures_of(runs, crawls[reference]) for name, runs in crawls.items()}
+    print(f"\n{'':<13}{'pages':>8}{'pages/s':>9}{'best':>7}{'CPU-s/1,000':>13}{'best':>7}", end="")
+    print(f"{'peak MB':>9}{f'× {reference}':>11}{'× by CPU':>10}")
+    for name, row in figures.items():
+        print(f"{name:<13}{row['pages']:>8,}{row['pages_per_s']:>9,.0f}", end="")
+        print(f"{row['pages_per_s_best']:>7,.0f}{row['cpu_s_per_1000']:>13.2f}", end="")
+        print(f"{row['cpu_s_per_1000_best']:>7.2f}{row['peak_mb']:>9.0f}", end="")
+        print(f"{row['speed_ratio']:>11.1f}{row['cpu_ratio']:>10.1f}")
+    write("peers", figures)
+    return figures
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,280 @@
+"""Where a page's microseconds go: one real crawl, stage by stage, in a table that adds up.
+
+    python -m bench profile                     the table, a minute or two
+    python -m bench profile --write             and into docs/performance.md
+
+The crawl is the product's own, with everything on: 100 generated hosts of 60 pages (`bench/web`),
+no delays, SQLite, one process on one core and the server on another. Functions are timed from
+outside (`_stageclock.py`), each for itself alone and in CPU time. The crawl as a whole is one of
+them, so nothing is left out.
+
+Whether that was right can be seen: every round crawls twice, plain and timed, and the stages of the
+timed crawl must add up to the CPU time of the plain one. Figures are medians over the rounds.
+"""
+
+# ruff: noqa: A005 - `bench.profile` hides the standard library's module from nobody
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from time import process_time_ns
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawl.scope import ScopeMode
+from mannerly.crawl.settings import CrawlSettings
+from mannerly.politeness import Settings
+
+from . import _figures
+from ._stageclock import Overhead, Probe, StageClock, find_all, install
+from .web import WebSpec, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# In the way of a URL. A function that calls another one of the table is charged for the rest only.
+STAGES: Mapping[str, Sequence[str]] = {
+    "frontier: whose turn is it?": (
+        "mannerly.crawl.frontier.core:Frontier.take",
+        "mannerly.crawl.frontier.core:Frontier.done",
+        "mannerly.crawl.frontier.core:Frontier.add",
+        "mannerly.crawl.frontier.core:Frontier.committed",
+        "mannerly.crawl.frontier.core:Frontier.needs_refill",
+        "mannerly.crawl.frontier.core:Frontier.next_due",
+    ),
+    "robots.txt: may it be fetched?": (
+        "mannerly.crawl.robots_cache:RobotsCache.rule",
+        "mannerly.crawl.robots_cache:RobotsCache.fetched",
+    ),
+    "politeness: may it be now, what was learned": (
+        "mannerly.politeness.core:Politeness.reserve",
+        "mannerly.politeness.core:Politeness.ready_at",
+        "mannerly.politeness.core:Politeness.contacted",
+        "mannerly.politeness.core:Politeness.report",
+        "mannerly.politeness.core:Politeness.drain",
+    ),
+    "request: made, and handed to curl": (
+        "mannerly.crawl.shard:Shard._request",
+        "mannerly.crawl.fetch.curl:CurlFetcher.start",
+    ),
+    "curl and the kernel's sockets": ("mannerly.crawl.fetch.curl:CurlFetcher.wait",),
+    "answer: status, headers, body": ("mannerly.crawl.fetch.transfer:Transfer.finish",),
+    "decode: bytes to text": ("mannerly.crawl.parse.charset:decode",),
+    "parse: text to a tree, and the tree freed": (
+        "mannerly.crawl.parse.html:parse_page",
+        "mannerly.crawl.parse.turbo:read",
+    ),
+    "walk: the elements that matter": (
+        "mannerly.crawl.parse.html:_Collector.walk",
+        "mannerly.crawl.parse.html:_Collector.page",
+    ),
+    "links: hrefs to canonical URLs": ("mannerly.crawl.parse.links:resolve_links",),
+    "dedup: not seen lately": (
+        "mannerly.crawl.dedup:Recent.others",
+        "mannerly.crawl.shard:Shard._route",
+    ),
+    "scope and candidates": ("mannerly.crawl.pipeline:found_links",),
+    "record of the page, with its digest": (
+        "mannerly.crawl.pipeline:harvest",
+        "mannerly.crawl.pipeline:_record",
+    ),
+    "counts of the host": (
+        "mannerly.crawl.hostbook:HostBook.count",
+        "mannerly.crawl.hostbook:HostBook.changes",
+    ),
+    "store: commits and look-ups": (
+        "mannerly.crawl.store.sqlite:SqliteStore.commit",
+        "mannerly.crawl.store.sqlite:SqliteStore.counts",
+        "mannerly.crawl.store.sqlite:SqliteStore.host",
+        "mannerly.crawl.store.sqlite:SqliteStore.robots",
+    ),
+    "shard and engine: the rest of the loop": (
+        "mannerly.crawl.shard:Shard.due",
+        "mannerly.crawl.shard:Shard._judge",
+        "mannerly.crawl.shard:Shard.finished",
+        "mannerly.crawl.shard:Shard.commit",
+        "mannerly.crawl.shard:Shard.tick",
+        "mannerly.crawl.engine:Engine.turn",
+    ),
+    "the crawl's start and end": ("mannerly.crawl.run:crawl",),
+}
+
+WEB = WebSpec(hosts=100, port=18082)
+UNPACED = Settings(strategy="fixed", max_rate="unlimited", min_delay_s=0.0, max_concurrency=8)
+SETTINGS = CrawlSettings(
+    scope=ScopeMode.ANY, politeness=UNPACED, seeding="none", allow_net=("127.0.0.0/8",)
+)
+PLACES = [place for places in STAGES.values() for place in places]
+PROBED = "mannerly.crawl.pipeline:harvest"  # once a page, in the middle of its way
+TOLERANCE = 0.1  # the stages add up to the whole within this
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+BEGIN = "<!-- Written by `python -m bench profile --write` from here -->"
+END = "<!-- to here -->"
+
+
+class Spent(NamedTuple):
+    """CPU time and timed calls, a page."""
+
+    us: float
+    calls: float
+
+
+class Crawled(NamedTuple):
+    """One crawl: CPU time a page of the process, and of the functions if they were timed."""
+
+    us: float
+    functions: dict[str, Spent]
+    overhead: Overhead
+
+
+def crawl_once(is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001 - a process's argument
+    """Crawl the web once, in this process, which has to be a new one."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    find_all(PLACES)  # what is imported now is not part of the crawl
+    clock = StageClock()
+    probe = Probe(clock)
+    tallies = install(clock, probe, PLACES, PROBED) if is_timed else {}
+    crawl = import_module("mannerly.crawl.run").crawl
+    gc.collect()
+    with tempfile.TemporaryDirectory() as directory:
+        began_ns = process_time_ns()
+        result = crawl(SETTINGS, WEB.homes(), Path(directory) / "crawl")
+        used_ns = process_time_ns() - began_ns
+    pages = result.stats.fetched
+    if pages != WEB.total:
+        raise RuntimeError(f"{pages:,} pages were fetched, not {WEB.total:,}")
+    overhead = probe.overhead if is_timed else Overhead(0.0, 0.0)
+    functions = {
+        place: Spent(tally.own_ns(overhead) / pages / 1000, tally.calls / pages)
+        for place, tally in tallies.items()
+    }
+    return Crawled(used_ns / pages / 1000, functions, overhead)
+
+
+class Profile(NamedTuple):
+    """The medians of all rounds."""
+
+    plain_us: float
+    functions: dict[str, Spent]
+    overhead_us: float  # of a timed call
+
+    @property
+    def stages(self) -> dict[str, Spent]:
+        return {stage: self._sum(places) for stage, places in STAGES.items()}
+
+    @property
+    def whole(self) -> Spent:
+        return self._sum(self.functions)
+
+    @property
+    def quotient(self) -> float:
+        """How much of the plain crawl the stages explain."""
+        return self.whole.us / self.plain_us
+
+    def _sum(self, places: Iterable[str]) -> Spent:
+        functions = [self.functions[place] for place in places]
+        return Spent(sum(each.us for each in functions), sum(each.calls for each in functions))
+
+
+def measure(rounds: int) -> Profile:
+    """Crawl plain and timed in turns, the one that goes first changing with every round."""
+    cores = sorted(os.sched_getaffinity(0))
+    own, other = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+    crawls: dict[bool, list[Crawled]] = {False: [], True: []}
+    with served(WEB, core=other):
+        for number in range(rounds):
+            for is_timed in (False, True) if number % 2 == 0 else (True, False):
+                # A process for each: nobody inherits caches, timers or rubbish.
+                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                    crawled = process.submit(crawl_once, is_timed, own).result()
+                crawls[is_timed].append(crawled)
+    functions = {
+        place: Spent(
+            median(crawled.functions[place].us for crawled in crawls[True]),
+            median(crawled.functions[place].calls for crawled in crawls[True]),
+        )
+        for place in crawls[True][0].functions
+    }
+    return Profile(
+        median(crawled.us for crawled in crawls[False]),
+        functions,
+        median(sum(crawled.overhead) / 1000 for crawled in crawls[True]),
+    )
+
+
+def table(profile: Profile) -> str:
+    """Markdown that can be read in a terminal, too."""
+    whole = profile.whole
+    rows = [("stage", "µs a page", "share", "calls a page")]
+    rows += [
+        (stage, f"{each.us:.1f}", f"{100 * each.us / whole.us:.1f} %", f"{each.calls:.3f}")
+        for stage, each in profile.stages.items()
+    ]
+    rows.append(("**sum of the stages**", f"{whole.us:.1f}", "100.0 %", f"{whole.calls:.3f}"))
+    share = f"{100 * profile.plain_us / whole.us:.1f} %"
+    rows.append(("**a crawl without timers**", f"{profile.plain_us:.1f}", share, ""))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in rows
+    ]
+    lines.insert(1, "|---|" + "---:|" * (len(widths) - 1))
+    return "\n".join(lines)
+
+
+def write_page(text: str) -> None:
+    """Replace what stands between the markers of the document."""
+    page = PAGE.read_text(encoding="utf-8")
+    head, begin, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"docs/{PAGE.name} lacks its markers: {BEGIN} and {END}")
+    PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def figures(profile: Profile) -> dict[str, object]:
+    return {
+        "pages": WEB.total,
+        "sum_us": profile.whole.us,
+        "plain_us": profile.plain_us,
+        "quotient": profile.quotient,
+        "overhead_us_a_call": profile.overhead_us,
+        "stages": {stage: each._asdict() for stage, each in profile.stages.items()},
+        "functions": {place: each._asdict() for place, each in profile.functions.items()},
+    }
+
+
+def run(options: Sequence[str] = ()) -> None:
+    """Print the table, write the figures and, if asked to, the document."""
+    parser = argparse.ArgumentParser(prog="python -m bench profile")
+    parser.add_argument("--rounds", type=int, default=5, help="of two crawls each (5)")
+    parser.add_argument("--write", action="store_true", help="put it into docs/performance.md")
+    chosen = parser.parse_args(list(options))
+    find_all(PLACES)  # or fail before the web is made
+    profile = measure(chosen.rounds)
+    print(table(profile))
+    print(f"\nthe stages are {profile.quotient:.3f} of a crawl without timers")
+    print(f"a timed call cost {profile.overhead_us:.1f} µs, which is taken off above")
+    if unused := [place for place, each in profile.functions.items() if not each.calls]:
+        print(f"never called, so perhaps no longer in use: {', '.join(unused)}")
+    print(f"written to {_figures.write('profile', figures(profile))}")
+    if abs(profile.quotient - 1.0) > TOLERANCE:
+        raise SystemExit(
+            "it does not add up: try again on a quieter machine, or with more --rounds"
+        )
+    if chosen.write:
+        write_page(table(profile))
+        print(f"and to docs/{PAGE.name}")

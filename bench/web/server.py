@@ -1,0 +1,176 @@
+"""Serves a generated web while a block runs: with nginx where it is installed, else with `plain`.
+
+    with served(spec, core=1, keep_alive=False) as serving: ...
+
+The server is one process of its own, pinned to a core if asked to, so that what it costs is not
+the crawler's. It listens on all addresses because the hosts are many, and answers loopback only.
+Nothing of the system's nginx is touched: configuration, pid and logs are in a temporary directory.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from bench._cores import on_cores
+
+from .certificate import make_certificate
+from .tree import ensure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .certificate import Certificate
+    from .spec import WebSpec
+
+START_S = 10.0
+KEEP_ALIVE_S = 75
+
+NGINX = """
+{user}
+daemon off;
+pid {directory}/pid;
+error_log stderr crit;
+worker_processes 1;
+worker_rlimit_nofile 16384;
+events {{ worker_connections 8192; multi_accept on; }}
+http {{
+  types {{ text/html html; text/plain txt; }}
+  charset utf-8;
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_timeout {keep_alive_s};
+  keepalive_requests 1000000;
+  client_body_temp_path {directory}/body;
+  proxy_temp_path {directory}/proxy;
+  fastcgi_temp_path {directory}/fastcgi;
+  uwsgi_temp_path {directory}/uwsgi;
+  scgi_temp_path {directory}/scgi;
+  server {{
+    listen {port} backlog=4096 {listen};
+    allow 127.0.0.0/8;
+    deny all;
+    root {tree}/hosts/$host;
+    index index.html;
+    {tls}
+  }}
+}}
+"""
+TLS = """ssl_certificate {chain};
+    ssl_certificate_key {key};
+    ssl_session_cache shared:tls:10m;"""
+
+
+class ServerFailed(Exception):  # noqa: N818 - what happened
+    """The server did not come up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A web that is being served."""
+
+    spec: WebSpec
+    tree: Path
+    server: str
+    authority: Path | None  # whom crawlers must trust, if it is https
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a crawler's environment needs on top."""
+        return {} if self.authority is None else {"SSL_CERT_FILE": str(self.authority)}
+
+
+def is_nginx_here() -> bool:
+    return shutil.which("nginx") is not None
+
+
+@contextmanager
+def served(
+    spec: WebSpec, *, core: int | None = None, keep_alive: bool = True, http2: bool = False
+) -> Iterator[Serving]:
+    """Serve a web, which is generated first if need be.
+
+    Raises:
+        ServerFailed: the port is taken, or HTTP/2 was asked for without nginx.
+    """
+    tree = ensure(spec)
+    with TemporaryDirectory(prefix="mannerly-web-") as name:
+        directory = Path(name)
+        secure = make_certificate(spec, directory) if spec.scheme == "https" else None
+        if is_nginx_here():
+            server = "nginx"
+            config = directory / "nginx.conf"
+            config.write_text(
+                nginx_config(spec, tree, directory, secure, keep_alive=keep_alive, http2=http2)
+            )
+            command = ["nginx", "-p", name, "-c", str(config), "-e", "stderr"]
+        else:
+            if http2:
+                raise ServerFailed("HTTP/2 needs nginx (Debian: apt install nginx-light)")
+            server = "plain"
+            command = [sys.executable, "-m", "bench.web.plain", str(tree / "hosts"), str(spec.port)]
+            command += [] if keep_alive else ["--cold"]
+            command += [] if secure is None else ["--tls", str(secure.chain), str(secure.key)]
+        with running(command, spec, core):
+            yield Serving(spec, tree, server, secure.authority if secure else None)
+
+
+def nginx_config(
+    spec: WebSpec,
+    tree: Path,
+    directory: Path,
+    secure: Certificate | None,
+    *,
+    keep_alive: bool,
+    http2: bool,
+) -> str:
+    # Started as root, nginx would hand over to a user who may not read a home directory.
+    user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
+    return NGINX.format(
+        user=user,
+        directory=directory,
+        keep_alive_s=KEEP_ALIVE_S if keep_alive else 0,
+        port=spec.port,
+        listen=" ".join(["ssl"] * (secure is not None) + ["http2"] * http2),
+        tree=tree,
+        tls=TLS.format(**secure._asdict()) if secure else "",
+    )
+
+
+@contextmanager
+def running(command: list[str], spec: WebSpec, core: int | None) -> Iterator[None]:
+    """Have the server run, from its first answer to the end of the block."""
+    if answers(spec):
+        raise ServerFailed(f"port {spec.port} is taken: is another benchmark running?")
+    with on_cores(os.sched_getaffinity(0) if core is None else {core}):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + START_S
+        while not answers(spec):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                raise ServerFailed(process.communicate()[1].decode(errors="replace").strip())
+            time.sleep(0.02)
+        yield
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def answers(spec: WebSpec) -> bool:
+    try:
+        socket.create_connection((spec.address(0), spec.port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""The web on disk, made once: `.cache/bench-web/NAME/hosts/ADDRESS/…` and what it was made from.
+
+A half-made tree is never mistaken for a whole one: it is built under another name and renamed when
+complete. A tree that was made from another specification, or by an earlier `EDITION` of this
+generator, is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from .links import LinkChooser
+from .page import Prose, render
+
+if TYPE_CHECKING:
+    from .spec import WebSpec
+
+EDITION = 1  # raise it when pages change
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "bench-web"
+
+ROBOTS = """# robots.txt of host {host}
+User-agent: GreedyBot
+User-agent: Scraper-9000
+Disallow: /
+
+User-agent: *
+Disallow: /private/
+Allow: /private/open/
+Disallow: /search
+Disallow: /cart/
+Disallow: /*?session=
+Disallow: /*.pdf$
+
+# thank you
+"""
+
+
+def ensure(spec: WebSpec) -> Path:
+    """The directory of this web; made now, if it is not there."""
+    path = CACHE / spec.name
+    note = path / "web.json"
+    made_from = {"edition": EDITION, **asdict(spec)}
+    if note.is_file() and json.loads(note.read_text()) == made_from:
+        return path
+    unfinished = CACHE / f"{spec.name}.unfinished"
+    for old in (unfinished, path):
+        shutil.rmtree(old, ignore_errors=True)
+    prose = Prose(Random(spec.seed))
+    for host in range(spec.hosts):
+        write_host(unfinished / "hosts" / spec.address(host), spec, host, prose)
+    (unfinished / "web.json").write_text(json.dumps(made_from, indent=1))
+    unfinished.rename(path)
+    return path
+
+
+def write_host(directory: Path, spec: WebSpec, host: int, prose: Prose) -> None:
+    """Everything that one host serves."""
+    for section in range(1, spec.sections + 1):
+        (directory / f"section-{section}").mkdir(parents=True)
+    (directory / "private").mkdir()
+    (directory / "robots.txt").write_text(ROBOTS.format(host=host))
+    chooser = LinkChooser(spec, host)
+    for page in range(spec.files):
+        rng = Random(f"{spec.seed}/{host}/{page}")
+        body = write_page(rng, prose, spec, chooser, page, spec.origin(host) + spec.path(page))
+        (directory / file_of(spec.path(page))).write_bytes(body)
+
+
+def write_page(
+    rng: Random, prose: Prose, spec: WebSpec, chooser: LinkChooser, page: int, url: str
+) -> bytes:
+    menu, links = chooser.menu(), chooser.tree(page)
+    wanted = rng.randint(spec.min_links, spec.max_links)
+    links += chooser.body(rng, page, wanted - len(menu) - len(links))
+    size = int(rng.triangular(spec.min_bytes, spec.max_bytes, spec.usual_bytes))
+    return render(rng, prose, url=url, number=page, menu=menu, links=links, size=size)
+
+
+def file_of(path: str) -> str:
+    """The file that answers for a path, relative to its host's directory."""
+    return f"{path[1:]}index.html" if path.endswith("/") else path[1:]
