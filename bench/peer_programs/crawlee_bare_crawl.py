@@ -13,13 +13,16 @@ import logging
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin
 
 import uvloop
 from crawlee import ConcurrencySettings
 from crawlee.crawlers import ParselCrawler, ParselCrawlingContext
 from crawlee.storage_clients import MemoryStorageClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
 
 AT_ONCE = 64
 
@@ -67,7 +70,9 @@ async def crawl(homes: list[str], file: TextIO) -> None:
     await crawler.run(homes)
 
 
-def main(seeds: str, output: str) -> None:
+def main(
+    crawl: Callable[[list[str], TextIO], Coroutine[Any, Any, None]], seeds: str, output: str
+) -> None:
     homes = Path(seeds).read_text().split()
     with Path(output).open("w") as file:
         uvloop.install()
@@ -75,4 +80,4 @@ def main(seeds: str, output: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(crawl, *sys.argv[1:])

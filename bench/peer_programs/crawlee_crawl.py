@@ -9,14 +9,11 @@ tracking parameters are taken off in the hook that it has for that.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import uvloop
-from crawlee_bare_crawl import tuned_crawler
+from crawlee_bare_crawl import main, tuned_crawler
 
 if TYPE_CHECKING:
     from crawlee import RequestOptions, RequestTransformAction
@@ -47,12 +44,5 @@ async def crawl(homes: list[str], file: TextIO) -> None:
     await crawler.run(homes)
 
 
-def main(seeds: str, output: str) -> None:
-    homes = Path(seeds).read_text().split()
-    with Path(output).open("w") as file:
-        uvloop.install()
-        asyncio.run(crawl(homes, file))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(crawl, *sys.argv[1:])

@@ -82,12 +82,12 @@ class WholeWeb(Spider):
         yield {"url": here, "status": response.status, "title": title, "links": len(hrefs)}
 
 
-def main(seeds: str, output: str) -> None:
-    WholeWeb.seeds = Path(seeds)
+def main(spider: type[Spider], seeds: str, output: str) -> None:
+    spider.seeds = Path(seeds)
     process = CrawlerProcess({**SETTINGS, "FEEDS": {output: {"format": "jsonlines"}}})
-    process.crawl(WholeWeb)
+    process.crawl(spider)
     process.start()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(WholeWeb, *sys.argv[1:])

@@ -11,13 +11,15 @@ parameters are taken off with w3lib's function for that.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider
-from scrapy.crawler import CrawlerProcess
 from scrapy.linkextractors import LinkExtractor
-from scrapy_bare_crawl import SETTINGS
+from scrapy_bare_crawl import main
 from w3lib.url import url_query_cleaner
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRACKING = ("utm_source", "utm_medium", "utm_campaign")
 
@@ -49,12 +51,5 @@ class WholeWeb(Spider):
         }
 
 
-def main(seeds: str, output: str) -> None:
-    WholeWeb.seeds = Path(seeds)
-    process = CrawlerProcess({**SETTINGS, "FEEDS": {output: {"format": "jsonlines"}}})
-    process.crawl(WholeWeb)
-    process.start()
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(WholeWeb, *sys.argv[1:])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HTML = "Content-Type: text/html"
 EAGER = Settings(strategy="fixed", delay_s=0.04, max_rate="unlimited", seed=1)
 PER_HOST = 60
-TIMEOUT_S = 1.0
+TIMEOUT_S = 2.0
 HOPS = 10
 STALL_S = 4.0  # on a busy machine; reading sixteen megabytes takes half a second of a free core
 MAX_BYTES = 16 * 1024 * 1024
