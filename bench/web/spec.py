@@ -38,7 +38,7 @@ class WebSpec:
     @property
     def name(self) -> str:
         """Short, for directories; the whole value is written beside the pages."""
-        return f"{self.scheme}-{self.hosts}x{self.pages}"
+        return f"{self.scheme}-{self.hosts}x{self.pages}-{self.port}"
 
     @property
     def sections(self) -> int:
