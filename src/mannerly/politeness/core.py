@@ -123,8 +123,6 @@ class Politeness:
         self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
         self._enabled = self.settings.enabled
-        self._max_hosts = self.settings.max_hosts
-        self._idle_ttl_s = self.settings.idle_ttl_s
         self._waits = self._denied = self._past_requests = 0
         self._throttled = self._retries = self._cancelled = 0
 
@@ -323,8 +321,8 @@ class Politeness:
 
     def _sweep(self, now: Instant) -> None:
         """Look at the next hosts under the hand; drop what is idle, pass over what is not."""
-        is_full = len(self._hosts) >= self._max_hosts
-        idle_since = now if is_full else now - self._idle_ttl_s
+        is_full = len(self._hosts) >= self.settings.max_hosts
+        idle_since = now if is_full else now - self.settings.idle_ttl_s
         hand = self._hand
         for _ in range(min(_LOOKS_WHEN_FULL if is_full else _LOOKS_PER_ARRIVAL, len(hand))):
             state = hand[0]

@@ -515,14 +515,7 @@ class Host:
         """Somebody has just contacted the host without asking us."""
         if now > self.base_at:
             self.base_at = now
-        if self._rules.burst > 1 or self.wishes.quota is not None:
-            self._reschedule()
-            return
-        # Gap and limit stand, and this runs for every request.
-        not_before = self.base_at + self._gap_s
-        if not_before < self.wishes.blocked_until:
-            not_before = self.wishes.blocked_until
-        self.not_before = not_before
+        self._reschedule()
 
     def block_until(self, until: Instant, now: Instant) -> None:
         """Honour a pause that an earlier run was asked for."""

@@ -82,10 +82,7 @@ class FakeFetcher:
         self._started += 1
         self._in_flight += 1
         self._sent.append((request, now))
-        lasts_s = reply.latency_s
-        if lasts_s > request.timeout_s:
-            lasts_s = request.timeout_s
-        instant = now + lasts_s
+        instant = now + min(reply.latency_s, request.timeout_s)
         due = self._due.get(instant)
         if due is None:
             due = self._due[instant] = []

@@ -363,9 +363,7 @@ class Frontier:
 
     def _turn(self, queue: HostQueue, now: Instant, judge: Judge, taken: Taken) -> int:
         """Find something of this host to send; returns how many entries were judged."""
-        if queue.reason is not None:
-            self._forget_reason(queue, queue.reason)
-        queue.place = _IDLE
+        self._leave_place(queue)
         index = looks = 0
         earliest = inf
         while (item := queue.peek(index)) is not None:
@@ -487,10 +485,12 @@ class Frontier:
         queue.place = _ASLEEP
         self._asleep.add(queue.host)
 
-    def _forget_reason(self, queue: HostQueue, reason: Reason) -> None:
-        """The host's turn has come: what it waited for has come about, or has to be said anew."""
-        self._waiting[reason] -= 1
-        queue.reason = None
+    def _leave_place(self, queue: HostQueue) -> None:
+        """The host's turn has come: from the heap or the errands' line to nowhere in particular."""
+        if queue.reason is not None:
+            self._waiting[queue.reason] -= 1
+            queue.reason = None
+        queue.place = _IDLE
 
     def _withdraw(self, queue: HostQueue) -> None:
         """Take an emptied host out of every list; only an errand under way still keeps it."""
@@ -503,9 +503,7 @@ class Frontier:
             self._errand_line.remove(queue)
         if queue.place is _BUSY:
             self._groups.withdraw(queue)
-        if queue.reason is not None:
-            self._forget_reason(queue, queue.reason)
-        queue.place = _IDLE
+        self._leave_place(queue)
 
     def _remove(self, queue: HostQueue, index: int, item: Entry | Errand) -> None:
         queue.remove(index)

@@ -44,7 +44,7 @@ class HostHeap:
         self._number += 1
         queue.ticket = ticket = (due, self._number, queue)
         heappush(self._tickets, ticket)
-        if self._waste and self._waste > _TOLERATED_WASTE + len(self._tickets) // 2:
+        if self._waste > _TOLERATED_WASTE + len(self._tickets) // 2:
             self._sweep()
 
     def remove(self, queue: HostQueue) -> None:

@@ -54,7 +54,7 @@ class Element(Protocol):
 
 
 class Find(Protocol):
-    """Asks a document for its elements with one of the names in `TAGS`."""
+    """Asks a document for its elements of one name."""
 
     def __call__(self, tag: str, /, *, limit: int) -> Sequence[Element]:
         """The first of them, in the order of the page, at most `limit`."""
@@ -69,8 +69,6 @@ class Tree(NamedTuple):
 
 TreeReader: TypeAlias = Callable[[str], Tree]
 """A parser seen from here. It may raise what it likes: that is caught, for this page only."""
-
-TAGS = ("base", "meta", "link", "a", "area", "iframe", "frame")
 
 
 def clean_line(raw: str) -> str:
