@@ -66,11 +66,11 @@ STAGES: Mapping[str, Sequence[str]] = {
     ),
     "curl and the kernel's sockets": ("mannerly.crawl.fetch.curl:CurlFetcher.wait",),
     "answer: status, headers, body": ("mannerly.crawl.fetch.transfer:Transfer.finish",),
-    "decode: bytes to text": ("mannerly.crawl.parse.charset:decode",),
-    "parse: text to a tree, and the tree freed": (
+    "scan: bytes to elements": (
         "mannerly.crawl.parse.html:parse_page",
-        "mannerly.crawl.parse.turbo:read",
+        "mannerly.crawl.parse.scan:read",
     ),
+    "tree, where a scan is not enough": ("mannerly.crawl.parse.turbo:read",),
     "walk: the elements that matter": (
         "mannerly.crawl.parse.html:_Collector.walk",
         "mannerly.crawl.parse.html:_Collector.page",

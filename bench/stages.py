@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mannerly.crawl.dedup import SeenFilter, fingerprints
-from mannerly.crawl.parse import HrefMemory, Page, lexbor, parse_page, resolve_links
+from mannerly.crawl.parse import HrefMemory, Page, lexbor, parse_page, resolve_links, turbo
 from mannerly.crawl.scope import Scope
 
 from . import _figures
@@ -97,6 +97,9 @@ def parsing(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
 
     return {
         SHIPPED: each_page(lambda page: parse_page(page.body, HTML, page.url), pages),
+        "as shipped, by the tree": each_page(
+            lambda page: parse_page(page.body, HTML, page.url, reader=turbo.read), pages
+        ),
         "as shipped, on selectolax": each_page(
             lambda page: parse_page(page.body, HTML, page.url, reader=lexbor.read), pages
         ),
@@ -107,7 +110,12 @@ def parsing(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
 def resolving(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
     def shipped(number: int) -> float:
         memory = HrefMemory()
-        return each_page(lambda page: resolve_links(page.page, memory=memory), pages)(number)
+
+        def work(page: Sample) -> None:
+            links = resolve_links(page.page, memory=memory)
+            memory.passed_on(links, links.urls)
+
+        return each_page(work, pages)(number)
 
     def bare(on_page: Callable[[str], Join]) -> Callable[[int], float]:
         return each_page(lambda page: resolve(on_page(page.url), page.page.links), pages)

@@ -1,4 +1,4 @@
-"""Parsing: what is kept of a page, by both parsers, however hostile the page."""
+"""Parsing: what is kept of a page, by the scan and by both parsers, however hostile the page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mannerly.crawl.dedup import Recent
-from mannerly.crawl.parse import HrefMemory, Page, ParseFailed, parse_page, resolve_links, turbo
-from mannerly.crawl.parse.charset import decode
+from mannerly.crawl.parse import (
+    HrefMemory,
+    Page,
+    ParseFailed,
+    parse_page,
+    resolve_links,
+    scan,
+    turbo,
+)
+from mannerly.crawl.parse.charset import encoding
 from mannerly.crawl.parse.disarm import disarmed
 from mannerly.crawl.parse.html import refresh_target
-from mannerly.crawl.parse.page import Tree, TreeReader
+from mannerly.crawl.parse.page import Element, Tree, TreeReader
 from mannerly.crawl.urls import UrlRefusal
 
 URL = "https://example.com/a/b"
@@ -22,21 +30,21 @@ URL = "https://example.com/a/b"
 try:
     from mannerly.crawl.parse import lexbor
 except ImportError:  # the second parser is optional
-    READERS = [pytest.param(turbo.read, id="turbohtml")]
+    PARSERS = [pytest.param(turbo.read, id="turbohtml")]
 else:
-    READERS = [
+    PARSERS = [
         pytest.param(turbo.read, id="turbohtml"),
         pytest.param(lexbor.read, id="selectolax"),
     ]
 
-both_parsers = pytest.mark.parametrize("reader", READERS)
+all_readers = pytest.mark.parametrize("reader", [pytest.param(scan.read, id="scan"), *PARSERS])
 
 
 def read(
     html: str | bytes,
     content_type: str | None = "text/html",
     *,
-    reader: TreeReader = turbo.read,
+    reader: TreeReader = scan.read,
     x_robots_tag: str | None = None,
     max_links: int = 10_000,
 ) -> Page:
@@ -54,9 +62,9 @@ def is_clean(text: str) -> bool:
     return not any(unicodedata.category(char) in bad or char in "\u202e\u2066" for char in text)
 
 
-@both_parsers
+@all_readers
 def test_page_is_read_whole(reader: TreeReader) -> None:
-    """Title, canonical, refresh, robots and every kind of link are found."""
+    """Title, canonical, robots and every kind of link are found."""
     html = """<!doctype html><title> A &amp;
         B </title><meta name=Robots content="NoIndex"><base href="/base/"><base href="/other/">
         <link rel="stylesheet" href="s.css"><link rel="Canonical" href="c"><link rel=next href=n>
@@ -72,7 +80,6 @@ def test_page_is_read_whole(reader: TreeReader) -> None:
         base="https://example.com/base/",
         title="A & B",
         canonical="c",
-        refresh="r",
         noindex=True,
         charset="utf-8",
         links=["r", "c", "n", "de", "1", " 6?a=1&b=2 ", "3", "5"],
@@ -80,7 +87,7 @@ def test_page_is_read_whole(reader: TreeReader) -> None:
     )
 
 
-@both_parsers
+@all_readers
 def test_frames_are_links(reader: TreeReader) -> None:
     """A frameset has no anchors, only frames."""
     page = read("<frameset><frame src=a><frame src=b></frameset>", reader=reader)
@@ -88,7 +95,7 @@ def test_frames_are_links(reader: TreeReader) -> None:
     assert page.links == ["a", "b"]
 
 
-@both_parsers
+@all_readers
 def test_title_is_the_documents_own(reader: TreeReader) -> None:
     """The label of a drawing is not the title of the page."""
     drawing = "<svg><title>Drawing</title></svg>"
@@ -97,7 +104,7 @@ def test_title_is_the_documents_own(reader: TreeReader) -> None:
     assert read(drawing + "<title>Page</title>", reader=reader).title == "Page"
 
 
-@both_parsers
+@all_readers
 def test_markup_inside_scripts_and_comments_is_no_link(reader: TreeReader) -> None:
     """Only elements are links, not text that looks like them."""
     html = "<script>'<a href=1>'</script><!-- <a href=2> --><style><a href=3></style><a href=4>"
@@ -121,13 +128,13 @@ def generated_page(rng: random.Random) -> str:
     return head + "".join(body)
 
 
-@pytest.mark.skipif(len(READERS) < 2, reason="selectolax is not installed")
+@pytest.mark.skipif(len(PARSERS) < 2, reason="selectolax is not installed")
 @pytest.mark.parametrize("seed", range(60))
 def test_both_parsers_read_the_same(seed: int) -> None:
     """On a generated corpus of broken markup two independent parsers find the same page."""
     html = generated_page(random.Random(seed))
 
-    pages = [read(html, reader=param.values[0]) for param in READERS]
+    pages = [read(html, reader=param.values[0]) for param in PARSERS]
 
     assert pages[0] == pages[1]
     assert pages[0].links
@@ -220,9 +227,9 @@ def test_refresh_target_is_read_loosely(content: str, target: str | None) -> Non
 )
 def test_charset_follows_bom_header_meta(body: bytes, content_type: str | None, codec: str) -> None:
     """The first that speaks decides, in the meanings of the web, and unknown names are UTF-8."""
-    text, used = decode(body, content_type)
+    used, mark = encoding(body, content_type)
 
-    assert text.endswith("é")
+    assert body[mark:].decode(used).endswith("é")
     assert used == codec
 
 
@@ -238,7 +245,7 @@ def test_charset_follows_bom_header_meta(body: bytes, content_type: str | None, 
         b"<title>" + "é".encode() * 100_000 + b"</title>",
     ],
 )
-@both_parsers
+@all_readers
 def test_title_is_always_clean(body: bytes, reader: TreeReader) -> None:
     """Whatever the bytes, a title is valid UTF-8 on one line, at most 512 characters long."""
     title = read(body, reader=reader).title or ""
@@ -259,7 +266,7 @@ def test_no_bytes_raise(body: bytes) -> None:
 def test_parser_error_costs_one_page() -> None:
     """Whatever a parser raises comes back as a value that names it."""
 
-    def broken(text: str) -> Tree:
+    def broken(body: bytes, codec: str) -> Tree:
         raise RecursionError("too deep")
 
     failed = parse_page(b"<p>", "text/html", URL, reader=broken)
@@ -267,7 +274,7 @@ def test_parser_error_costs_one_page() -> None:
     assert failed == ParseFailed("RecursionError: too deep")
 
 
-@both_parsers
+@all_readers
 def test_links_are_capped_and_told(reader: TreeReader) -> None:
     """A page of very many links gives as many as allowed, and says that there are more."""
     html = "<a href=x>" * 60 + "<a href=x rel=nofollow>" * 60
@@ -284,16 +291,16 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
     """A tree is asked for one element more than the cap, so a million cost what ten thousand do."""
     asked: dict[str, int] = {}
 
-    class Anchor:
-        def attr(self, name: str, /) -> str | None:
-            return "x" if name == "href" else None
+    def anchors(*, limit: int) -> tuple[list[str], dict[int, str]]:
+        asked["a"] = limit
+        return ["x"] * limit, {}
 
-    def endless(text: str) -> Tree:
-        def find(tag: str, /, *, limit: int) -> list[Anchor]:
-            asked[tag] = limit
-            return [Anchor()] * limit if tag == "a" else []
+    def find(tag: str, /, *, limit: int) -> list[Element]:
+        asked[tag] = limit
+        return []
 
-        return Tree(None, find)
+    def endless(body: bytes, codec: str) -> Tree:
+        return Tree(None, anchors, find)
 
     page = parse_page(b"<p>", "text/html", URL, reader=endless)
 
@@ -332,7 +339,7 @@ def test_hostile_markup_is_survived(name: str) -> None:
     assert page.links[0] == "first"
 
 
-@both_parsers
+@all_readers
 def test_formatting_is_not_copied(reader: TreeReader) -> None:
     """However formatting is left open, a large page has no more links than it has tags."""
     html = copied_formatting("b") + "<font color=red><a href=x>link</font></a>" * 1000
@@ -356,7 +363,7 @@ def test_only_formatting_is_disarmed(html: str, expected: str | None) -> None:
     assert disarmed(html) == (html if expected is None else expected)
 
 
-@pytest.mark.skipif(len(READERS) < 2, reason="selectolax is not installed")
+@pytest.mark.skipif(len(PARSERS) < 2, reason="selectolax is not installed")
 @pytest.mark.parametrize("name", ["nested divs", "nested lists", "formatting", "attributes"])
 def test_second_parser_refuses_what_would_hurt_it(name: str) -> None:
     """The scan before lexbor keeps away the pages on which its time is quadratic."""
@@ -402,12 +409,12 @@ def test_a_link_followed_once_is_not_nofollow() -> None:
     assert found.nofollow_urls == ["https://example.com/z"]
 
 
-def test_canonical_and_refresh_become_urls() -> None:
-    """They are read against the page's base; what is no web address is none."""
-    found = resolve_links(Page(base=URL, canonical="/c#x", refresh="javascript:;"))
-
-    assert found.canonical == "https://example.com/c"
-    assert found.refresh is None
+@pytest.mark.parametrize(
+    ("href", "url"), [("/c#x", "https://example.com/c"), ("javascript:;", None), (None, None)]
+)
+def test_canonical_becomes_a_url(href: str | None, url: str | None) -> None:
+    """It is read against the page's base; what is no web address is none."""
+    assert resolve_links(Page(base=URL, canonical=href)).canonical == url
 
 
 HREFS = st.lists(
@@ -433,21 +440,36 @@ BASES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(BASES, HREFS), max_size=8))
-def test_memory_changes_no_answer(pages: list[tuple[str, list[str]]]) -> None:
-    """With little room and many places, remembered hrefs mean what parsed ones do."""
-    memory = HrefMemory(hrefs=8, hrefs_per_place=3)
+def test_memory_hides_no_url(pages: list[tuple[str, list[str]]]) -> None:
+    """With little room and many places, what is left out is what was passed on before."""
+    memory, met = HrefMemory(hrefs=8, hrefs_per_place=3), Recent()
 
     for base, hrefs in pages:
         page = Page(base=base, links=hrefs)
-        remembered, parsed = resolve_links(page, memory=memory), resolve_links(page)
-        assert remembered == parsed
+        found, all_urls = resolve_links(page, memory=memory, met=met), resolve_links(page).urls
+        assert found.urls == [url for url in all_urls if url not in met]
+        for url in found.urls:
+            met.add(url)
+        memory.passed_on(found, found.urls)
 
 
-def test_a_url_met_before_is_not_read_again() -> None:
-    """An absolute href that is spelled as a known URL means that URL."""
+def test_an_href_is_left_out_once_its_url_was_passed_on() -> None:
+    """Links that are out of scope are judged and counted on every page that has them."""
+    memory = HrefMemory()
+    page = Page(base=URL, links=["/in", "out", "/in#part"])
+
+    memory.passed_on(resolve_links(page, memory=memory), ["https://example.com/in"])
+
+    assert resolve_links(page, memory=memory).urls == ["https://example.com/a/out"]
+
+
+def test_a_url_met_before_is_left_out() -> None:
+    """However it is written, what was passed on lately is no news."""
     met = Recent()
     met.add("https://other.example/A?b")
+    met.add("https://example.com/x")
 
-    found = resolve_links(Page(base=URL, links=["https://other.example/A?b", "/x"]), met=met)
+    links = ["https://other.example/A?b", "/x", "HTTPS://other.example/A?b#c", "/y"]
+    found = resolve_links(Page(base=URL, links=links), met=met)
 
-    assert found.urls == ["https://other.example/A?b", "https://example.com/x"]
+    assert found.urls == ["https://example.com/y"]

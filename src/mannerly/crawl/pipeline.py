@@ -26,7 +26,7 @@ that the scope widens (`Rules`). It knows no clock, no queue, no store and no so
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -65,7 +65,7 @@ class Rules:
     agent: str
     max_redirects: int
     urls: UrlRules = DEFAULT_RULES
-    hrefs: HrefMemory | None = None
+    hrefs: HrefMemory = field(default_factory=HrefMemory)
 
     def widen(self, url: str) -> None:
         """Let the scope follow a seed to where it has moved."""
@@ -143,9 +143,8 @@ def harvest(
     urls, unfollowed = links.urls, links.nofollow_urls
     if page.nofollow:
         urls, unfollowed = [], [*urls, *unfollowed]
-    elif links.refresh:
-        urls = [*urls, links.refresh]
-    found = found_links(entry, recent.others(urls), rules, passed_over)
+    found = found_links(entry, urls, rules, passed_over)
+    rules.hrefs.passed_on(links, (candidate.url for candidate in found))
     if unfollowed:
         passed_over["nofollow"] = len(unfollowed)
     record = _record(
@@ -154,7 +153,7 @@ def harvest(
         wall,
         title=page.title,
         canonical_url=links.canonical,
-        links=len(links.urls) + len(links.nofollow_urls),
+        links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
     )
     return Harvest(record, found, passed_over)

@@ -52,6 +52,9 @@ TRACKING_PREFIXES = ("utm_",)
 # Rotating subdomains can invent hosts without end; this many answers are kept (about 10 MB).
 SITE_CACHE_SIZE = 65_536
 
+# Pages link to the same few places again and again.
+ORIGIN_CACHE_SIZE = 4096
+
 _WEB = ("http://", "https://")
 
 # RFC 1035 §2.3.4. The URL standard takes hosts that no server can have (`a..b`, `a!b`, port 0);
@@ -110,7 +113,8 @@ class LinkBase:
             base = _parse_or(base_href, base)
         self._join = base.join
         self.text = str(base)
-        self._own_origin = _origin_or_none(self.text) or _NO_ORIGIN
+        origin = self.text[: self.text.find("/", 8) + 1]
+        self._own_origin = origin if _is_reachable(origin) else _NO_ORIGIN
 
     def resolve(self, href: str) -> str | UrlRefusal:
         """The canonical URL that `href` means on this page, or why it is none of ours."""
@@ -129,13 +133,16 @@ class LinkBase:
             return UrlRefusal.MALFORMED
         if "#" in text:
             text = text[: text.index("#")]
-        mark = text.find("?")
-        # One search settles nearly every query; only a hit pays for taking it apart.
-        if mark > 0 and self._is_tracked.search(text, mark) is not None:
-            text = _without_tracked(text, self._is_tracked)
-        if mark == len(text) - 1:
-            text = text[:-1]
+        if "?" in text:
+            text = self._with_bare_query(text)
         return text if len(text) <= self._max_length else UrlRefusal.TOO_LONG
+
+    def _with_bare_query(self, text: str) -> str:
+        """Without tracking parameters, and without a question mark that nothing follows."""
+        # One search settles nearly every query; only a hit pays for taking it apart.
+        if self._is_tracked.search(text, text.index("?")) is not None:
+            text = _without_tracked(text, self._is_tracked)
+        return text[:-1] if text.index("?") == len(text) - 1 else text
 
 
 def canonical(href: str, base: str | None = None, rules: UrlRules = DEFAULT_RULES) -> str | None:
@@ -218,15 +225,15 @@ def _parse_or(href: str, fallback: URL) -> URL:
     return parsed if parsed.scheme in ("http", "https") else fallback
 
 
-def _origin_or_none(text: str) -> str | None:
-    """Scheme and authority with the slash after them, if a server could have such an address."""
-    slash = text.find("/", 8)
-    if slash < 0 or not text.startswith(_WEB):
-        return None
-    authority = text[text.index(":") + 3 : slash]
-    if len(without_port(authority)) > _MAX_HOST_LENGTH or not _AUTHORITY.fullmatch(authority):
-        return None
-    return text[: slash + 1]
+@lru_cache(maxsize=ORIGIN_CACHE_SIZE)
+def _is_reachable(origin: str) -> bool:
+    """Whether a server could have such an address."""
+    if not origin.startswith(_WEB):
+        return False
+    authority = origin[origin.index(":") + 3 : -1]
+    return len(without_port(authority)) <= _MAX_HOST_LENGTH and bool(
+        _AUTHORITY.fullmatch(authority)
+    )
 
 
 def _with_bare_authority(parsed: URL, text: str) -> str:
@@ -242,7 +249,7 @@ def _with_bare_authority(parsed: URL, text: str) -> str:
             # Parsed again, because `127.1..` is a name but `127.1` an address.
             parsed = parsed.with_host(host.rstrip("."))
         text = str(parsed)
-    if _origin_or_none(text) is None:
+    if not _is_reachable(text[: text.find("/", 8) + 1]):
         raise ValueError("no server can have this host")
     return text
 

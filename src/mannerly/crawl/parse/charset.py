@@ -67,13 +67,18 @@ _META_CHARSET = re.compile(
 )
 
 
-def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
-    """The text, and the codec that gave it."""
+# What markup is made of has the same bytes in these, and no character holds such a byte.
+_MANY_BYTES = frozenset({"big5hkscs", "cp932", "cp949", "euc-jp", "gb18030"})
+_OTHER_MARKUP = frozenset({"iso2022-jp", "utf-16-be", "utf-16-le"})
+ASCII_CODECS = frozenset(_LABELS.values()) - _MANY_BYTES - _OTHER_MARKUP
+
+
+def encoding(body: bytes, content_type: str | None) -> tuple[str, int]:
+    """The codec of a page, and how many bytes its byte order mark takes."""
     for bom, codec in _BOMS:
         if body.startswith(bom):
-            return body[len(bom) :].decode(codec, "replace"), codec
-    codec = _from_header(content_type) or _from_meta(body) or "utf-8"
-    return body.decode(codec, "replace"), codec
+            return codec, len(bom)
+    return _from_header(content_type) or _from_meta(body) or "utf-8", 0
 
 
 def _from_header(content_type: str | None) -> str | None:

@@ -1,15 +1,18 @@
-"""Raw hrefs become unique canonical URLs, and every refusal is counted.
+"""Raw hrefs become canonical URLs, those that lead nowhere new are left out, and every refusal is
+counted.
 
 The links of a site repeat: its menu stands on each of its pages. What an href means depends on
 little of the page that it stands on,
 
-    http://…             on nothing; if a URL of that spelling was met before, it means just that
+    http://…             on nothing
     /path                on the origin alone
     page.html, ../x      on the folder of the page
     ?query, #fragment    on the page itself
 
-so most are known without parsing (`HrefMemory`): a dictionary look-up in place of a parse.
-Only the *meaning* is kept, never whether the URL was seen, so forgetting any of it changes nothing.
+so an href whose URL was passed on is noted by the place that decides it (`HrefMemory`), and the
+next page that has it there pays one look-up for it instead of a parse. An absolute href that is
+spelled like a URL that was passed on lately needs no note. Forgetting costs time only: what is
+passed on twice is still one URL to the store.
 
 This file knows no parser and no scope.
 """
@@ -23,29 +26,37 @@ from mannerly.crawl.dedup import Recent
 from mannerly.crawl.urls import DEFAULT_RULES, LinkBase, UrlRefusal, UrlRules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .page import Page
 
-# About 250 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
-DEFAULT_HREFS = 80_000
+# About 130 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
+DEFAULT_HREFS = 150_000
 DEFAULT_HREFS_PER_PLACE = 500
 
 _NOTHING_MET = Recent()
 
 
+class Places(NamedTuple):
+    """What decides the meaning of most hrefs of a page, each as the hrefs that are known there."""
+
+    origin: set[str]
+    folder: set[str]
+
+
 class PageLinks(NamedTuple):
-    """Where a page leads."""
+    """Where a page leads, beyond what was passed on before."""
 
     urls: list[str]  # canonical, unique, in page order
     nofollow_urls: list[str]  # the same for rel=nofollow, without those that are in `urls`
     canonical: str | None
-    refresh: str | None
     refused: dict[UrlRefusal, int]
+    spelled: dict[str, str]  # how URLs are written on this page
+    places: Places
 
 
 class HrefMemory:
-    """What hrefs meant at the places (origins, folders) used last.
+    """Hrefs whose URLs were passed on, at the places (origins, folders) used last.
 
     One memory serves one set of `UrlRules`. A place that is full starts over: a menu is back with
     the next page, and what else it held was mostly seen once.
@@ -59,25 +70,44 @@ class HrefMemory:
         self._room = hrefs
         self._hrefs_per_place = hrefs_per_place
         # A plain dict finds its first key the slower the more were removed before it.
-        self._places: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._places: OrderedDict[str, set[str]] = OrderedDict()
 
-    def at(self, place: str) -> dict[str, str]:
-        """The known hrefs of a place, to be read only."""
+    def at(self, base: str) -> Places:
+        """The hrefs that are known where a page stands, to be read only."""
+        path = base.partition("?")[0]
+        folder = self._at(path[: path.rfind("/") + 1])
+        # Asked for last, and so forgotten last. Without its slash it is no folder's name.
+        return Places(self._at(path[: path.find("/", 8)]), folder)
+
+    def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
+        """Note how these URLs were written on a page, before another page is looked at."""
+        for url in urls:
+            href = links.spelled.get(url)
+            if href is not None:
+                self.note(href, links.places)
+
+    def note(self, href: str, places: Places) -> None:
+        """Its URL was passed on. Only where other pages mean the same by it is that kept."""
+        if href.startswith("/"):
+            known = places.origin
+        elif _is_of_the_folder(href):
+            known = places.folder
+        else:
+            return
+        if len(known) >= self._hrefs_per_place:
+            self._room += len(known)
+            known.clear()
+        known.add(href)
+        self._take_room()
+
+    def _at(self, place: str) -> set[str]:
         known = self._places.get(place)
         if known is None:
-            known = self._places[place] = {}
+            known = self._places[place] = set()
             self._take_room()
         else:
             self._places.move_to_end(place)
         return known
-
-    def keep(self, known: dict[str, str], href: str, url: str) -> None:
-        """Remember one answer in what `at` gave."""
-        if len(known) >= self._hrefs_per_place:
-            self._room += len(known)
-            known.clear()
-        known[href] = url
-        self._take_room()
 
     def _take_room(self) -> None:
         """An empty place counts as an href, or folders without number would cost nothing."""
@@ -93,74 +123,68 @@ def resolve_links(
     memory: HrefMemory | None = None,
     met: Recent = _NOTHING_MET,
 ) -> PageLinks:
-    """Normalise all links of one page. `met` holds canonical URLs by the same rules."""
+    """Normalise the links of one page. `met` are URLs that were passed on, by the same rules."""
     resolver = _Resolver(LinkBase(page.base, rules=rules), memory or HrefMemory(), met)
-    urls = resolver.unique(page.links)
-    nofollow_urls = resolver.unique(page.nofollow_links) if page.nofollow_links else {}
-    for url in urls.keys() & nofollow_urls.keys():
-        del nofollow_urls[url]
+    urls = resolver.news(page.links)
+    nofollow_urls = resolver.news(page.nofollow_links)
+    if nofollow_urls:
+        followed = set(urls)
+        nofollow_urls = [url for url in nofollow_urls if url not in followed]
     return PageLinks(
-        list(urls),
-        list(nofollow_urls),
+        urls,
+        nofollow_urls,
         resolver.one(page.canonical),
-        resolver.one(page.refresh),
         resolver.refused,
+        resolver.spelled,
+        resolver.places,
     )
 
 
 class _Resolver:
-    """The links of one page. `_origin` and `_folder` are what is known of its places."""
+    """The links of one page."""
 
-    __slots__ = ("_base", "_folder", "_memory", "_met", "_origin", "refused")
+    __slots__ = ("_memory", "_met", "_resolve", "places", "refused", "spelled")
 
     def __init__(self, base: LinkBase, memory: HrefMemory, met: Recent) -> None:
-        self._base = base
+        self._resolve = base.resolve
         self._memory = memory
         self._met = met
-        text = base.text.partition("?")[0]
-        self._folder = memory.at(text[: text.rfind("/") + 1])
-        # Asked for last, and so forgotten last. Without its slash it is no folder's name.
-        self._origin = memory.at(text[: text.find("/", 8)])
+        self.places = memory.at(base.text)
         self.refused: dict[UrlRefusal, int] = {}
+        self.spelled: dict[str, str] = {}
 
-    def unique(self, hrefs: Sequence[str]) -> dict[str, None]:
-        """The canonical URLs as the keys of a dictionary, which keeps the order."""
-        urls: dict[str, None] = {}
-        of_origin, of_folder, met = self._origin.get, self._folder.get, self._met
-        for href in hrefs:
-            url = of_origin(href) or of_folder(href)
-            if url is None:
-                found = href if href in met else self._meaning(href)
-                if not isinstance(found, str):
-                    self.refused[found] = self.refused.get(found, 0) + 1
+    def news(self, hrefs: Sequence[str]) -> list[str]:
+        """The URLs that were not passed on lately, in page order."""
+        if not hrefs:
+            return []
+        origin, folder = self.places
+        unknown = [href for href in hrefs if href not in origin and href not in folder]
+        spelled: dict[str, str] = {}
+        for href in self._met.others(unknown):
+            mark = href.find("#")
+            if mark > 0:
+                # A fragment changes no meaning; a bare one means the page itself.
+                href = href[:mark]
+                if href in origin or href in folder:
                     continue
-                url = found
-            urls[url] = None
+            url = self._resolve(href)
+            if isinstance(url, str):
+                spelled[url] = href
+            else:
+                self.refused[url] = self.refused.get(url, 0) + 1
+        urls = self._met.others(spelled)
+        if len(urls) < len(spelled):
+            for url in spelled.keys() - set(urls):
+                self._memory.note(spelled[url], self.places)
+        self.spelled |= spelled
         return urls
 
     def one(self, href: str | None) -> str | None:
         """A URL that is also among the links, where it was counted if it was refused."""
-        found = None if href is None else self._meaning(href)
+        if href is None or href in self._met:
+            return href
+        found = self._resolve(href)
         return found if isinstance(found, str) else None
-
-    def _meaning(self, href: str) -> str | UrlRefusal:
-        """What one href means, remembered if other pages can mean the same by it."""
-        mark = href.find("#")
-        if mark > 0:
-            href = href[:mark]
-        if href.startswith("/"):
-            known = self._origin
-        elif _is_of_the_folder(href):
-            known = self._folder
-        else:
-            return self._base.resolve(href)
-        url = known.get(href)
-        if url is not None:
-            return url
-        found = self._base.resolve(href)
-        if isinstance(found, str):
-            self._memory.keep(known, href, found)
-        return found
 
 
 def _is_of_the_folder(href: str) -> bool:

@@ -9,7 +9,7 @@ This file knows no parser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 MAX_LINE_LENGTH = 512
@@ -31,7 +31,6 @@ class Page(NamedTuple):
     base: str  # what relative links are relative to: the page's URL or its <base href>
     title: str | None = None
     canonical: str | None = None  # raw href of link rel=canonical
-    refresh: str | None = None  # raw target of meta http-equiv=refresh
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
@@ -60,15 +59,30 @@ class Find(Protocol):
         """The first of them, in the order of the page, at most `limit`."""
 
 
+class Anchors(Protocol):
+    """Asks a document for its `<a>`, which are more than all others together."""
+
+    def __call__(self, *, limit: int) -> tuple[Sequence[str | None], Mapping[int, str]]:
+        """The hrefs of the first of them, and the rels of those that have one, by position."""
+
+
+def with_rels(anchors: Sequence[Element]) -> tuple[list[str | None], dict[int, str]]:
+    """The answer of `Anchors`, from elements."""
+    rels = {position: rel for position, each in enumerate(anchors) if (rel := each.attr("rel"))}
+    return [each.attr("href") for each in anchors], rels
+
+
 class Tree(NamedTuple):
     """A parsed document, as far as anybody here asks."""
 
     title: str | None
+    anchors: Anchors
     find: Find
 
 
-TreeReader: TypeAlias = Callable[[str], Tree]
-"""A parser seen from here. It may raise what it likes: that is caught, for this page only."""
+TreeReader: TypeAlias = Callable[[bytes, str], Tree]
+"""A parser seen from here: given bytes and their codec. It may raise what it likes: that is caught,
+for this page only."""
 
 
 def clean_line(raw: str) -> str:

@@ -14,12 +14,13 @@ while a link missed is lost.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from turbohtml import Namespace, parse
 
 from .disarm import disarmed
-from .page import Tree
+from .page import Tree, with_rels
 
 if TYPE_CHECKING:
     from turbohtml import Document
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
 MAX_TAGS = 2000
 
 
-def read(text: str) -> Tree:
+def read(body: bytes, codec: str) -> Tree:
     """Parse a whole document. The first question builds an index of it, the others are cheap."""
+    text = body.decode(codec, "replace")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)
-    return Tree(_title(document), document.find_all)
+    return Tree(_title(document), partial(_anchors, document), document.find_all)
+
+
+def _anchors(document: Document, *, limit: int) -> tuple[list[str | None], dict[int, str]]:
+    return with_rels(document.find_all("a", limit=limit))
 
 
 def _title(document: Document) -> str | None:
