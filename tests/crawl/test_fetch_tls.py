@@ -1,18 +1,18 @@
-"""Certificates are verified, sessions are resumed, HTTP/2 is spoken, and each refusal is typed.
-
-The certificates are made with the `openssl` command, which every system with a certificate store
-has: the standard library cannot sign.
-"""
+"""Certificates are verified, sessions are resumed, HTTP/2 is spoken, and each refusal is typed."""
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from raw_server import RawServer, answer, hold, reset, says
 
 from mannerly.crawl.fetch import Fetched, FetchSettings, NetworkGuard, Request
@@ -24,23 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOPBACK = NetworkGuard(allow_net=["127.0.0.0/8"])
-
-AUTHORITY = """
-[ca]
-default_ca = own
-[own]
-database = index.txt
-new_certs_dir = .
-serial = serial
-default_md = sha256
-policy = any
-copy_extensions = copy
-[any]
-commonName = supplied
-"""
+HERE, ELSEWHERE = (x509.IPAddress(ip_address(text)) for text in ("127.0.0.1", "127.0.0.2"))
+FAR_OFF = datetime(2049, 1, 1, tzinfo=UTC)
 
 
 class Certificate(NamedTuple):
+    """Self-signed: it is its own authority."""
+
     file: Path
     key: Path
 
@@ -51,40 +41,38 @@ class Certificate(NamedTuple):
 
 
 class Authority:
-    """Makes self-signed certificates; each is its own authority."""
+    """Makes certificates, in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        (directory / "index.txt").touch()
-        (directory / "index.txt.attr").write_text("unique_subject = no\n")
-        (directory / "serial").write_text("01\n")
-        (directory / "authority.cnf").write_text(AUTHORITY)
 
-    def certificate(self, name: str, until: str = "20490101000000Z") -> Certificate:
-        stem = f"{name}-{until}".replace(":", "-")
-        file, key = self._directory / f"{stem}.pem", self._directory / f"{stem}.key"
-        curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        subject = ["-subj", "/CN=test", "-addext", f"subjectAltName={name}"]
-        self._openssl("req", "-new", *curve, "-keyout", str(key), *subject, "-out", "request.pem")
-        dates = ["-startdate", "20200101000000Z", "-enddate", until]
-        own = ["-batch", "-notext", "-selfsign", "-config", "authority.cnf", "-keyfile", str(key)]
-        self._openssl("ca", *own, *dates, "-in", "request.pem", "-out", str(file))
-        return Certificate(file, key)
-
-    def _openssl(self, *words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=self._directory, check=True, capture_output=True)
+    def certificate(self, name: x509.GeneralName, until: datetime = FAR_OFF) -> Certificate:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+        signed = (
+            x509.CertificateBuilder(subject, subject, key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+            .not_valid_after(until)
+            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        pem, stem = serialization.Encoding.PEM, f"{signed.serial_number:x}"
+        made = Certificate(self._directory / f"{stem}.pem", self._directory / f"{stem}.key")
+        made.file.write_bytes(signed.public_bytes(pem))
+        plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        made.key.write_bytes(key.private_bytes(pem, *plain))
+        return made
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
 def valid(authority: Authority) -> Certificate:
-    return authority.certificate("IP:127.0.0.1")
+    return authority.certificate(HERE)
 
 
 def fetch(server: RawServer, settings: FetchSettings, times: int = 1) -> Fetched:
@@ -103,7 +91,7 @@ def trusting(certificate: Certificate) -> FetchSettings:
 def test_tls_refuses_a_stranger_by_default(authority: Authority, valid: Certificate) -> None:
     """A self-signed certificate is refused before a request is sent."""
     with RawServer(says(answer()), tls=valid.context()) as server:
-        fetched = fetch(server, trusting(authority.certificate("IP:127.0.0.2")))
+        fetched = fetch(server, trusting(authority.certificate(ELSEWHERE)))
 
         assert (fetched.error, fetched.detail) == (ErrorKind.TLS, "tls_self_signed")
         assert server.heads == []
@@ -119,7 +107,7 @@ def test_tls_takes_an_unverified_host_only_where_told(
     authority: Authority, valid: Certificate
 ) -> None:
     """Verification is switched off for the named host alone."""
-    stranger = str(authority.certificate("IP:127.0.0.2").file)
+    stranger = str(authority.certificate(ELSEWHERE).file)
     with RawServer(says(answer()), tls=valid.context()) as server:
         named, other = (
             fetch(server, FetchSettings(ca_file=stranger, unverified_hosts=frozenset({host})))
@@ -131,7 +119,7 @@ def test_tls_takes_an_unverified_host_only_where_told(
 
 def test_tls_refuses_an_expired_certificate(authority: Authority) -> None:
     """A certificate past its date is refused even if its issuer is trusted."""
-    expired = authority.certificate("IP:127.0.0.1", until="20200201000000Z")
+    expired = authority.certificate(HERE, until=datetime(2020, 2, 1, tzinfo=UTC))
     with RawServer(says(answer()), tls=expired.context()) as server:
         fetched = fetch(server, trusting(expired))
 
@@ -140,7 +128,7 @@ def test_tls_refuses_an_expired_certificate(authority: Authority) -> None:
 
 def test_tls_refuses_a_certificate_of_another_host(authority: Authority) -> None:
     """A trusted certificate for another name is refused."""
-    other = authority.certificate("DNS:example.com")
+    other = authority.certificate(x509.DNSName("example.com"))
     with RawServer(says(answer()), tls=other.context()) as server:
         fetched = fetch(server, trusting(other))
 
