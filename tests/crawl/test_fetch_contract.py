@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -152,7 +153,7 @@ def test_fetcher_wait_ends_when_a_watched_descriptor_is_readable(world: World) -
     """A byte in a watched pipe ends `wait` long before its time, as often as it is there."""
     reader, writer = os.pipe()
     world.fetcher.watch(reader)
-    world.fetcher.start(world.request("/silent")._replace(timeout_s=3600))
+    world.fetcher.start(replace(world.request("/silent"), timeout_s=3600))
     os.write(writer, b"!")
 
     woken = [world.fetcher.wait(3600), world.fetcher.wait(3600)]

@@ -83,8 +83,25 @@ def test_heap_brings_hosts_forward_but_never_puts_them_off() -> None:
     heap.check()
 
 
+def test_heap_serves_an_earlier_instant_between_two_hosts_of_one_line() -> None:
+    """Who is put before everybody goes next, and nobody of the line is passed over for it."""
+    heap = HostHeap()
+    a, b, c, d = (HostQueue(name) for name in "abcd")
+    for queue in (a, b, c):
+        heap.put(queue, 5.0)
+    first = heap.pop_due(5.0)
+
+    heap.put(d, 4.0)
+    heap.put(a, 5.0)
+
+    heap.check()
+    assert first is a
+    assert [heap.pop_due(5.0) for _ in range(5)] == [d, b, c, a, None]
+    assert len(heap) == 0
+
+
 def test_heap_keeps_its_waste_small() -> None:
-    """A host that is brought forward a thousand times leaves no thousand tickets behind."""
+    """A host that is brought forward a thousand times leaves no thousand places behind."""
     heap = HostHeap()
     queue = HostQueue("a")
 
@@ -98,7 +115,7 @@ def test_heap_keeps_its_waste_small() -> None:
 
 
 def test_heap_counts_who_is_due_without_the_dead() -> None:
-    """Removed hosts and old tickets do not count, and counting stops where it is told to."""
+    """Removed hosts and old places do not count, and counting stops where it is told to."""
     heap = HostHeap()
     queues = [HostQueue(str(number)) for number in range(50)]
     for number, queue in enumerate(queues):

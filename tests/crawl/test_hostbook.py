@@ -77,3 +77,20 @@ def test_a_host_that_comes_back_before_the_commit_keeps_its_counts() -> None:
     assert book.changes(now=2.0, wall=WALL + 2.0) == [
         HostRecord(host=HOST, fetched=5, updated_at=WALL + 1.0)
     ]
+
+
+def test_what_a_group_has_learned_outlives_its_first_own_page() -> None:
+    """A lesson may be kept under the name of a host that has its first turn only afterwards."""
+    store = known_store()
+    politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
+    book = HostBook(store, politeness, is_resumed=False)
+    book.recall("www.a.example", now=0.0, wall=WALL)
+    politeness.robots("www.a.example", crawl_delay_s=7.0, now=0.0)
+    store.commit(Batch(hosts=book.changes(now=0.1, wall=WALL)))
+    book.committed()
+
+    book.recall(HOST, now=1.0, wall=WALL + 1.0)
+    book.count(HOST, WALL + 1.0, fetched=1)
+
+    (record,) = book.changes(now=1.0, wall=WALL + 1.0)
+    assert (record.host, record.crawl_delay_s, record.fetched) == (HOST, 7.0, 1)

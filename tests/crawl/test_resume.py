@@ -6,6 +6,7 @@ outlives them. A life begins as a resumed process does, and ends without a word 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING
@@ -85,7 +86,8 @@ class Fetcher(FakeFetcher):
 
     def wait(self, timeout_s: float) -> list[Fetched]:
         answers = super().wait(timeout_s)
-        return [answer._replace(**self._absurd.get(answer.request.url, {})) for answer in answers]
+        absurd = self._absurd
+        return [replace(answer, **absurd.get(answer.request.url, {})) for answer in answers]
 
 
 class Life:

@@ -324,6 +324,17 @@ def test_redirect_to_another_origins_robots_teaches_both() -> None:
     assert [site.ask(origin="http://e.com"), site.ask()] == ["D", "D"]
 
 
+def test_redirect_into_a_folder_teaches_only_who_was_asked_about() -> None:
+    """A file of that name is an origin's own only at the top."""
+    site = Site()
+    plain = Errand("http://e.com/robots.txt", "e.com", "http://e.com")
+    hop = site.answer(301, errand=plain, location=f"{ORIGIN}/a/robots.txt")
+
+    learned = site.answer(200, PRIVATE, errand=hop.errand)
+
+    assert [each.origin for each in learned] == ["http://e.com"]
+
+
 def test_redirect_does_not_overrule_what_an_origin_said_itself() -> None:
     """Rules that are known and fresh are not replaced by somebody else's errand."""
     site = Site()

@@ -74,6 +74,15 @@ def test_seed_needs_no_include() -> None:
     assert scope.judge("https://e.com/secret", 0) is SkipReason.EXCLUDED
 
 
+def test_exclude_binds_outside_the_scope_too() -> None:
+    """A sitemap may lie on another host, but not where the operator said never."""
+    scope = Scope(("https://e.com/",), exclude=("*/secret",))
+
+    assert scope.judge("https://elsewhere.org/secret", 0) is SkipReason.OFF_HOST
+    assert scope.excludes("https://elsewhere.org/secret")
+    assert not scope.excludes("https://elsewhere.org/sitemap.xml")
+
+
 @pytest.mark.parametrize(
     ("glob", "text", "is_match"),
     [

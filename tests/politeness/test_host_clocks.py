@@ -354,3 +354,40 @@ def test_long_rest_earns_no_burst() -> None:
     client.start()
 
     assert client.blocked() == (1.0, Reason.PACE)
+
+
+@pytest.mark.parametrize("strategy", ["learned", "fixed", "linear", "aimd", "gradient"])
+def test_looking_at_a_host_changes_nothing_that_it_does(strategy: str) -> None:
+    """What is learned late, because nobody looked, is learned all the same."""
+    answers = [Response(200, 0.1), Response(200, 0.3), Response(429, 0.1), Response(200, 0.2)] * 4
+    watched, unseen = Client(strategy=strategy), Client(strategy=strategy)
+
+    for answer in answers:
+        for client in (watched, unseen):
+            client.send(answer)
+        watched.core.host(HOST)
+
+    assert watched.now == unseen.now
+    assert watched.core.host(HOST) == unseen.core.host(HOST)
+
+
+def test_second_success_can_be_seen_at_once() -> None:
+    """A host that answered two requests has a latency and a phase for whoever asks."""
+    client = Client(strategy="learned")
+
+    client.send(Response(200, 0.1), Response(200, 0.3))
+
+    seen = client.core.host(HOST)
+    assert seen is not None
+    assert (seen.phase, seen.latency_s) == ("climb", 0.3)
+
+
+def test_gap_counts_from_when_a_request_has_left() -> None:
+    """A connection that took two seconds to open does not shorten the gap before the next one."""
+    client = Client(start_delay_s=1.0)
+    permit = client.start()
+
+    client.core.sent(permit, now=2.0)
+    client.core.report(permit, OK, now=2.1)
+
+    assert client.core.ready_at(HOST, now=2.1) == 3.0

@@ -111,7 +111,7 @@ class Engine:
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
         for request, instant in self._fetcher.sent():
             shard, start = _owner(request)
-            shard.sent(start, instant)
+            shard.sent(start.permit, instant)
         if answers:
             now, wall = clock.now(), clock.wall()
             for answer in answers:
@@ -144,8 +144,8 @@ class Engine:
             frontier.max_in_flight = frontier.in_flight + granted
             if granted == 0:
                 continue
-            requests = shard.due(now, wall)
-            budget.settle(shard.pages_of(requests))
+            requests, pages = shard.due(now, wall)
+            budget.settle(pages)
             for request in requests:
                 fetcher.start(request)
 

@@ -32,8 +32,10 @@ class _Sheet:
 
     __slots__ = ("failed", "fetched", "record", "refused", "updated_at")
 
-    def __init__(self, record: HostRecord) -> None:
-        self.put(record)
+    def __init__(self) -> None:
+        self.record: HostRecord | None = None  # most hosts have counts and nothing else
+        self.fetched = self.failed = self.refused = 0
+        self.updated_at = 0.0
 
     def put(self, record: HostRecord) -> None:
         self.record = record
@@ -42,13 +44,15 @@ class _Sheet:
         self.refused = record.refused
         self.updated_at = record.updated_at
 
-    def complete(self) -> HostRecord:
+    def complete(self, host: str) -> HostRecord:
         """Made when somebody wants it, for pages are counted more often than records written."""
-        return self.record._replace(
-            fetched=self.fetched,
-            failed=self.failed,
-            refused=self.refused,
+        make = HostRecord if self.record is None else self.record._replace
+        return make(
+            host=host,
             updated_at=self.updated_at,
+            fetched=self.fetched,
+            refused=self.refused,
+            failed=self.failed,
         )
 
 
@@ -60,38 +64,37 @@ class HostBook:
         self._politeness = politeness
         self._is_resumed = is_resumed
         self._sheets: dict[str, _Sheet] = {}
+        self.known = self._sheets.keys()  # the hosts that were recalled
+        self.retired: dict[str, str] = {}  # of these, who was given up, and why
         self._touched: set[str] = set()
         self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
         self._may_know_more = is_resumed  # the store, of hosts that are not in the book
-
-    def __contains__(self, host: str) -> bool:
-        return host in self._sheets
-
-    def retired(self, host: str) -> str | None:
-        """Why a known host was given up, if it was."""
-        return self._sheets[host].record.retired
 
     def fetched(self, host: str) -> int:
         """Pages that a known host has given."""
         return self._sheets[host].fetched
 
-    def recall(self, host: str, now: Instant, wall: float) -> HostRecord:
+    def recall(self, host: str, now: Instant, wall: float) -> None:
         """A host's first turn in this run: what earlier runs learned about it."""
-        known = self._departed.pop(host, None)
-        if known is not None:
+        self._sheets[host] = sheet = _Sheet()
+        if not self._may_know_more:
+            return  # nor can anybody have departed
+        record = self._departed.pop(host, None)
+        if record is not None:
             self._touched.add(host)
-        elif self._may_know_more:
-            known = self._store.host(host)
-        record = known or HostRecord(host)
-        self._sheets[host] = _Sheet(record)
+        else:
+            record = self._store.host(host)
+        if record is not None:
+            sheet.put(record)
+            if record.retired:
+                self.retired[host] = record.retired
         key = self._politeness.key(host)
         if key not in self._politeness:  # else another host of its group was here first
-            learned = record if key == host or not self._may_know_more else self._store.host(key)
+            learned = record if key == host else self._store.host(key)
             if learned is not None and learned.updated_at:
                 self._politeness.recall(_remembered(learned, wall), now=now, wall=wall)
             if self._is_resumed:
                 self._politeness.contacted(host, now=now)
-        return record
 
     def count(
         self, host: str, wall: float, *, fetched: int = 0, failed: int = 0, refused: int = 0
@@ -108,15 +111,17 @@ class HostBook:
         """Written down with the next commit, so that a crash does not bring the host back."""
         sheet = self._sheets.get(host)
         if sheet is not None:
-            self._write(sheet, sheet.complete()._replace(retired=reason, updated_at=wall))
+            self._write(sheet, sheet.complete(host)._replace(retired=reason, updated_at=wall))
+            self.retired[host] = reason
 
     def forget(self, host: str) -> None:
         """The politeness core has forgotten it; what is not committed yet is kept until then."""
         self._may_know_more = True
+        self.retired.pop(host, None)
         sheet = self._sheets.pop(host, None)
         if sheet is not None and host in self._touched:
             self._touched.discard(host)
-            self._departed[host] = sheet.complete()
+            self._departed[host] = sheet.complete(host)
 
     def changes(self, now: Instant, wall: float) -> list[HostRecord]:
         """What the next commit has to write. The same again, if that commit fails."""
@@ -126,7 +131,7 @@ class HostBook:
 
     def _dated(self, host: str, now: Instant, wall: float) -> HostRecord:
         """With the next instant at which it may be contacted: a crash must not shorten a wait."""
-        record = self._sheets[host].complete()
+        record = self._sheets[host].complete(host)
         wait_s = self._politeness.not_before(host) - now
         return record._replace(next_at=wall + wait_s) if wait_s > WORTH_KEEPING_S else record
 
@@ -139,10 +144,11 @@ class HostBook:
         host = lesson.host
         sheet = self._sheets.get(host)
         if sheet is not None:
-            self._write(sheet, _learned(sheet.complete(), lesson))
+            self._write(sheet, _learned(sheet.complete(host), lesson))
         else:
             known = self._departed.get(host) or self._store.host(host) or HostRecord(host=host)
             self._departed[host] = _learned(known, lesson)
+            self._may_know_more = True
 
     def _write(self, sheet: _Sheet, record: HostRecord) -> None:
         sheet.put(record)

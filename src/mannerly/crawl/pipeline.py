@@ -83,7 +83,8 @@ class Harvest(NamedTuple):
 
 def seed_candidates(urls: Iterable[str]) -> list[Candidate]:
     """Step 1 for seeds, which are canonical already."""
-    return [Candidate(url, host_key_of(url), 0, priority(0), None) for url in urls]
+    first = priority(0)
+    return [Candidate(url, host_key_of(url), 0, first, None) for url in urls]
 
 
 def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidate]:

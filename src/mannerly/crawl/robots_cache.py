@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from mannerly.politeness.model import NO_HEADERS
 from mannerly.politeness.robots import Explanation, Robots, Verdict
 
-from .frontier.model import Errand, First, Later, Ruling
+from .frontier.model import DROP, GO, Errand, First, Later
 from .store.base import RobotsRecord
 from .urls import canonical, host_key_of
 
@@ -109,7 +109,6 @@ class GivenUp(NamedTuple):
 UNREACHABLE = "robots_unreachable"
 RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown | GivenUp
 ALLOWED = Allowed()
-_GO = Ruling.GO  # found faster than by its full name
 
 
 class Hop(NamedTuple):
@@ -200,20 +199,20 @@ class RobotsCache:
 
     # ------------------------------------------------------------------ questions
 
-    def rule(self, entry: Entry, *, now: Instant, wall: float) -> Judgement:
+    def rule(self, entry: Entry, now: Instant, wall: float) -> Judgement:
         """The frontier's judge: fetch it, drop it, robots.txt first, or later."""
         url = entry.url
         origin = url[: url.index("/", 8)]
-        verdict = self.verdict(origin, url, now=now, wall=wall)
+        verdict = self.verdict(origin, url, now, wall)
         if verdict is ALLOWED:
-            return _GO
+            return GO
         if not isinstance(verdict, Unknown):
-            return Ruling.DROP
+            return DROP
         if verdict.due is None or verdict.due > now:
             return Later(verdict.due)
         return First(Errand(origin + _PATH, entry.host, origin))
 
-    def verdict(self, origin: str, url: str, *, now: Instant, wall: float) -> RobotsVerdict:
+    def verdict(self, origin: str, url: str, now: Instant, wall: float) -> RobotsVerdict:
         """May `url` of this origin be fetched? `wall` is the wall clock's time at `now`."""
         if self._ignore:
             return ALLOWED
@@ -268,19 +267,20 @@ class RobotsCache:
         Usually one origin is learned. Two are, if a redirect ended at another origin's
         robots.txt that was unknown: nobody has to ask for it again.
         """
-        self._fetching.pop(errand.origin, None)
+        url, host, origin, hops = errand
+        self._fetching.pop(origin, None)
         if status is not None and 300 <= status < 400:
             hop = self._follow(errand, headers.get("location"))
             if hop is not None:
                 return hop
         answer = _Answer(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
-        host = errand.host if not errand.hops else host_key_of(errand.origin + "/")
-        learned = [self._learn(errand.origin, host, answer, now, wall)]
-        if refusal is not None and self._known[errand.origin].rules is None:
-            self._known[errand.origin].given_up = refusal
-        also = errand.url.removesuffix(_PATH) if errand.hops else errand.url
-        if also + _PATH == errand.url and self._is_news(also, now, wall):
-            learned.append(self._learn(also, errand.host, answer, now, wall)._replace(sitemaps=()))
+        own_host = host_key_of(origin + "/") if hops else host
+        learned = [self._learn(origin, own_host, answer, now, wall)]
+        if refusal is not None and self._known[origin].rules is None:
+            self._known[origin].given_up = refusal
+        also = url[: url.index("/", 8)]
+        if hops and url == also + _PATH and self._is_news(also, now, wall):
+            learned.append(self._learn(also, host, answer, now, wall)._replace(sitemaps=()))
         return learned
 
     # ------------------------------------------------------------------ learning
@@ -294,14 +294,19 @@ class RobotsCache:
         return Hop(hop)
 
     def _is_news(self, origin: str, now: Instant, wall: float) -> bool:
-        return self.verdict(origin, origin + "/", now=now, wall=wall) == Unknown(now)
+        return self.verdict(origin, origin + "/", now, wall) == Unknown(now)
 
     def _learn(self, origin: str, host: str, answer: _Answer, now: Instant, wall: float) -> Learned:
-        previous = self._load(origin)
-        record = _record(origin, answer, previous, wall)
+        status, body, lifetime_s = answer
+        if status is None or not 200 <= status < 500 or status == _TOO_MANY_REQUESTS:
+            record = _failed(origin, status, self._load(origin), wall)
+        else:
+            kept = body if status < 300 else None
+            record = RobotsRecord(origin, status, kept, wall, wall + lifetime_s)
         known = self._adopt(record, now, wall)
         sitemaps: tuple[str, ...] = ()
         if known.rules is not None and known.rules.sitemaps and not record.failing_since:
+            previous = self._load(origin)
             before = previous.body if previous is not None else None
             listed = self._read(before).rules.sitemaps if before else ()
             sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
@@ -340,10 +345,11 @@ class RobotsCache:
         known = _Known(rules, delay_s, now + left_s, weight)
         if rules is None and wall - record.failing_since >= self._patience_s:
             known.given_up = UNREACHABLE
-        replaced = self._known.pop(record.origin, None)
+        origin = record.origin
+        replaced = self._known.pop(origin, None)
         if replaced is not None:
             self._weight -= replaced.weight
-        self._known[record.origin] = known
+        self._known[origin] = known
         self._weight += weight
         while self._weight > self._memory_bytes and len(self._known) > 1:
             _, oldest = self._known.popitem(last=False)
@@ -407,14 +413,10 @@ class _Answer(NamedTuple):
 _allow_all = cache(Robots.allow_all)  # one for every status there is
 
 
-def _record(
-    origin: str, answer: _Answer, previous: RobotsRecord | None, wall: float
+def _failed(
+    origin: str, status: int | None, previous: RobotsRecord | None, wall: float
 ) -> RobotsRecord:
-    """What an answer means for an origin, given what was known before."""
-    status = answer.status
-    if status is not None and 200 <= status < 500 and status != _TOO_MANY_REQUESTS:
-        body = answer.body if status < 300 else None
-        return RobotsRecord(origin, status, body, wall, wall + answer.lifetime_s)
+    """The file cannot be had: what was known before stands, and the next attempt has a date."""
     failing_since = previous.failing_since if previous is not None else 0.0
     failing_since = failing_since or wall
     wait_s = min(LAST_RETRY_S, max(0.0, wall - failing_since) + FIRST_RETRY_S)

@@ -131,6 +131,10 @@ class Scope:
             return SkipReason.TOO_DEEP
         return self._off_limits(url) or self._globs_against(url, depth)
 
+    def excludes(self, url: str) -> bool:
+        """Whether the operator will not have it, wherever it leads."""
+        return bool(self._exclude) and any(glob.matches(url) for glob in self._exclude)
+
     def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> Sorted:
         """Judge the links of one page. Most lead to the page's own host, which is asked once."""
         if self.max_depth is not None and depth > self.max_depth:
@@ -171,9 +175,8 @@ class Scope:
         return None if is_below_seed else SkipReason.OFF_PREFIX
 
     def _globs_against(self, url: str, depth: int) -> Verdict:
-        for glob in self._exclude:
-            if glob.matches(url):
-                return SkipReason.EXCLUDED
+        if self.excludes(url):
+            return SkipReason.EXCLUDED
         if not self._include or depth == 0:
             return None
         for glob in self._include:

@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mannerly.politeness import Politeness, Response
 from mannerly.politeness import events as told
-from mannerly.politeness.model import ErrorKind, Outcome
+from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE, ErrorKind
 from mannerly.politeness.retry import Retry
 
 from .dedup import Recent
 from .fetch.base import Fetched, LocalError, Request
 from .frontier import Frontier
-from .frontier.model import Errand, Later, Ruling, Start
+from .frontier.model import DROP, GO, Errand, Later, Start
 from .hostbook import HostBook
-from .model import Entry
 from .pipeline import Rules, harvest, long_work, sitemap_candidates, unreadable
 from .robots_cache import UNREACHABLE, Hop, RobotsCache
 from .scope import SkipReason
@@ -39,11 +38,11 @@ from .witness import Witness
 
 if TYPE_CHECKING:
     from mannerly.politeness.events import Event
-    from mannerly.politeness.model import Instant, Permit
+    from mannerly.politeness.model import Instant, Outcome, Permit
 
     from .frontier.model import Judgement
     from .frontier.sharding import Sharding
-    from .model import Candidate
+    from .model import Candidate, Entry
     from .parse.offload import Offload
     from .robots_cache import Learned
     from .settings import CrawlSettings
@@ -118,6 +117,7 @@ class Shard:
         self._unsent: dict[str, Permit] = {}  # by host: a request whose connection is being made
         self._pages_out: Counter[str] = Counter()  # by host, kept for max_per_host alone
         self._pages_let_go: Counter[str] = Counter()  # in the `take` under way
+        self._pages_due = 0  # in the `due` under way
         self.frontier.load(store.queued_hosts(), now=now)
 
     @property
@@ -134,12 +134,6 @@ class Shard:
     def has_batch(self) -> bool:
         """Whether a commit would write anything that came from the web."""
         return bool(self._batch)
-
-    @staticmethod
-    def pages_of(requests: list[Request]) -> int:
-        """How many of these count against --max-urls."""
-        items = (request.tag[1].item for request in requests)  # type: ignore[index]
-        return sum(isinstance(item, Entry) and item.depth >= 0 for item in items)
 
     @property
     def is_idle(self) -> bool:
@@ -162,14 +156,14 @@ class Shard:
 
     def _not_excluded(self, candidates: list[Candidate]) -> list[Candidate]:
         """Seeds and sitemaps need not be in scope, but what is excluded is never fetched."""
-        judge = self._rules.scope.judge
-        wanted = [each for each in candidates if judge(each.url, 0) is not SkipReason.EXCLUDED]
+        excludes = self._rules.scope.excludes
+        wanted = [each for each in candidates if not excludes(each.url)]
         if excluded := len(candidates) - len(wanted):
             self.stats.skipped[SkipReason.EXCLUDED.value] += excluded
         return wanted
 
-    def due(self, now: Instant, wall: float) -> list[Request]:
-        """What is to be fetched now."""
+    def due(self, now: Instant, wall: float) -> tuple[list[Request], int]:
+        """What is to be fetched now, and how many of these are pages: see --max-urls."""
         self._now, self._wall = now, wall
         frontier, store = self.frontier, self.store
         for wish in frontier.needs_refill():
@@ -181,21 +175,22 @@ class Shard:
             reason = self._reasons.pop(entry.seq, "robots")
             self._batch.dropped.append((entry, reason))
             self.stats.skipped[reason] += 1
-        return [self._request(start) for start in taken.starts]
+        self._pages_due = 0
+        return [self._request(start) for start in taken.starts], self._pages_due
 
     def _judge(self, entry: Entry) -> Judgement:
         host = entry.host
-        if host not in self._hosts:
+        if host not in self._hosts.known:
             self._recall(host)
-        retired = self._retired.get(host) or self._hosts.retired(host)
+        retired = self._retired.get(host) or self._hosts.retired.get(host)
         if retired:
             return self._drop(entry, f"host_retired: {retired}")
         if self._unsent and self.politeness.key(host) in self._unsent:
             return Later(self._now + UNSENT_LOOK_S)
-        ruling = self._robots.rule(entry, now=self._now, wall=self._wall)
-        if ruling is Ruling.DROP:
+        ruling = self._robots.rule(entry, self._now, self._wall)
+        if ruling is DROP:
             return self._drop(entry, self._robots.reason(entry.url))
-        if ruling is Ruling.GO and self._settings.max_per_host and entry.depth >= 0:
+        if ruling is GO and self._settings.max_per_host and entry.depth >= 0:
             return self._ration(entry, self._settings.max_per_host)
         return ruling
 
@@ -208,40 +203,43 @@ class Shard:
         if fetched + self._pages_out[host] + self._pages_let_go[host] >= limit:
             return Later(None)
         self._pages_let_go[host] += 1
-        return Ruling.GO
+        return GO
 
     def _drop(self, entry: Entry, reason: str) -> Judgement:
         self._reasons[entry.seq] = reason
-        return Ruling.DROP
+        return DROP
 
     def _recall(self, host: str) -> None:
-        record = self._hosts.recall(host, self._now, self._wall)
-        if record.retired:
-            self._retired[host] = record.retired
+        self._hosts.recall(host, self._now, self._wall)
+        retired = self._hosts.retired.get(host)
+        if retired is not None:
+            self._retired[host] = retired
 
     def _request(self, start: Start) -> Request:
-        item, settings = start.item, self._settings
+        item, permit = start.item, start.permit
+        settings = self._settings
         if self._keeps_gaps:
-            self._unsent[start.permit.host.key] = start.permit
-        if isinstance(item, Entry):
-            self._under_way.add(item.seq)
+            self._unsent[permit.host.key] = permit
+        patience_s, size = settings.timeout_s, settings.max_bytes
         if isinstance(item, Errand):
             self._robots.begin(item)
             patience_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
-        elif item.depth < 0:
-            patience_s, size = settings.timeout_s, SITEMAP_MAX_BYTES
         else:
-            patience_s, size = settings.timeout_s, settings.max_bytes
-            if settings.max_per_host:
-                self._pages_out[item.host] += 1
+            self._under_way.add(item.seq)
+            if item.depth < 0:
+                size = SITEMAP_MAX_BYTES
+            else:
+                self._pages_due += 1
+                if settings.max_per_host:
+                    self._pages_out[item.host] += 1
         host = without_port(item.host)
         return Request(item.url, host, patience_s, size, self._headers, (self, start))
 
-    def sent(self, start: Start, instant: Instant) -> None:
+    def sent(self, permit: Permit, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
-        self._has_left(start.permit)
-        self.politeness.contacted(start.permit.host.key, now=instant)
-        self._witness.sent(start.permit, instant)
+        self._has_left(permit)
+        self.politeness.sent(permit, now=instant)
+        self._witness.sent(permit, instant)
 
     def _has_left(self, permit: Permit) -> None:
         if self._unsent.get(permit.host.key) is permit:
@@ -253,40 +251,38 @@ class Shard:
         """Learn from an answer, then decide what follows; whether a page has to be asked again."""
         self._now, self._wall = now, wall
         answer = credible(answer)
-        permit, item = start.permit, start.item
-        if isinstance(item, Entry):
-            self._under_way.discard(item.seq)
+        item, permit = start.item, start.permit
+        if self._unsent:
+            self._has_left(permit)
         error = answer.error
-        self._has_left(permit)
+        response: Response | None = None
+        outcome = NEUTRAL
         if isinstance(error, LocalError):
             # A stale connection took our bytes, and who knows whether they were read.
             was_sent = error is LocalError.STALE_CONNECTION
             self.politeness.cancel(permit, now=now, was_sent=was_sent)
-            outcome = Outcome.NEUTRAL
-            response = None
         else:
+            latency_s = answer.latency_s or answer.total_s
             response = Response(
-                status=answer.status,
-                latency_s=answer.latency_s or answer.total_s,
-                headers=answer.headers,
-                error=error,
-                bytes=len(answer.body),
-                received_at=wall,
+                answer.status, latency_s, answer.headers, error, len(answer.body), wall
             )
             outcome = self.politeness.report(permit, response, now=now)
-        is_again = False
         if isinstance(item, Errand):
             self._finish_errand(item, answer)
-        elif response is None:
+            self.frontier.done(start, now=now)
+            return False
+        self._under_way.discard(item.seq)
+        if response is None:
             is_again = self._finish_locally(item, answer)
         else:
-            is_again = self._retried(start, item, response, outcome)
+            is_again = outcome is not OK and self._retried(start, item, response, outcome)
             if not is_again and not self._offloaded(item, answer, outcome):
                 self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
-        if self._settings.max_per_host and isinstance(item, Entry) and item.depth >= 0:
+        is_page = item.depth >= 0
+        if is_page and self._settings.max_per_host:
             self._count_back(item.host)
-        return is_again and isinstance(item, Entry) and item.depth >= 0
+        return is_again and is_page
 
     def _count_back(self, host: str) -> None:
         self._pages_out[host] -= 1
@@ -295,18 +291,19 @@ class Shard:
         self.frontier.wake(host, now=self._now)
 
     def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
-        if outcome is Outcome.OK or entry.host in self._retired:
+        """Whether an answer that was no success is asked for again."""
+        if entry.host in self._retired:
             return False
         retryable = self._settings.politeness.retry_statuses
-        if outcome is Outcome.NEUTRAL and response.status not in retryable:
+        if outcome is NEUTRAL and response.status not in retryable:
             return False
         decision = self.politeness.retry(
             start.permit, response, outcome, attempt=entry.attempts + 1, now=self._now
         )
         tally = self._witness.tally(start.permit.host.key)
-        if tally is not None and outcome is Outcome.THROTTLE:
+        if tally is not None and outcome is THROTTLE:
             tally.refused += 1
-        if outcome is Outcome.THROTTLE:
+        if outcome is THROTTLE:
             self._count(entry.host, refused=1)
         if not isinstance(decision, Retry):
             return False
@@ -361,34 +358,36 @@ class Shard:
             found = harvest(entry, answer, self._rules, self._recent, self._wall, work)
         except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
             found = unreadable(entry, answer, self._wall)
-        record = found.record
+        record, candidates, passed_over = found
         self._batch.pages.append((entry, record))
-        self._route(found.found)
+        if candidates:
+            self._route(candidates)
         stats = self.stats
-        for reason, count in found.passed_over.items():
+        for reason, count in passed_over.items():
             stats.skipped[reason] += count
         if entry.depth < 0:
             stats.robots += 1
             return
-        if record.status is None:
+        host, status = entry.host, record.status
+        if status is None:
             stats.failed[record.error or "unknown"] += 1
         else:
             stats.fetched += 1
-            stats.statuses[record.status] += 1
+            stats.statuses[status] += 1
             stats.bytes += record.bytes
-        is_failure = outcome in (Outcome.OVERLOAD, Outcome.THROTTLE)
-        self._count(entry.host, fetched=not is_failure, failed=is_failure)
-        tally = self._witness.tally(entry.host)
+        is_failure = outcome is OVERLOAD or outcome is THROTTLE
+        self._count(host, fetched=not is_failure, failed=is_failure)
+        tally = self._witness.tally(host)
         if tally is not None:
             tally.fetched += 1
             tally.latency_s += answer.latency_s
-        self._watch_failures(entry.host, is_failure=is_failure)
-
-    def _watch_failures(self, host: str, *, is_failure: bool) -> None:
-        """A host that fails so often in a row wastes everybody's time (document 001)."""
-        if not is_failure:
+        if is_failure:
+            self._watch_failures(host)
+        else:
             self._failures.pop(host, None)
-            return
+
+    def _watch_failures(self, host: str) -> None:
+        """A host that fails so often in a row wastes everybody's time (document 001)."""
         count = self._failures.get(host, 0) + 1
         self._failures[host] = count
         if count >= self._settings.host_failure_limit and host not in self._retired:
@@ -398,13 +397,14 @@ class Shard:
 
     def _finish_errand(self, errand: Errand, answer: Fetched) -> None:
         self.stats.robots += 1
-        if answer.error in PASSING:
+        error = answer.error
+        if error in PASSING:
             self._robots.abandon(errand)
             self.frontier.wake(host_key_of(errand.origin + "/"), now=self._now)
             return
         # Where not even robots.txt may be asked for, no page will be. But a redirect into such a
         # place is a redirect to nowhere.
-        refusal = answer.error.value if isinstance(answer.error, LocalError) else None
+        refusal = error.value if isinstance(error, LocalError) else None
         result = self._robots.fetched(
             errand,
             status=404 if refusal and errand.hops else answer.status,
@@ -422,18 +422,19 @@ class Shard:
     def _learn_rules(self, result: list[Learned]) -> None:
         for learned in result:
             self._on_rules(learned)
-            self._batch.robots.append(learned.record)
-            self._batch_robots[learned.origin] = learned.record
-            self.frontier.wake(learned.host, now=self._now)
-            if self._settings.seeding in ("sitemap", "all") and learned.sitemaps:
-                listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
+            origin, host, record, _, sitemaps = learned
+            self._batch.robots.append(record)
+            self._batch_robots[origin] = record
+            self.frontier.wake(host, now=self._now)
+            if sitemaps and self._settings.seeding in ("sitemap", "all"):
+                listed = sitemap_candidates(sitemaps, origin + "/robots.txt")
                 self._route(self._not_excluded(listed))
 
     def _run_elsewhere(self, errand: Errand) -> None:
         """A robots.txt redirected: the next hop takes a slot of its own host."""
-        if errand.host not in self._hosts:
+        if errand.host not in self._hosts.known:
             self._recall(errand.host)
-        if errand.host in self._retired or self._hosts.retired(errand.host):
+        if errand.host in self._retired or errand.host in self._hosts.retired:
             news = self._robots.fetched(
                 errand, status=None, refusal=UNREACHABLE, now=self._now, wall=self._wall
             )
@@ -465,7 +466,7 @@ class Shard:
             self._batch.outgoing.append((shard, candidate))
 
     def _count(self, host: str, *, fetched: int = 0, failed: int = 0, refused: int = 0) -> None:
-        if host not in self._hosts:
+        if host not in self._hosts.known:
             self._recall(host)
         self._hosts.count(host, self._wall, fetched=fetched, failed=failed, refused=refused)
 

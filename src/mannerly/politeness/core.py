@@ -54,6 +54,7 @@ class HouseRules:
         "least_gap_s",
         "make_pace",
         "max_concurrency",
+        "may_put_off",
         "pace_gap_s",
         "remember",
         "retry_policy",
@@ -81,6 +82,7 @@ class HouseRules:
         self.start_limit = min(start.concurrency, settings.max_concurrency)
         self.burst = start.burst if settings.floor_s == 0.0 else 1
         self.weighs_answers = bool(settings.delay_factor or settings.max_bandwidth)
+        self.may_put_off = start.is_patient and not self.weighs_answers
         self.retry_policy = RetryPolicy(
             max_attempts=settings.max_attempts,
             base_s=settings.retry_base_s,
@@ -241,6 +243,10 @@ class Politeness:
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
+    def sent(self, permit: Permit, *, now: Instant) -> None:
+        """A granted request has left only now: count the gap from here."""
+        permit.host.contacted(now)
+
     def contacted(self, host: str, *, now: Instant) -> None:
         """Count the gap from now, as if a request had just started.
 
@@ -369,6 +375,7 @@ def _grouping(
 
 
 def _record(host: Host, now: Instant, wall: float) -> Remembered:
+    host.catch_up()
     blocked_s = host.wishes.blocked_until - now
     return Remembered(
         host=host.key,

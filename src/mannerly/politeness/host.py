@@ -72,6 +72,7 @@ class Host:
         "_gap_s",
         "_gate",
         "_limit",
+        "_put_off",
         "_rules",
         "base_at",
         "in_flight",
@@ -88,10 +89,12 @@ class Host:
     def __init__(self, key: str, rules: HouseRules) -> None:
         self.key = key
         self._rules = rules
-        # A strategy and statistics are made at the second request: most hosts of a broad crawl
-        # see one, and the first success teaches nothing that is worth 600 bytes.
+        # Most hosts of a broad crawl see two requests, robots.txt and a page, and a strategy and
+        # statistics are 600 bytes. The first success teaches nothing that would be worth them; the
+        # second is put off until there is a third answer, or somebody looks (`catch_up`).
         self.pace: Pace | None = None
         self.vitals: Vitals | None = None
+        self._put_off: Sample | None = None
         self.trouble: Trouble | None = None
         self.wishes = NO_WISHES
         self._gate: Reason | None = None
@@ -239,10 +242,29 @@ class Host:
             self._heed(heard, retry_s, response, now)
         if outcome is OK:
             self.last_ok_at = now
-            if self.requests == 1 and heard is None:
+            if heard is None and self.requests == 1:
                 return outcome  # see __init__: nothing to learn yet
+            if self.pace is None and self._can_wait(permit):
+                self._put_off = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
+                return outcome
         self._learn(permit, outcome, retry_s, response, now)
         return outcome
+
+    def _can_wait(self, permit: Permit) -> bool:
+        """Whether a success, the first to be learned from, can move no clock and no counter."""
+        return (
+            self._rules.may_put_off
+            and permit.in_flight == 1
+            and self._put_off is None
+            and self.vitals is None
+            and self.trouble is None
+            and self.wishes.quota is None
+        )
+
+    def catch_up(self) -> None:
+        """Learn what was put off, because somebody wants to see what was learned."""
+        if self._put_off is not None:
+            self._begin_learning()
 
     def cancel(self, permit: Permit, now: Instant, *, was_sent: bool = False) -> None:
         """Give a permit back. If it was never sent, and was the latest, its slot is free again."""
@@ -306,6 +328,10 @@ class Host:
     def _begin_learning(self) -> tuple[Pace, Vitals]:
         self.vitals = vitals = self.vitals or Vitals()
         self.pace = pace = self.pace or self._rules.make_pace(self._rules.settings)
+        sample, self._put_off = self._put_off, None
+        if sample is not None:
+            vitals.add_success(sample.latency_s, sample.done_at)
+            pace.on_sample(sample, vitals)
         return pace, vitals
 
     def _weigh(self, permit: Permit, response: Response, now: Instant) -> None:
@@ -512,10 +538,10 @@ class Host:
         self._reschedule()
 
     def contacted(self, now: Instant) -> None:
-        """Somebody has just contacted the host without asking us."""
+        """A request has left now: one of ours that took its time, or somebody else's."""
         if now > self.base_at:
             self.base_at = now
-        self._reschedule()
+            self._reschedule()
 
     def block_until(self, until: Instant, now: Instant) -> None:
         """Honour a pause that an earlier run was asked for."""

@@ -56,6 +56,7 @@ class Snapshot(Value):
 
 def describe(host: Host, *, waiters: int) -> HostSnapshot:
     """Freeze one host."""
+    host.catch_up()
     vitals, pace, trouble = host.vitals, host.pace, host.trouble
     failures, answers = vitals.error_counts() if vitals else (0, 0)
     lesson = pace.lesson() if pace else None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from mannerly.crawl.budget import LocalBudget
@@ -34,6 +34,8 @@ from .crawl_web import place_of
 from .servers import EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mannerly.crawl.model import Candidate
 
     from .crawl_web import Web
@@ -239,12 +241,13 @@ class _Crawl:
 
     def _lost(self, delivered: list[str]) -> int:
         """Seeds and links of delivered pages that their shard's store never heard of."""
-        links = set(self._web.seeds())
-        for url in delivered:
-            links.update(self._web.links(*place_of(url)))
+        web = self._web
+        leading = () if web.is_listed else delivered
+        links = chain.from_iterable(web.links(*place_of(url)) for url in leading)
+        missing: Iterable[str] = chain(web.seeds(), links)
         for store in self._stores:
-            links.difference_update(url for url in store.urls() if store.find(url))
-        return len(links)
+            missing = [url for url in missing if store.find(url) is None]
+        return len(set(missing))
 
     def _handed_over(self) -> int:
         if len(self._stores) == 1:

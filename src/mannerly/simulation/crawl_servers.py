@@ -103,7 +103,7 @@ class Servers:
 
     def answer(self, request: Request) -> Reply:
         """What a request meets, judged as it comes."""
-        now, url = self._clock.now, request.url
+        now, url, timeout_s = self._clock.now, request.url, request.timeout_s
         number, page = place_of(url)
         host = self._hosts.get(number)
         if host is None:
@@ -111,8 +111,8 @@ class Servers:
         self.seen.add(now, number, page)
         self._judge(host, url, page, now)
         status, latency_s, headers = self._serve(host, now)
-        if latency_s > request.timeout_s:
-            latency_s = request.timeout_s + TOLERANCE_S
+        if latency_s > timeout_s:
+            latency_s = timeout_s + TOLERANCE_S
         if self._step_s:
             # Drawn out to the next step: the network delivers in bunches.
             latency_s = ceil((now + latency_s) / self._step_s) * self._step_s - now
@@ -124,7 +124,7 @@ class Servers:
                     host.robots_at = received_at
                 return Reply(200, host.robots, BARE, latency_s)
             if 0 <= page < self._web.pages:
-                if latency_s < request.timeout_s:
+                if latency_s < timeout_s:
                     self._deliver(number, page)
                 return Reply(200, self._web.body(number, page), self._page_headers, latency_s)
             return Reply(404, b"", BARE, latency_s)

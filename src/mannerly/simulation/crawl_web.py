@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ class Web:
             yield self.start
             return
         for page in range(self.pages):
-            for host in range(self.hosts):
-                yield _url(host, page)
+            yield from map(_url, range(self.hosts), repeat(page))
 
     @property
     def content_type(self) -> str:
@@ -110,13 +110,12 @@ class Web:
 
 def place_of(url: str) -> tuple[int, int]:
     """Host and page of a URL of this web; a page that it never made is `ROBOTS` or `ELSEWHERE`."""
-    dot = url.index(".", _FIRST_DIGIT)
-    host, path = int(url[_FIRST_DIGIT:dot]), url[dot + len(_DOMAIN) :]
+    number, _, path = url[_FIRST_DIGIT:].partition(_DOMAIN)
     if not path:
-        return host, 0
+        return int(number), 0
     if path == "robots.txt":
-        return host, ROBOTS
-    return host, int(path[1:]) if path[0] == "p" and path[1:].isdigit() else ELSEWHERE
+        return int(number), ROBOTS
+    return int(number), int(path[1:]) if path[0] == "p" and path[1:].isdigit() else ELSEWHERE
 
 
 @lru_cache(maxsize=64)

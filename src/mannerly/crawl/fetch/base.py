@@ -16,13 +16,17 @@ until the next wake-up, handle what finished.
 
 An `ErrorKind` says something about the server, so it belongs in the politeness report; a
 `LocalError` does not (no byte of an answer was waited for in vain): its permit is cancelled.
+
+`Request` and `Fetched` are made for every page and read a dozen times; a slotted class takes half
+the time of a named tuple for both. Nobody changes one that was made.
 This file knows no client and no socket.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import ErrorKind, Instant
@@ -44,7 +48,8 @@ class LocalError(StrEnum):
 FetchError: TypeAlias = "ErrorKind | LocalError"
 
 
-class Request(NamedTuple):
+@dataclass(slots=True)
+class Request:
     """One GET. `host` is the URL's host as the caller's parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unseen.
@@ -58,7 +63,8 @@ class Request(NamedTuple):
     tag: object = None
 
 
-class Fetched(NamedTuple):
+@dataclass(slots=True)
+class Fetched:
     """What came of one request.
 
     `latency_s` is the server's own answer time: from the request's last byte to the answer's
@@ -68,7 +74,7 @@ class Fetched(NamedTuple):
 
     request: Request
     status: int | None = None
-    headers: dict[str, str] = {}  # noqa: RUF012  # a shared empty default, never written to
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     latency_s: float = 0.0
     total_s: float = 0.0

@@ -28,6 +28,7 @@ import math
 import os
 import select
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pycurl  # type: ignore[import-untyped]
@@ -197,8 +198,8 @@ class CurlFetcher:
         self._multi.remove_handle(handle)
         fetched = transfer.finish(code)
         if code in _MAYBE_STARVED and self._is_starved():
-            fetched = fetched._replace(
-                error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
+            fetched = replace(
+                fetched, error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
             )
         self._done.append(fetched)
         self._idle.append(transfer)

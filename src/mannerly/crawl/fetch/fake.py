@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import select
 from heapq import heappop, heappush
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.politeness.model import ErrorKind
@@ -52,7 +51,6 @@ class Reply(NamedTuple):
 
 
 Answer: TypeAlias = "Callable[[Request], Reply] | Mapping[str, Reply]"
-_Pending: TypeAlias = tuple[int, Request, Reply]  # the number of its start, for the order
 
 NOT_FOUND = Reply(status=404)
 
@@ -65,10 +63,10 @@ class FakeFetcher:
         self._answer = answer if callable(answer) else _from_table(answer)
         # Answers by the instant at which they are due: many share one, and a heap of instants is
         # small where a heap of answers would not be.
-        self._due: dict[float, list[_Pending]] = {}
+        self._due: dict[float, list[Fetched]] = {}
         self._instants: list[float] = []
         self._sent: list[tuple[Request, float]] = []
-        self._started = self._in_flight = 0
+        self._in_flight = 0
         self._watched = select.poll()
         self._is_watching = False
 
@@ -77,17 +75,16 @@ class FakeFetcher:
         return self._in_flight
 
     def start(self, request: Request) -> None:
-        reply = self._answer(request)
+        fetched = _fetched(request, self._answer(request))
         now = self.clock.now
-        self._started += 1
         self._in_flight += 1
         self._sent.append((request, now))
-        instant = now + min(reply.latency_s, request.timeout_s)
+        instant = now + fetched.total_s
         due = self._due.get(instant)
         if due is None:
             due = self._due[instant] = []
             heappush(self._instants, instant)
-        due.append((self._started, request, reply))
+        due.append(fetched)
 
     def wait(self, timeout_s: float) -> list[Fetched]:
         if self._is_watching and self._watched.poll(0):
@@ -106,11 +103,11 @@ class FakeFetcher:
         self._is_watching = True
 
     def cancel_all(self) -> list[Request]:
-        pending = sorted(chain.from_iterable(self._due.values()), key=_by_start)
+        pending = [fetched.request for due in self._due.values() for fetched in due]
         self._due.clear()
         self._instants.clear()
         self._in_flight = 0
-        return [request for _, request, _ in pending]
+        return pending
 
     def close(self) -> None:
         self.cancel_all()
@@ -119,8 +116,7 @@ class FakeFetcher:
         now, instants = self.clock.now, self._instants
         finished: list[Fetched] = []
         while instants and instants[0] <= now:
-            due = self._due.pop(heappop(instants))
-            finished += [_fetched(request, reply) for _, request, reply in due]
+            finished += self._due.pop(heappop(instants))
         self._in_flight -= len(finished)
         return finished
 
@@ -129,12 +125,8 @@ def _from_table(table: Mapping[str, Reply]) -> Callable[[Request], Reply]:
     return lambda request: table.get(request.url, NOT_FOUND)
 
 
-def _by_start(pending: _Pending) -> int:
-    return pending[0]
-
-
 def _fetched(request: Request, reply: Reply) -> Fetched:
-    lasts_s = reply.latency_s
+    status, body, headers, lasts_s, error, detail = reply
     if lasts_s > request.timeout_s:
         lasts_s = request.timeout_s
         return Fetched(
@@ -144,23 +136,12 @@ def _fetched(request: Request, reply: Reply) -> Fetched:
             error=ErrorKind.TIMEOUT,
             detail="first_byte_timeout",
         )
-    if reply.error is not None:
-        return Fetched(
-            request, latency_s=lasts_s, total_s=lasts_s, error=reply.error, detail=reply.detail
-        )
-    body, limit = reply.body, request.max_bytes
-    is_cut = len(body) > limit
+    if error is not None:
+        return Fetched(request, latency_s=lasts_s, total_s=lasts_s, error=error, detail=detail)
+    size, limit = len(body), request.max_bytes
+    is_cut = size > limit
+    if is_cut:
+        body, detail = body[:limit], "cut_at_cap"
     return Fetched(
-        request,
-        reply.status,
-        reply.headers,
-        body[:limit] if is_cut else body,
-        lasts_s,
-        lasts_s,
-        None,
-        "cut_at_cap" if is_cut else reply.detail,
-        None,
-        is_cut,
-        len(body),
-        "1.1",
+        request, status, headers, body, lasts_s, lasts_s, None, detail, None, is_cut, size, "1.1"
     )

@@ -52,7 +52,7 @@ from mannerly.politeness.retry import RetryQueue
 from .groups import Groups
 from .heap import HostHeap
 from .inactive import Inactive
-from .model import Dropped, Errand, First, FrontierSnapshot, Later, Refill, Ruling, Start, Taken
+from .model import GO, Dropped, Errand, First, FrontierSnapshot, Later, Refill, Start, Taken
 from .window import HostQueue, Place
 
 if TYPE_CHECKING:
@@ -76,12 +76,11 @@ _COUNT_READY_UP_TO = 10_000
 # A member of an enum is found in 95 ns by its full name and in 15 by these, a dozen times a turn.
 _IDLE, _HEAP, _BUSY, _HUNGRY = Place.IDLE, Place.HEAP, Place.BUSY, Place.HUNGRY
 _ERRAND_LINE, _AWAY, _ASLEEP = Place.ERRAND_LINE, Place.AWAY, Place.ASLEEP
-_GO = Ruling.GO
 
 
 def everything_goes(_: Entry) -> Judgement:
     """The judge of a crawl without robots.txt."""
-    return _GO
+    return GO
 
 
 class Frontier:
@@ -212,24 +211,26 @@ class Frontier:
 
     def done(self, start: Start, *, now: Instant) -> None:
         """A start's permit was reported or cancelled: its place is free."""
-        assert start.permit.is_settled, "report or cancel the permit first"
-        item, permit, holds_host = start
+        item, permit = start.item, start.permit
+        assert permit.is_settled, "report or cancel the permit first"
         queue = self._hosts[item.host]
         queue.in_flight -= 1
         self._in_flight -= 1
         if isinstance(item, Errand):
             self._errands -= 1
-        has_line = self._groups.back(permit.host.key)
+        key = permit.host.key
+        has_line = self._groups.back(key)
         place = queue.place
         if has_line or place is _HEAP or place is _AWAY:
             ready = self._politeness.ready_at(queue.host, now=now)
-            if has_line and (ready < inf or not self._groups.is_out(permit.host.key)):
-                self._call(permit.host.key, _ask_at(ready, now))
-            if holds_host and place is _AWAY:
+            if has_line and (ready < inf or not self._groups.is_out(key)):
+                self._call(key, _ask_at(ready, now))
+            if start.holds_host and place is _AWAY:
                 self._to_heap(queue, _ask_at(ready, now))
             elif place is _HEAP and ready < inf:
                 self._heap.put(queue, ready)
-        self._forget_if_spent(queue, now)
+        if place is _IDLE:
+            self._forget_if_spent(queue, now)
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
@@ -327,7 +328,7 @@ class Frontier:
         for queue in self._hosts.values():
             queue.check()
             place = queue.place
-            assert (queue.ticket is not None) == (place is _HEAP), queue
+            assert (queue.due is not None) == (place is _HEAP), queue
             assert queue.reason is None or place is _HEAP, queue
             assert place is not _IDLE or (queue.is_spent and queue.in_flight), queue
             assert place is not _AWAY or queue.in_flight, queue
@@ -371,7 +372,7 @@ class Frontier:
                 self._to_heap(queue, now)
                 return looks
             looks += 1
-            if isinstance(item, Errand) or (ruling := judge(item)) is _GO:
+            if isinstance(item, Errand) or (ruling := judge(item)) is GO:
                 self._send(queue, item, index, now, taken)
                 return looks
             if isinstance(ruling, First):

@@ -1,22 +1,25 @@
-"""Which host may be asked next: one live ticket a host, soonest first, in order among equals.
+"""Which host may be asked next: soonest first, in order among equals.
 
-    ticket = (due, number, queue)          live iff queue.ticket is that very tuple
+    a line for each instant, in order of asking; a heap of the instants that have a line
+    a place in a line is live iff queue.due is that line's instant
 
-Bringing a host forward makes a new ticket and leaves the old one behind as waste, which is passed
-over when it surfaces and swept when it exceeds half the heap. Putting a host back by a *later*
-instant does nothing: it is asked too early once, and then says itself until when to wait. So the
-order among equal instants is the order of asking, and no host overtakes one that waits longer.
+Many hosts share an instant (what a page or a list brings is due at once), and where they do not,
+numbers are compared faster than hosts. Bringing a host forward gives it a place in another line and
+leaves the old one behind as waste, which is passed over when its turn comes and swept when it
+exceeds half of all places. Putting a host back by a *later* instant does nothing: it is asked too
+early once, and then says itself until when to wait. So no host overtakes one that waits longer.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
-    from .window import HostQueue, Ticket
+    from .window import HostQueue
 
 _TOLERATED_WASTE = 64
 
@@ -24,72 +27,115 @@ _TOLERATED_WASTE = 64
 class HostHeap:
     """Hosts by the instant at which each may next be asked."""
 
-    __slots__ = ("_number", "_tickets", "_waste")
+    __slots__ = ("_instants", "_lines", "_live", "_passed", "_places")
 
     def __init__(self) -> None:
-        self._tickets: list[Ticket] = []
-        self._number = 0
-        self._waste = 0
+        self._lines: dict[Instant, list[HostQueue]] = {}
+        self._instants: list[Instant] = []
+        self._passed = 0  # places at the beginning of the first line whose turn is over
+        self._places = 0  # in all lines, without those
+        self._live = 0
 
     def __len__(self) -> int:
-        return len(self._tickets) - self._waste
+        return self._live
 
     def put(self, queue: HostQueue, due: Instant) -> None:
         """Ask this host at `due`, or earlier if that was agreed before."""
-        ticket = queue.ticket
-        if ticket is not None:
-            if due >= ticket[0]:
-                return
-            self._waste += 1
-        self._number += 1
-        queue.ticket = ticket = (due, self._number, queue)
-        heappush(self._tickets, ticket)
-        if self._waste > _TOLERATED_WASTE + len(self._tickets) // 2:
+        if queue.due is None:
+            self._live += 1
+        elif due >= queue.due:
+            return
+        queue.due = due
+        self._places += 1
+        line = self._lines.get(due)
+        if line is not None:
+            line.append(queue)
+        else:
+            self._open(due, queue)
+        if self._places - self._live > _TOLERATED_WASTE + self._places // 2:
             self._sweep()
 
     def remove(self, queue: HostQueue) -> None:
-        """Forget the host's ticket, if it has one."""
-        if queue.ticket is not None:
-            queue.ticket = None
-            self._waste += 1
+        """Forget when to ask this host, if that was agreed."""
+        if queue.due is not None:
+            queue.due = None
+            self._live -= 1
 
     def pop_due(self, now: Instant) -> HostQueue | None:
-        """The next host whose instant has come; it has no ticket any more."""
-        tickets = self._tickets
-        while tickets and tickets[0][0] <= now:
-            ticket = heappop(tickets)
-            queue = ticket[2]
-            if queue.ticket is ticket:
-                queue.ticket = None
+        """The next host whose instant has come; it is in no line any more."""
+        instants = self._instants
+        while instants and instants[0] <= now:
+            line, place = self._lines[instants[0]], self._passed
+            if place == len(line):
+                self._close()
+                continue
+            queue = line[place]
+            self._passed = place + 1
+            self._places -= 1
+            if queue.due == instants[0]:
+                queue.due = None
+                self._live -= 1
                 return queue
-            self._waste -= 1
         return None
 
     def next_due(self) -> Instant | None:
         """When the next host is to be asked."""
-        tickets = self._tickets
-        while tickets and tickets[0][2].ticket is not tickets[0]:
-            heappop(tickets)
-            self._waste -= 1
-        return tickets[0][0] if tickets else None
+        instants = self._instants
+        while instants:
+            line = self._lines[instants[0]]
+            while self._passed < len(line):
+                if line[self._passed].due == instants[0]:
+                    return instants[0]
+                self._passed += 1
+                self._places -= 1
+            self._close()
+        return None
 
     def count_due(self, now: Instant, at_most: int) -> int:
         """How many hosts could be asked now. Only the due part of the heap is walked."""
-        tickets, found, branches = self._tickets, 0, [0]
+        instants, found, branches = self._instants, 0, [0]
         while branches and found < at_most:
             at = branches.pop()
-            if at < len(tickets) and tickets[at][0] <= now:
-                found += tickets[at][2].ticket is tickets[at]
+            if at < len(instants) and instants[at] <= now:
+                first = self._passed if at == 0 else 0
+                line = islice(self._lines[instants[at]], first, first + at_most)
+                found += sum(queue.due == instants[at] for queue in line)
                 branches += (2 * at + 1, 2 * at + 2)
-        return found
+        return min(found, at_most)
 
     def check(self) -> None:
-        """Assert that every ticket but the waste is live, and the waste is bounded."""
-        live = [ticket[2] for ticket in self._tickets if ticket[2].ticket is ticket]
-        assert len(live) == len(self) == len({queue.host for queue in live})
-        assert 0 <= self._waste <= _TOLERATED_WASTE + 1 + len(self._tickets) // 2
+        """Assert that every place but the waste is live, and the waste is bounded."""
+        lines = self._lines.items()
+        live = {queue.host for due, line in lines for queue in line if queue.due == due}
+        assert len(live) == self._live
+        assert self._places == sum([len(line) for _, line in lines]) - self._passed
+        assert sorted(self._lines) == sorted(self._instants)
+        assert 0 <= self._places - self._live <= _TOLERATED_WASTE + 1 + self._places // 2
+
+    def _open(self, due: Instant, queue: HostQueue) -> None:
+        """Begin a line, which may become the first."""
+        if self._passed and due < self._instants[0]:
+            self._trim()
+        self._lines[due] = [queue]
+        heappush(self._instants, due)
+
+    def _close(self) -> None:
+        """Everybody in the first line has had a turn."""
+        del self._lines[heappop(self._instants)]
+        self._passed = 0
+
+    def _trim(self) -> None:
+        """Let go of the places that were passed."""
+        if self._passed:
+            del self._lines[self._instants[0]][: self._passed]
+            self._passed = 0
 
     def _sweep(self) -> None:
-        self._tickets = [ticket for ticket in self._tickets if ticket[2].ticket is ticket]
-        heapify(self._tickets)
-        self._waste = 0
+        self._trim()
+        live = {
+            due: [queue for queue in line if queue.due == due] for due, line in self._lines.items()
+        }
+        self._lines = {due: line for due, line in live.items() if line}
+        self._instants = list(self._lines)
+        heapify(self._instants)
+        self._places = sum(map(len, self._lines.values()))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import insort
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from .model import Errand
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawl.model import Entry
     from mannerly.politeness.model import Instant, Reason
-
-Ticket: TypeAlias = "tuple[Instant, int, HostQueue]"
 
 
 class Place(Enum):
@@ -47,13 +45,13 @@ class HostQueue:
     __slots__ = (
         "cursor_priority",
         "cursor_seq",
+        "due",
         "front",
         "host",
         "in_flight",
         "on_disk",
         "place",
         "reason",
-        "ticket",
         "window",
     )
 
@@ -68,7 +66,7 @@ class HostQueue:
         self.cursor_seq = -1
         self.place = Place.IDLE
         self.reason: Reason | None = None  # what it said it waits for, while it is in the heap
-        self.ticket: Ticket | None = None
+        self.due: Instant | None = None  # when to ask it, while it is in the heap
 
     def __repr__(self) -> str:
         return f"<HostQueue {self.host} {self.place.value}, {len(self)} here, {self.on_disk} there>"

@@ -20,7 +20,7 @@ from mannerly.crawl.urls import LinkBase
 from . import scan
 from .charset import encoding
 from .page import Page, ParseFailed, clean_line
-from .robots_meta import RobotsMeta, robots_directives
+from .robots_meta import SILENT, RobotsMeta, robots_directives
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def parse_page(
     by commas; `agent` is our name in directives that are addressed to one crawler.
     """
     agent = agent.lower()
-    robots = robots_directives(x_robots_tag, agent)
+    robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
         return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
     charset, mark = encoding(body, content_type)

@@ -1,13 +1,15 @@
 """The same promises without a disk: for crawls in virtual time, and to tell what durability costs.
 
-Plain dictionaries, one per set of URLs. A host's queue is a dictionary per priority: numbers only
-grow and nobody overtakes in the waiting room, so the order of insertion is the order of arrival.
+Plain dictionaries, one per set of URLs. A host's queue is put in order when somebody reads it: most
+hosts of a large crawl have one URL, and their queue is never read.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from ..model import Candidate, Entry, PageRecord, Skipped
@@ -16,7 +18,7 @@ from .base import Batch, Committed, Counts, HostRecord, RobotsRecord
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Queue = dict[int, dict[int, Entry]]
+_in_order = attrgetter("priority", "seq")
 
 
 class MemoryStore:
@@ -34,11 +36,11 @@ class MemoryStore:
         self._frontier_limit = frontier_limit
         self._next_seq = 1
         self._seen: dict[str, int] = {}
-        self._queues: defaultdict[str, Queue] = defaultdict(dict)
+        self._queues: defaultdict[str, dict[int, Entry]] = defaultdict(dict)  # by number
         self._queued: dict[int, Entry] = {}
         self._waiting: dict[int, Entry] = {}
         self._pages: list[PageRecord] = []
-        self._positions: dict[int, int] = {}
+        self._fetched: dict[int, PageRecord] = {}
         self._skipped: dict[int, Skipped] = {}
         self._outbox: dict[int, tuple[int, Candidate]] = {}
         self._hosts: dict[str, HostRecord | None] = {}  # None: met, and nothing to say of it yet
@@ -59,10 +61,9 @@ class MemoryStore:
         for entry, record in batch.pages:
             if self._take(entry):
                 self._pages.append(record)
-                self._positions[entry.seq] = len(self._pages)
+                self._fetched[entry.seq] = record
                 if record.status is None:
                     self._failed += 1
-                self._hosts.setdefault(record.host, None)
         for entry, reason in batch.dropped:
             if self._take(entry):
                 self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
@@ -75,17 +76,13 @@ class MemoryStore:
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
-        queue = self._queues.get(host)
-        if queue is None:
-            return []
-        entries = (entry for priority in sorted(queue) for entry in queue[priority].values())
-        return list(islice((e for e in entries if (e.priority, e.seq) > after), limit))
+        entries = sorted(self._queues.get(host, {}).values(), key=_in_order)
+        first = bisect_right(entries, after, key=_in_order)
+        return entries[first : first + limit]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Every host with URLs in its window, and how many."""
-        for host, queue in list(self._queues.items()):
-            if ready := sum(map(len, queue.values())):
-                yield host, ready
+        yield from [(host, len(queue)) for host, queue in self._queues.items()]
 
     def known(self, urls: Sequence[str]) -> set[str]:
         """Which of these the store already has."""
@@ -154,8 +151,8 @@ class MemoryStore:
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Where a URL stands; None if it is unknown, or was handed over to its shard."""
         seq = self._seen.get(url, 0)
-        if position := self._positions.get(seq):
-            return self._pages[position - 1]
+        if record := self._fetched.get(seq):
+            return record
         if seq in self._outbox:
             _, (url, host, depth, priority, parent, hops) = self._outbox[seq]
             return Entry(seq, url, host, depth, priority, parent, hops, 0)
@@ -177,17 +174,14 @@ class MemoryStore:
         if self._queued.pop(entry.seq, None) is None:
             return False
         queue = self._queues[entry.host]
-        equals = queue[entry.priority]
-        del equals[entry.seq]
-        if not equals:
-            del queue[entry.priority]
-            if not queue:
-                del self._queues[entry.host]
+        del queue[entry.seq]
+        if not queue:
+            del self._queues[entry.host]
         return True
 
     def _enqueue(self, entry: Entry) -> None:
         self._queued[entry.seq] = entry
-        self._queues[entry.host].setdefault(entry.priority, {})[entry.seq] = entry
+        self._queues[entry.host][entry.seq] = entry
 
     def _requeue(self, entry: Entry) -> None:
         if stored := self._queued.get(entry.seq):

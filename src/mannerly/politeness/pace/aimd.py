@@ -40,6 +40,7 @@ class Aimd:
         "concurrency",
         "rate",
     )
+    is_patient = False
     trial_only = False
     phase = "steady"
 

@@ -65,6 +65,10 @@ class Pace(Protocol):
         """Requests that may start at once after a rest; 1 is strict spacing."""
 
     @property
+    def is_patient(self) -> bool:
+        """No single success changes any of these numbers, so the first may be told later."""
+
+    @property
     def phase(self) -> str:
         """One word for people: what it is doing."""
 

@@ -28,6 +28,7 @@ class Fixed:
 
     __slots__ = ("_max_pause_s", "_refusals", "concurrency", "rate")
     burst = 1
+    is_patient = True
     trial_only = False
     phase = "fixed"
 

@@ -35,6 +35,7 @@ class Gradient:
 
     __slots__ = ("_cut_at", "_limit", "_long_s", "_refusals", "_settings", "concurrency", "rate")
     burst = 1
+    is_patient = False
     trial_only = False
     phase = "steady"
 

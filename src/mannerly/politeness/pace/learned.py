@@ -85,6 +85,7 @@ class Learned:
         "rate",
     )
     burst = 1
+    is_patient = True
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

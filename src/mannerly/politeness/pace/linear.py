@@ -47,6 +47,7 @@ class Linear:
         "success_streak",
     )
     burst = 1
+    is_patient = False
     trial_only = False
     phase = "steady"
 
