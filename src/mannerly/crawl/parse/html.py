@@ -19,7 +19,7 @@ from mannerly.crawl.urls import LinkBase
 
 from . import scan
 from .charset import encoding
-from .page import Page, ParseFailed, clean_line
+from .page import PAGE_RELATIONS, Page, ParseFailed, clean_line
 from .robots_meta import SILENT, RobotsMeta, robots_directives
 
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 DEFAULT_MAX_LINKS = 10_000
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-
-# The relations of <link> that lead to a page somebody could read.
-_PAGE_RELATIONS = frozenset(
-    {"alternate", "canonical", "contents", "first", "index", "last", "next", "prev", "previous"}
-    | {"start", "up"}
-)
 
 
 def parse_page(
@@ -155,7 +149,7 @@ class _Collector:
     def _take_link(self, element: Element) -> None:
         relations = (element.attr("rel") or "").lower().split()
         href = element.attr("href")
-        if not href or _PAGE_RELATIONS.isdisjoint(relations):
+        if not href or PAGE_RELATIONS.isdisjoint(relations):
             return
         # Alternate style sheets share the word, but they are no pages.
         if "stylesheet" in relations:

@@ -12,6 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+# The relations of <link> that lead to a page somebody could read.
+PAGE_RELATIONS = frozenset(
+    {"alternate", "canonical", "contents", "first", "index", "last", "next", "prev", "previous"}
+    | {"start", "up"}
+)
+
 MAX_LINE_LENGTH = 512
 # A title of a megabyte is cut before it is cleaned: what is kept may hold much white space.
 _RAW_LINE_LENGTH = 8 * MAX_LINE_LENGTH
@@ -56,7 +62,10 @@ class Find(Protocol):
     """Asks a document for its elements of one name."""
 
     def __call__(self, tag: str, /, *, limit: int) -> Sequence[Element]:
-        """The first of them, in the order of the page, at most `limit`."""
+        """The first of them, in the order of the page, at most `limit`.
+
+        A `<meta>` or `<link>` that says nothing to a crawler may be left out.
+        """
 
 
 class Anchors(Protocol):

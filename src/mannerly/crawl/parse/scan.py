@@ -28,7 +28,7 @@ from turbohtml import tokenize, unescape
 
 from . import turbo
 from .charset import ASCII_CODECS
-from .page import Tree
+from .page import PAGE_RELATIONS, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -110,6 +110,12 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
+# Most of these elements are style sheets, icons and descriptions. A reference may hide any word.
+_TELLING = {
+    b"link": re.compile("|".join(("&", *sorted(PAGE_RELATIONS))).encode()),
+    b"meta": re.compile(b"&|noindex|nofollow|none|refresh"),
+}
+
 # Where an ampersand begins something else than `&amp;` or the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
@@ -143,7 +149,9 @@ def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Tree:
             rels[len(hrefs)] = _text(values.get(b"rel", b""), codec)
             hrefs.append(values.get(b"href", b""))
         elif name:
-            others.setdefault(name.decode(), []).append(attributes)
+            telling = _TELLING.get(name)
+            if telling is None or telling.search(attributes.lower()):
+                others.setdefault(name.decode(), []).append(attributes)
         elif iframe:
             others["iframe"].append(iframe)
         # What is caught of a title begins with the end of its tag, so that an empty one is one.
@@ -159,10 +167,11 @@ def _anchors(
     joined = b"\0".join(hrefs[:limit]).decode(codec, "replace")
     if "\r" in joined:
         joined = _with_newlines(joined)
-    texts = joined.split("\0")
-    if "&" in joined:
-        texts = [_resolved(text) if "&" in text else text for text in texts]
-    return texts, rels
+    if "&" not in joined:
+        return joined.split("\0"), rels
+    if _REFERENCE.search(joined) is None:
+        return joined.replace("&amp;", "&").split("\0"), rels
+    return [_resolved(text) for text in joined.split("\0")], rels
 
 
 class _Element:
