@@ -187,10 +187,12 @@ def run_alone(
         while ending is None or (engine.in_flight and not signals.wants_end_now):
             engine.turn(TICK_S)
             now = clock.now()
-            if now < next_watch and not signals.wants_end_now:
+            # With nothing under way this may be the end, and nobody should wait for it.
+            if now < next_watch and engine.in_flight and not signals.wants_end_now:
                 continue
-            next_watch = now + WATCH_S
-            watch(engine.stats(), now - began)
+            if now >= next_watch:
+                next_watch = now + WATCH_S
+                watch(engine.stats(), now - began)
             if ending is None:
                 is_spent = budget.is_spent and engine.in_flight == 0
                 ending = told_to_end(settings, signals, now - began, is_spent=is_spent)
