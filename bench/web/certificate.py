@@ -1,7 +1,9 @@
-"""A certificate for all addresses of a web, signed by an authority that is made for the occasion.
+"""Certificates for the addresses of a web, signed by an authority that is made for the occasion.
 
-Crawlers verify as usual: they are pointed to the authority by SSL_CERT_FILE. Addresses have no
-server name indication, so one certificate carries them all.
+Crawlers verify as usual: they are pointed to the authority by SSL_CERT_FILE. Each host has a
+certificate of its own, as on the web. Reading one that carries hundreds of names would be half of a
+handshake; but addresses have no server name indication, so a server that listens on all of them at
+once has no choice, and is given one for all.
 """
 
 from __future__ import annotations
@@ -11,25 +13,40 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trustme import CA
+
     from .spec import WebSpec
 
 
 class Certificate(NamedTuple):
     """Files in PEM."""
 
-    authority: Path
     chain: Path
     key: Path
 
 
-def make_certificate(spec: WebSpec, directory: Path) -> Certificate:
-    """Write the three files into `directory`."""
-    import trustme
+class Authority:
+    """Signs certificates, and keeps them in a directory."""
 
-    authority = trustme.CA()
-    leaf = authority.issue_cert(*(spec.address(host) for host in range(spec.hosts)))
-    made = Certificate(*(directory / name for name in ("authority.pem", "chain.pem", "key.pem")))
-    authority.cert_pem.write_to_path(str(made.authority))
-    made.chain.write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))
-    leaf.private_key_pem.write_to_path(str(made.key))
-    return made
+    def __init__(self, directory: Path) -> None:
+        import trustme
+
+        self._directory = directory
+        self._authority: CA = trustme.CA()
+        self.file = directory / "authority.pem"
+        self._authority.cert_pem.write_to_path(str(self.file))
+
+    def of_all(self, spec: WebSpec) -> Certificate:
+        return self._issue("all", *(spec.address(host) for host in range(spec.hosts)))
+
+    def of_each(self, spec: WebSpec) -> dict[str, Certificate]:
+        """By address."""
+        addresses = [spec.address(host) for host in range(spec.hosts)]
+        return {address: self._issue(address, address) for address in addresses}
+
+    def _issue(self, stem: str, *addresses: str) -> Certificate:
+        leaf = self._authority.issue_cert(*addresses)
+        made = Certificate(self._directory / f"{stem}.chain.pem", self._directory / f"{stem}.key")
+        made.chain.write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))
+        leaf.private_key_pem.write_to_path(str(made.key))
+        return made

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 
 from bench._cores import on_cores
 
-from .certificate import make_certificate
+from .certificate import Authority
 from .tree import ensure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .certificate import Certificate
     from .spec import WebSpec
 
 START_S = 10.0
@@ -57,19 +56,20 @@ http {{
   fastcgi_temp_path {directory}/fastcgi;
   uwsgi_temp_path {directory}/uwsgi;
   scgi_temp_path {directory}/scgi;
-  server {{
-    listen {port} backlog=4096 {listen};
-    allow 127.0.0.0/8;
-    deny all;
-    root {tree}/hosts/$host;
-    index index.html;
-    {tls}
-  }}
+  allow 127.0.0.0/8;
+  deny all;
+  root {tree}/hosts/$host;
+  index index.html;
+  {servers}
 }}
 """
-TLS = """ssl_certificate {chain};
+OPEN = "server {{ listen {port} backlog=4096; }}"
+TLS = "ssl_session_cache shared:tls:10m;"
+SECURE = """server {{
+    listen {address}:{port} ssl {http2};
+    ssl_certificate {chain};
     ssl_certificate_key {key};
-    ssl_session_cache shared:tls:10m;"""
+  }}"""
 
 
 class ServerFailed(Exception):  # noqa: N818 - what happened
@@ -107,12 +107,12 @@ def served(
     tree = ensure(spec)
     with TemporaryDirectory(prefix="mannerly-web-") as name:
         directory = Path(name)
-        secure = make_certificate(spec, directory) if spec.scheme == "https" else None
+        authority = Authority(directory) if spec.scheme == "https" else None
         if is_nginx_here():
             server = "nginx"
             config = directory / "nginx.conf"
             config.write_text(
-                nginx_config(spec, tree, directory, secure, keep_alive=keep_alive, http2=http2)
+                nginx_config(spec, tree, directory, authority, keep_alive=keep_alive, http2=http2)
             )
             command = ["nginx", "-p", name, "-c", str(config), "-e", "stderr"]
         else:
@@ -121,30 +121,34 @@ def served(
             server = "plain"
             command = [sys.executable, "-m", "bench.web.plain", str(tree / "hosts"), str(spec.port)]
             command += [] if keep_alive else ["--cold"]
-            command += [] if secure is None else ["--tls", str(secure.chain), str(secure.key)]
+            command += [] if authority is None else ["--tls", *map(str, authority.of_all(spec))]
         with running(command, spec, core):
-            yield Serving(spec, tree, server, secure.authority if secure else None)
+            yield Serving(spec, tree, server, authority.file if authority else None)
 
 
 def nginx_config(
     spec: WebSpec,
     tree: Path,
     directory: Path,
-    secure: Certificate | None,
+    authority: Authority | None,
     *,
     keep_alive: bool,
     http2: bool,
 ) -> str:
     # Started as root, nginx would hand over to a user who may not read a home directory.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
+    servers = [OPEN.format(port=spec.port)]
+    if authority is not None:
+        words = {"port": spec.port, "http2": "http2" * http2}
+        each = authority.of_each(spec).items()
+        servers = [SECURE.format(address=at, **words, **own._asdict()) for at, own in each]
+        servers.insert(0, TLS)
     return NGINX.format(
         user=user,
         directory=directory,
         keep_alive_s=KEEP_ALIVE_S if keep_alive else 0,
-        port=spec.port,
-        listen=" ".join(["ssl"] * (secure is not None) + ["http2"] * http2),
         tree=tree,
-        tls=TLS.format(**secure._asdict()) if secure else "",
+        servers="\n  ".join(servers),
     )
 
 
