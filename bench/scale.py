@@ -98,7 +98,7 @@ def family_mb(pid: int) -> float:
     try:
         children = listed.read_text().split()
         return resident_mb(str(pid)) + sum(map(resident_mb, children))
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it is ending
         return 0.0
 
 
