@@ -14,6 +14,7 @@ from mannerly.crawl.parse import (
     HrefMemory,
     Page,
     ParseFailed,
+    lexbor,
     parse_page,
     resolve_links,
     scan,
@@ -22,21 +23,12 @@ from mannerly.crawl.parse import (
 from mannerly.crawl.parse.charset import encoding
 from mannerly.crawl.parse.disarm import disarmed
 from mannerly.crawl.parse.html import refresh_target
-from mannerly.crawl.parse.page import Element, Tree, TreeReader
+from mannerly.crawl.parse.page import Element, Elements, Reader
 from mannerly.crawl.urls import UrlRefusal
 
 URL = "https://example.com/a/b"
 
-try:
-    from mannerly.crawl.parse import lexbor
-except ImportError:  # the second parser is optional
-    PARSERS = [pytest.param(turbo.read, id="turbohtml")]
-else:
-    PARSERS = [
-        pytest.param(turbo.read, id="turbohtml"),
-        pytest.param(lexbor.read, id="selectolax"),
-    ]
-
+PARSERS = [pytest.param(turbo.read, id="turbohtml"), pytest.param(lexbor.read, id="selectolax")]
 all_readers = pytest.mark.parametrize("reader", [pytest.param(scan.read, id="scan"), *PARSERS])
 
 
@@ -44,7 +36,7 @@ def read(
     html: str | bytes,
     content_type: str | None = "text/html",
     *,
-    reader: TreeReader = scan.read,
+    reader: Reader = scan.read,
     x_robots_tag: str | None = None,
     max_links: int = 10_000,
 ) -> Page:
@@ -63,7 +55,7 @@ def is_clean(text: str) -> bool:
 
 
 @all_readers
-def test_page_is_read_whole(reader: TreeReader) -> None:
+def test_page_is_read_whole(reader: Reader) -> None:
     """Title, canonical, robots and every kind of link are found."""
     html = """<!doctype html><title> A &amp;
         B </title><meta name=Robots content="NoIndex"><base href="/base/"><base href="/other/">
@@ -88,7 +80,7 @@ def test_page_is_read_whole(reader: TreeReader) -> None:
 
 
 @all_readers
-def test_frames_are_links(reader: TreeReader) -> None:
+def test_frames_are_links(reader: Reader) -> None:
     """A frameset has no anchors, only frames."""
     page = read("<frameset><frame src=a><frame src=b></frameset>", reader=reader)
 
@@ -96,7 +88,7 @@ def test_frames_are_links(reader: TreeReader) -> None:
 
 
 @all_readers
-def test_title_is_the_documents_own(reader: TreeReader) -> None:
+def test_title_is_the_documents_own(reader: Reader) -> None:
     """The label of a drawing is not the title of the page."""
     drawing = "<svg><title>Drawing</title></svg>"
 
@@ -105,7 +97,7 @@ def test_title_is_the_documents_own(reader: TreeReader) -> None:
 
 
 @all_readers
-def test_markup_inside_scripts_and_comments_is_no_link(reader: TreeReader) -> None:
+def test_markup_inside_scripts_and_comments_is_no_link(reader: Reader) -> None:
     """Only elements are links, not text that looks like them."""
     html = "<script>'<a href=1>'</script><!-- <a href=2> --><style><a href=3></style><a href=4>"
 
@@ -128,7 +120,6 @@ def generated_page(rng: random.Random) -> str:
     return head + "".join(body)
 
 
-@pytest.mark.skipif(len(PARSERS) < 2, reason="selectolax is not installed")
 @pytest.mark.parametrize("seed", range(60))
 def test_both_parsers_read_the_same(seed: int) -> None:
     """On a generated corpus of broken markup two independent parsers find the same page."""
@@ -246,7 +237,7 @@ def test_charset_follows_bom_header_meta(body: bytes, content_type: str | None, 
     ],
 )
 @all_readers
-def test_title_is_always_clean(body: bytes, reader: TreeReader) -> None:
+def test_title_is_always_clean(body: bytes, reader: Reader) -> None:
     """Whatever the bytes, a title is valid UTF-8 on one line, at most 512 characters long."""
     title = read(body, reader=reader).title or ""
 
@@ -266,7 +257,7 @@ def test_no_bytes_raise(body: bytes) -> None:
 def test_parser_error_costs_one_page() -> None:
     """Whatever a parser raises comes back as a value that names it."""
 
-    def broken(body: bytes, codec: str) -> Tree:
+    def broken(body: bytes, codec: str) -> Elements:
         raise RecursionError("too deep")
 
     failed = parse_page(b"<p>", "text/html", URL, reader=broken)
@@ -275,7 +266,7 @@ def test_parser_error_costs_one_page() -> None:
 
 
 @all_readers
-def test_links_are_capped_and_told(reader: TreeReader) -> None:
+def test_links_are_capped_and_told(reader: Reader) -> None:
     """A page of very many links gives as many as allowed, and says that there are more."""
     html = "<a href=x>" * 60 + "<a href=x rel=nofollow>" * 60
 
@@ -299,8 +290,8 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
         asked[tag] = limit
         return []
 
-    def endless(body: bytes, codec: str) -> Tree:
-        return Tree(None, anchors, find)
+    def endless(body: bytes, codec: str) -> Elements:
+        return Elements(None, anchors, find)
 
     page = parse_page(b"<p>", "text/html", URL, reader=endless)
 
@@ -340,7 +331,7 @@ def test_hostile_markup_is_survived(name: str) -> None:
 
 
 @all_readers
-def test_formatting_is_not_copied(reader: TreeReader) -> None:
+def test_formatting_is_not_copied(reader: Reader) -> None:
     """However formatting is left open, a large page has no more links than it has tags."""
     html = copied_formatting("b") + "<font color=red><a href=x>link</font></a>" * 1000
 
@@ -363,7 +354,6 @@ def test_only_formatting_is_disarmed(html: str, expected: str | None) -> None:
     assert disarmed(html) == (html if expected is None else expected)
 
 
-@pytest.mark.skipif(len(PARSERS) < 2, reason="selectolax is not installed")
 @pytest.mark.parametrize("name", ["nested divs", "nested lists", "formatting", "attributes"])
 def test_second_parser_refuses_what_would_hurt_it(name: str) -> None:
     """The scan before lexbor keeps away the pages on which its time is quadratic."""

@@ -6,8 +6,8 @@ import pytest
 
 from mannerly.crawl.frontier import Errand, First, Later, Ruling
 from mannerly.crawl.model import Entry
+from mannerly.crawl.robots_answer import MAX_BODY_BYTES
 from mannerly.crawl.robots_cache import (
-    MAX_BODY_BYTES,
     Allowed,
     Disallowed,
     Hop,

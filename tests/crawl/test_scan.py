@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mannerly.crawl.parse import Page, ParseFailed, parse_page, scan, turbo
 
 if TYPE_CHECKING:
-    from mannerly.crawl.parse.page import Tree
+    from mannerly.crawl.parse.page import Elements
 
 URL = "https://example.com/a/b"
 
@@ -126,7 +126,7 @@ a < b and b > c</body></html>"""
 
 @pytest.fixture
 def no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(body: bytes, codec: str) -> Tree:
+    def refuse(body: bytes, codec: str) -> Elements:
         raise AssertionError("a tree was asked for")
 
     monkeypatch.setattr(turbo, "read", refuse)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 URL = "https://example.com/page"
 ONE_A_SECOND = Settings(strategy="fixed", delay_s=1.0)
 ONE_AT_A_TIME = Settings(strategy="fixed", delay_s=1.0, max_concurrency=1)
+ROUNDING = 1e-9  # after a random jitter, x + 1.0 - x is not always 1.0
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ async def test_retry_after_holds_everybody_back(clock: FakeClock) -> None:
     await clock.run(*tasks)
 
     assert server.starts[1] >= 30.1
-    assert all(gap_s >= 1.0 for gap_s in server.gaps_s)
+    assert min(server.gaps_s) >= 1.0 - ROUNDING
 
 
 async def test_latency_counts_from_entering_or_from_sent(clock: FakeClock) -> None:
@@ -381,7 +382,7 @@ async def test_wait_when_open_becomes_the_probe(clock: FakeClock) -> None:
     await clock.run(*tasks)
 
     assert server.starts[0] == reopens_at
-    assert all(gap_s >= 1.0 for gap_s in server.gaps_s)
+    assert min(server.gaps_s) >= 1.0 - ROUNDING
     assert politeness.snapshot().open == politeness.snapshot().half_open == 0
 
 

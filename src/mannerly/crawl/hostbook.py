@@ -65,10 +65,14 @@ class HostBook:
         self._is_resumed = is_resumed
         self._sheets: dict[str, _Sheet] = {}
         self.known = self._sheets.keys()  # the hosts that were recalled
-        self.retired: dict[str, str] = {}  # of these, who was given up, and why
         self._touched: set[str] = set()
         self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
         self._may_know_more = is_resumed  # the store, of hosts that are not in the book
+
+    def retired(self, host: str) -> str | None:
+        """Why a known host was given up, if it was."""
+        record = self._sheets[host].record
+        return None if record is None else record.retired
 
     def fetched(self, host: str) -> int:
         """Pages that a known host has given."""
@@ -86,8 +90,6 @@ class HostBook:
             record = self._store.host(host)
         if record is not None:
             sheet.put(record)
-            if record.retired:
-                self.retired[host] = record.retired
         key = self._politeness.key(host)
         if key not in self._politeness:  # else another host of its group was here first
             learned = record if key == host else self._store.host(key)
@@ -112,12 +114,10 @@ class HostBook:
         sheet = self._sheets.get(host)
         if sheet is not None:
             self._write(sheet, sheet.complete(host)._replace(retired=reason, updated_at=wall))
-            self.retired[host] = reason
 
     def forget(self, host: str) -> None:
         """The politeness core has forgotten it; what is not committed yet is kept until then."""
         self._may_know_more = True
-        self.retired.pop(host, None)
         sheet = self._sheets.pop(host, None)
         if sheet is not None and host in self._touched:
             self._touched.discard(host)

@@ -4,24 +4,15 @@
                                         │ 3xx                 ▲
                                         └──► hop (≤ 5) ───────┘
 
-What an answer means (RFC 9309 §2.3.1; pace §4.4):
+What an answer means is `robots_answer`'s. Redirects are followed here, up to five; the rules are
+for the origin that was asked about.
 
-    2xx                   the rules of the body, its first 500 KiB, whatever it is
-    3xx                   followed, up to five; the rules are for the origin that was asked about
-    4xx but 429           no rules; also a redirect that leads nowhere, or on and on
-    429, 5xx, no answer   nothing may be fetched. An earlier copy, however old, is served instead.
-                          After 30 days without either: no rules. Asked again after 1, 2, 4 … 60
-                          minutes: the wait is a minute plus the time it has been failing for, so
-                          nothing but `failing_since` has to be remembered to go on doubling.
-                          The pages wait for `patience_s`; then they are given up (`GivenUp`), or
-                          one dead host would keep a crawl from ever being finished.
-
-A known answer holds for 24 hours, or for its max-age where that is shorter, but five minutes at
-least. `unreachable="allow"` is document 003's fallback: no copy, no rules. `ignore=True` knows
-no robots.txt at all.
-
-**Unreachable is not forbidden.** A URL that a rule forbids is dropped; a URL whose rules cannot be
-had waits (`Unknown`), because the next attempt may succeed and no URL is to be lost.
+**Unreachable is not forbidden.** A URL that a rule forbids is dropped. Where the file cannot be had
+nothing may be fetched, unless there is an earlier copy; but the URLs wait (`Unknown`), because the
+next attempt may succeed and no URL is to be lost. They wait for `patience_s`, and are then given up
+(`GivenUp`), or one dead host would keep a crawl from ever being finished. After 30 days without an
+answer there are no rules. `unreachable="allow"` is document 003's fallback: no copy, no rules.
+`ignore=True` knows no robots.txt at all.
 
 **With the frontier.** `rule` is the judge that `Frontier.take` wants. For an unknown origin it
 answers `First(errand)`: the frontier spends the host's slot on robots.txt and holds its pages. The
@@ -41,7 +32,6 @@ Nothing here reads a clock or a socket. Instants are monotonic; records carry wa
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache
@@ -52,7 +42,7 @@ from mannerly.politeness.model import NO_HEADERS
 from mannerly.politeness.robots import Explanation, Robots, Verdict
 
 from .frontier.model import DROP, GO, Errand, First, Later
-from .store.base import RobotsRecord
+from .robots_answer import MAX_AGE_S, Answer
 from .urls import canonical, host_key_of
 
 if TYPE_CHECKING:
@@ -62,22 +52,14 @@ if TYPE_CHECKING:
 
     from .frontier.model import Judgement
     from .model import Entry
+    from .store.base import RobotsRecord
 
-MAX_BODY_BYTES = 500 * 1024  # RFC 9309 §2.5
 MAX_HOPS = 5  # RFC 9309 §2.3.1.2
-MAX_AGE_S = 24 * 3600.0  # RFC 9309 §2.4
-MIN_AGE_S = 300.0
-FIRST_RETRY_S = 60.0
-LAST_RETRY_S = 3600.0
 GIVE_UP_AFTER_S = 30 * 24 * 3600.0  # RFC 9309 §2.3.1.4
 DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
 
-# Nine digits are thirty years; more would only serve to cost time.
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,9})(?![0-9])", re.IGNORECASE)
-_NO_CACHE = re.compile(r"(?:^|[\s,])no-(?:cache|store)(?:$|[\s,=])", re.IGNORECASE)
 _UNREADABLE = "its robots.txt makes our parser fail"
 _PATH = "/robots.txt"
-_TOO_MANY_REQUESTS = 429
 _BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
 _SHARED_BYTES = 4096  # longer files are written for one site
 _SHARED = 1024  # a few megabytes of rules
@@ -273,7 +255,7 @@ class RobotsCache:
             hop = self._follow(errand, headers.get("location"))
             if hop is not None:
                 return hop
-        answer = _Answer(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
+        answer = Answer.of(status, body, headers)
         own_host = host_key_of(origin + "/") if hops else host
         learned = [self._learn(origin, own_host, answer, now, wall)]
         if refusal is not None and self._known[origin].rules is None:
@@ -296,13 +278,8 @@ class RobotsCache:
     def _is_news(self, origin: str, now: Instant, wall: float) -> bool:
         return self.verdict(origin, origin + "/", now, wall) == Unknown(now)
 
-    def _learn(self, origin: str, host: str, answer: _Answer, now: Instant, wall: float) -> Learned:
-        status, body, lifetime_s = answer
-        if status is None or not 200 <= status < 500 or status == _TOO_MANY_REQUESTS:
-            record = _failed(origin, status, self._load(origin), wall)
-        else:
-            kept = body if status < 300 else None
-            record = RobotsRecord(origin, status, kept, wall, wall + lifetime_s)
+    def _learn(self, origin: str, host: str, answer: Answer, now: Instant, wall: float) -> Learned:
+        record = answer.record(origin, wall, self._load)
         known = self._adopt(record, now, wall)
         sitemaps: tuple[str, ...] = ()
         if known.rules is not None and known.rules.sitemaps and not record.failing_since:
@@ -404,40 +381,7 @@ class _Asked(NamedTuple):
     crawl_delay_s: float | None
 
 
-class _Answer(NamedTuple):
-    status: int | None
-    body: bytes
-    lifetime_s: float
-
-
 _allow_all = cache(Robots.allow_all)  # one for every status there is
-
-
-def _failed(
-    origin: str, status: int | None, previous: RobotsRecord | None, wall: float
-) -> RobotsRecord:
-    """The file cannot be had: what was known before stands, and the next attempt has a date."""
-    failing_since = previous.failing_since if previous is not None else 0.0
-    failing_since = failing_since or wall
-    wait_s = min(LAST_RETRY_S, max(0.0, wall - failing_since) + FIRST_RETRY_S)
-    return RobotsRecord(
-        origin=origin,
-        status=status,
-        body=previous.body if previous is not None else None,
-        fetched_at=previous.fetched_at if previous is not None else wall,
-        expires_at=wall + wait_s,
-        failing_since=failing_since,
-    )
-
-
-def _lifetime_s(headers: Mapping[str, str]) -> float:
-    said = headers.get("cache-control")
-    if said is None:
-        return MAX_AGE_S
-    if _NO_CACHE.search(said):
-        return MIN_AGE_S
-    found = _MAX_AGE.search(said)
-    return min(MAX_AGE_S, max(MIN_AGE_S, float(found[1]))) if found else MAX_AGE_S
 
 
 def _other_scheme(origin: str) -> str:

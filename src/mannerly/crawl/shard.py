@@ -182,7 +182,7 @@ class Shard:
         host = entry.host
         if host not in self._hosts.known:
             self._recall(host)
-        retired = self._retired.get(host) or self._hosts.retired.get(host)
+        retired = self._retired.get(host) or self._hosts.retired(host)
         if retired:
             return self._drop(entry, f"host_retired: {retired}")
         if self._unsent and self.politeness.key(host) in self._unsent:
@@ -211,7 +211,7 @@ class Shard:
 
     def _recall(self, host: str) -> None:
         self._hosts.recall(host, self._now, self._wall)
-        retired = self._hosts.retired.get(host)
+        retired = self._hosts.retired(host)
         if retired is not None:
             self._retired[host] = retired
 
@@ -434,7 +434,7 @@ class Shard:
         """A robots.txt redirected: the next hop takes a slot of its own host."""
         if errand.host not in self._hosts.known:
             self._recall(errand.host)
-        if errand.host in self._retired or errand.host in self._hosts.retired:
+        if errand.host in self._retired or self._hosts.retired(errand.host):
             news = self._robots.fetched(
                 errand, status=None, refusal=UNREACHABLE, now=self._now, wall=self._wall
             )

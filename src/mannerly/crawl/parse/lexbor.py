@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from .disarm import disarmed
-from .page import Tree, with_rels
+from .page import Elements, with_rels
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -49,13 +49,13 @@ class TooComplex(Exception):  # noqa: N818 - a verdict on a page, not a fault of
     """The page could make lexbor slow, so it was not parsed."""
 
 
-def read(body: bytes, codec: str) -> Tree:
+def read(body: bytes, codec: str) -> Elements:
     """Parse a whole document, or raise `TooComplex`."""
     text = body.decode(codec, "replace")
     _refuse_hostile(text)
     document = LexborHTMLParser(disarmed(text))
     titles = (node.text() for node in document.css("title") if not _is_in_svg(node))
-    return Tree(next(titles, None), partial(_anchors, document), partial(_find, document))
+    return Elements(next(titles, None), partial(_anchors, document), partial(_find, document))
 
 
 def _anchors(document: LexborHTMLParser, *, limit: int) -> tuple[list[str | None], dict[int, str]]:

@@ -81,15 +81,15 @@ def with_rels(anchors: Sequence[Element]) -> tuple[list[str | None], dict[int, s
     return [each.attr("href") for each in anchors], rels
 
 
-class Tree(NamedTuple):
-    """A parsed document, as far as anybody here asks."""
+class Elements(NamedTuple):
+    """A document as far as anybody here asks, from its tree or without one."""
 
     title: str | None
     anchors: Anchors
     find: Find
 
 
-TreeReader: TypeAlias = Callable[[bytes, str], Tree]
+Reader: TypeAlias = Callable[[bytes, str], Elements]
 """A parser seen from here: given bytes and their codec. It may raise what it likes: that is caught,
 for this page only."""
 

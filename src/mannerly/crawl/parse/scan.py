@@ -28,7 +28,7 @@ from turbohtml import tokenize, unescape
 
 from . import turbo
 from .charset import ASCII_CODECS
-from .page import PAGE_RELATIONS, Tree
+from .page import PAGE_RELATIONS, Elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -129,7 +129,7 @@ _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 _ODD = _TOKEN.groups - 1
 
 
-def read(body: bytes, codec: str) -> Tree:
+def read(body: bytes, codec: str) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
     if codec not in ASCII_CODECS or b"\0" in body:
         return turbo.read(body, codec)
@@ -140,7 +140,7 @@ def read(body: bytes, codec: str) -> Tree:
     return _sorted(tokens, codec)
 
 
-def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Tree:
+def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Elements:
     """What the tokens say, by kind. A token without any group was passed over."""
     hrefs: list[bytes] = []
     rels: dict[int, str] = {}
@@ -164,7 +164,7 @@ def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Tree:
         # What is caught of a title begins with the end of its tag, so that an empty one is one.
         elif text and title is None:
             title = unescape(text[1:].decode(codec, "replace"))
-    return Tree(title, partial(_anchors, hrefs, rels, codec), partial(_find, others, codec))
+    return Elements(title, partial(_anchors, hrefs, rels, codec), partial(_find, others, codec))
 
 
 def _anchors(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from turbohtml import Namespace, parse
 
 from .disarm import disarmed
-from .page import Tree, with_rels
+from .page import Elements, with_rels
 
 if TYPE_CHECKING:
     from turbohtml import Document
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 MAX_TAGS = 2000
 
 
-def read(body: bytes, codec: str) -> Tree:
+def read(body: bytes, codec: str) -> Elements:
     """Parse a whole document. The first question builds an index of it, the others are cheap."""
     text = body.decode(codec, "replace")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)
-    return Tree(_title(document), partial(_anchors, document), document.find_all)
+    return Elements(_title(document), partial(_anchors, document), document.find_all)
 
 
 def _anchors(document: Document, *, limit: int) -> tuple[list[str | None], dict[int, str]]:
