@@ -71,7 +71,6 @@ class RawServer:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self.connections = 0
-        self.most_open = 0
         self.heads: list[str] = []
         self.resumed: list[bool] = []
         self.address = address
@@ -80,6 +79,10 @@ class RawServer:
     def url(self, path: str = "/", host: str | None = None) -> str:
         scheme = "https" if self._tls else "http"
         return f"{scheme}://{host or self.address}:{self.port}{path}"
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._open)
 
     def __enter__(self) -> Self:
         self._spawn(self._accept)
@@ -113,7 +116,6 @@ class RawServer:
                 with self._lock:
                     self.connections += 1
                     self._open.add(connection)
-                    self.most_open = max(self.most_open, len(self._open))
                 self._spawn(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:

