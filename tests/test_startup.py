@@ -14,7 +14,7 @@ print(*sys.modules, file=sys.stderr)
 """
 # Each of these takes longer to import than the whole politeness core.
 HEAVY = {"asyncio", "inspect", "dataclasses", "logging", "http", "ssl", "sqlite3", "msgspec"}
-ENGINE = {"pycurl", "apsw", "turbohtml", "structlog", "publicsuffixlist", "multiprocessing"}
+ENGINE = {"pycurl", "apsw", "turbohtml", "publicsuffixlist", "multiprocessing"}
 
 
 def modules_after(work: str) -> set[str]:

@@ -10,7 +10,8 @@ from tests.exports.stored_example import PAGES, make_crawl
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawl.run import CrawlResult, Ending
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import CrawlResult
 from mannerly.crawl.scope import ScopeMode
 from mannerly.crawl.stats import Stats
 from mannerly.crawl.store.base import StoreError

@@ -11,7 +11,8 @@ from mannerly.cli.figures import many, rate, size, span
 from mannerly.cli.progress import Meter, Pace, Progress, live_line, log_fields, reason_to_wait
 from mannerly.cli.summary import summary
 from mannerly.cli.terminal import safe_term
-from mannerly.crawl.run import CrawlResult, Ending
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import CrawlResult
 from mannerly.crawl.stats import HostTally, Stats, Waits
 
 BUSY = Stats(

@@ -14,7 +14,8 @@ import pytest
 from harness import Kept, kept, modest, page_requests
 from raw_server import RawServer, answer, reset, routes
 
-from mannerly.crawl.run import CrawlResult, Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import CrawlResult, crawl
 from mannerly.demo import DemoWeb, Feature, Record, Site, by_host, paths, plain_sites
 from mannerly.exports import export
 from mannerly.politeness import Settings

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 from harness import kept
 
 from mannerly.crawl.budget import LocalBudget
+from mannerly.crawl.ending import Ending
 from mannerly.crawl.engine import Engine
 from mannerly.crawl.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawl.frontier.sharding import Sharding
 from mannerly.crawl.pipeline import seed_candidates
-from mannerly.crawl.run import Ending, crawl, rules_of
+from mannerly.crawl.run import crawl
 from mannerly.crawl.settings import CrawlSettings
 from mannerly.crawl.shard import Shard
 from mannerly.crawl.store.directory import Manifest
 from mannerly.crawl.store.memory import MemoryStore
+from mannerly.crawl.workplace import rules_of
 from mannerly.demo import (
     DemoWeb,
     Feature,

@@ -13,7 +13,8 @@ import pytest
 from harness import kept, modest
 from raw_server import RawServer, answer, routes
 
-from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Site, paths
 from mannerly.politeness import Settings

@@ -16,17 +16,19 @@ from harness import modest, page_requests, real_pages
 
 from mannerly.crawl import pipeline
 from mannerly.crawl.budget import LocalBudget
+from mannerly.crawl.ending import Ending
 from mannerly.crawl.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawl.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawl.frontier.sharding import Sharding
 from mannerly.crawl.model import PageRecord, Skipped
 from mannerly.crawl.pipeline import seed_candidates
-from mannerly.crawl.run import Ending, crawl, moved_seeds, rules_of
+from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.crawl.shard import Shard
 from mannerly.crawl.store.base import StoreFull
 from mannerly.crawl.store.directory import Manifest
 from mannerly.crawl.store.memory import MemoryStore
+from mannerly.crawl.workplace import moved_seeds, rules_of
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches
 from mannerly.politeness import Settings
 

@@ -11,7 +11,8 @@ import pytest
 from harness import Kept, kept, modest
 from raw_server import RawServer, answer, routes
 
-from mannerly.crawl.run import CrawlResult, Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import CrawlResult, crawl
 from mannerly.demo import (
     DemoWeb,
     Feature,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from harness import kept, modest, page_requests
 from raw_server import RawServer, answer, routes
 
-from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Record, Site, Sitemap, paths, plain_sites
 from mannerly.politeness import Settings

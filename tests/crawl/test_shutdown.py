@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from harness import Crawler, eventually, kept, modest, page_requests, real_pages, url_of
 
-from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import crawl
 from mannerly.crawl.store.base import StoreError
 from mannerly.demo import DemoWeb, Site, plain_sites
 

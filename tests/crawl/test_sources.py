@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawl.run import Ending, crawl
+from mannerly.crawl.ending import Ending
+from mannerly.crawl.run import crawl
 from mannerly.crawl.settings import CrawlSettings
 from mannerly.crawl.sources import COMMONCRAWL, CT, living, read_commoncrawl, read_ct
 from mannerly.politeness import Settings, SettingsError

@@ -196,9 +196,9 @@ def _tell(order: Order, result: CrawlResult) -> None:
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
-        from .logs import logger
+        from .logs import log
 
-        logger("json").info("Ended", **described(result, order.data_dir))
+        log("json", "Ended", **described(result, order.data_dir))
         return
     hosts = 10 if configuration.value("verbose") else 3
     note(summary(result, order.data_dir, hosts=hosts))

@@ -13,9 +13,11 @@ import os
 import shutil
 import sys
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from .figures import many, rate, span
+from .logs import log
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -194,9 +196,7 @@ class _Log:
     """Logs a line every few seconds: progress, or why there is none."""
 
     def __init__(self, log_format: str, interval_s: float) -> None:
-        from .logs import logger
-
-        self._logger = logger(log_format)
+        self._log = partial(log, log_format)
         self._interval_s = interval_s
         self._due_s = interval_s
         self._fetched = 0
@@ -207,9 +207,9 @@ class _Log:
         self._due_s = elapsed_s + self._interval_s
         fields = log_fields(stats, pace)
         if stats.fetched > self._fetched:
-            self._logger.info("Crawling", **fields)
+            self._log("Crawling", **fields)
         else:
-            self._logger.info("Waiting", reason=reason_to_wait(stats), **fields)
+            self._log("Waiting", reason=reason_to_wait(stats), **fields)
         self._fetched = stats.fetched
 
     def end(self) -> None:

@@ -166,14 +166,24 @@ class Engine:
         if self._clock.now() >= self._next_commit or (is_large and self._full_since is None):
             self.commit()
 
+    def hurry(self) -> None:
+        """With nothing under way, look at once whether other shards have sent something."""
+        if self.in_flight == 0:
+            self._next_tick = self._clock.now()
+
     def _tick_if_due(self) -> None:
         now = self._clock.now()
-        if now < self._next_tick:
+        if now < self._next_tick and not self._has_time_to_deliver:
             return
         for shard in self._shards:
             shard.tick(now, self._clock.wall())
         self._next_tick = now + self._tick_s
         self._full_since = self._trouble = None
+
+    @property
+    def _has_time_to_deliver(self) -> bool:
+        """With nothing under way, another shard may be waiting for what was found here."""
+        return self.in_flight == 0 and any(shard.has_outgoing for shard in self._shards)
 
     def _wait_for_room(self, error: StoreFull) -> None:
         """Nothing was written, so nothing is lost: start nothing, and try again in a while."""

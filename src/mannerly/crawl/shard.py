@@ -136,6 +136,11 @@ class Shard:
         return bool(self._batch)
 
     @property
+    def has_outgoing(self) -> bool:
+        """Whether links that were found here wait to be delivered to other shards."""
+        return self._sharding.shards > 1 and self.store.counts().outgoing > 0
+
+    @property
     def is_idle(self) -> bool:
         """Nothing queued, under way, to be committed or to be delivered. The inbox may differ.
 
