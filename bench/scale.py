@@ -30,7 +30,7 @@ from mannerly.crawl.frontier.sharding import Sharding
 from mannerly.crawl.model import Candidate
 from mannerly.crawl.run import crawl
 from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.store.base import Batch, offer
+from mannerly.crawl.store.base import Batch
 from mannerly.crawl.store.directory import CrawlDirectory, Manifest
 from mannerly.crawl.store.sqlite import SqliteStore
 from mannerly.demo import DemoWeb, plain_sites
@@ -135,8 +135,8 @@ def build(name: str, path: Path, hosts: Sequence[str], *, known: int, queued: in
 
 
 def fill(store: SqliteStore, urls: Iterator[Candidate], *, to_fetch: int) -> None:
-    while batch := [candidate for _, candidate in zip(range(BATCH), urls, strict=False)]:
-        new = store.commit(offer(batch)).new
+    while found := [candidate for _, candidate in zip(range(BATCH), urls, strict=False)]:
+        new = store.commit(Batch(found=found)).new
         done = new[: max(0, to_fetch)]
         to_fetch -= len(done)
         if done:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawl.model import Candidate, Entry, PageRecord
-from mannerly.crawl.store.base import Batch, HostRecord, ShardStore, offer
+from mannerly.crawl.store.base import Batch, HostRecord, ShardStore
 from mannerly.crawl.store.memory import MemoryStore
 from mannerly.crawl.store.sqlite import SqliteStore, create_shard
 
@@ -84,7 +84,7 @@ def record(entry: Entry) -> PageRecord:
 def load(store: ShardStore) -> None:
     """A million URLs, ten thousand at a time."""
     for first in range(0, KNOWN_URLS, OFFER):
-        store.commit(offer(candidate(number) for number in range(first, first + OFFER)))
+        store.commit(Batch(found=[candidate(number) for number in range(first, first + OFFER)]))
 
 
 def batches(store: ShardStore) -> Iterator[Batch]:
@@ -123,7 +123,7 @@ def offers(store: ShardStore) -> Cost:
     start = 2 * KNOWN_URLS
     wall = cpu = 0.0
     for first in range(start, start + 20 * OFFER // 10, OFFER // 10):
-        batch = offer(candidate(number) for number in range(first, first + OFFER // 10))
+        batch = Batch(found=[candidate(first + number) for number in range(OFFER // 10)])
         batch.found += [candidate(rng.randrange(KNOWN_URLS)) for _ in range(OFFER * 9 // 10)]
         cost = measured(lambda batch=batch: store.commit(batch))  # type: ignore[misc]
         wall, cpu = wall + cost.wall_s, cpu + cost.cpu_s

@@ -6,12 +6,28 @@ they need no command line, so it is imported by whoever runs it.
 
 from __future__ import annotations
 
+import os
+import sys
+
 
 def main() -> None:
     """Run the command."""
-    from .cli import main as command
+    _replace_closed_streams()
+    try:
+        from .cli import main as command
 
-    command()
+        command()
+    except KeyboardInterrupt:  # before anybody listens to signals
+        sys.exit(130)
+
+
+def _replace_closed_streams() -> None:
+    """After `2>&-` the next file that is opened would be taken for stderr, in children too."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = open(os.devnull, mode)  # noqa: PTH123, SIM115 - for the life of the process
+            os.set_inheritable(nowhere.fileno(), True)
+            setattr(sys, name, nowhere)
 
 
 if __name__ == "__main__":

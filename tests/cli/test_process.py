@@ -93,3 +93,26 @@ def test_reader_that_goes_away_ends_an_export_in_silence(tmp_path: Path) -> None
     )
 
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | true"])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_crawl_goes_on_when_nobody_hears_it(
+    tmp_path: Path, site: str, stderr: str, processes: int
+) -> None:
+    """What it has to tell is lost, and nothing else."""
+    command = f"{sys.executable} -m mannerly crawl {site} --processes {processes}"
+    options = "--seeding-strategy none --log-interval 0.01 --log-format text --data-dir mine"
+
+    outcome = subprocess.run(
+        f"{command} {options} {stderr}",
+        shell=True,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    left = run(tmp_path, "status", "mine", "--json")
+
+    assert outcome.returncode == 0
+    assert json.loads(left.stdout)["total"]["fetched"] == 1

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import (
-    FAR,
+    EXCESS,
     PAGES,
     PRIVATE,
     QUEUED,
@@ -66,7 +66,7 @@ def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
         ("https://b.example/broken", "failed", "timeout"),
         (QUEUED, "queued", "its host was given up (stalled); its host said Retry-After"),
         (PRIVATE, "skipped", "robots"),
-        (FAR, "skipped", "off_host"),
+        (EXCESS, "skipped", "max_per_host"),
         ("a.example/never?utm_source=x", "unknown", "no page, sitemap or seed"),
         ("https://other.example/", "unknown", "links out of scope are counted"),
     ],

@@ -149,7 +149,7 @@ class World:
                 entries = self.store.queued(wish.host, after=wish.after, limit=wish.limit)
                 self.frontier.refill(wish, entries, now=self.now)
             starts, dropped = self.frontier.take(self.now, self.judge)
-            for entry in dropped:
+            for entry, _ in dropped:
                 self._hand_out(entry)
                 self.finished.append(entry)
                 self.log.append(f"D{self.now:g}:{entry.host}/{entry.seq}")

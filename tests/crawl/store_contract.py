@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
-from mannerly.crawl.store.base import Batch, Committed, Counts, HostRecord, RobotsRecord, offer
+from mannerly.crawl.store.base import Batch, Committed, Counts, HostRecord, RobotsRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mannerly.crawl.store.base import ShardStore
 
@@ -29,6 +29,11 @@ def candidate(
     path: str = "/", host: str = "a.example", *, priority: int = 1, depth: int = 1, hops: int = 0
 ) -> Candidate:
     return Candidate(f"https://{host}{path}", host, depth, priority, f"https://{host}/", hops)
+
+
+def offer(candidates: Iterable[Candidate]) -> Batch:
+    """A batch that only offers URLs."""
+    return Batch(found=list(candidates))
 
 
 def page(entry: Entry, *, status: int | None = 200, error: str | None = None) -> PageRecord:
@@ -210,26 +215,6 @@ class StoreContract:
         assert [new.url for new in committed.new] == ["https://a.example/next"]
         assert store.counts() == counts(queued=1, fetched=1, hosts=1)
 
-    def test_a_skipped_url_is_known_and_never_queued(self, store):
-        """A URL with a reason is kept with it, and offering it later changes nothing."""
-        skipped = Skipped("https://a.example/private", "robots", 2, "https://a.example/")
-        store.commit(Batch(skipped=[skipped, skipped._replace(reason="again")]))
-
-        later = store.commit(offer([candidate("/private")]))
-
-        assert later.new == []
-        assert list(store.skipped()) == [skipped]
-        assert store.find(skipped.url) == skipped
-        assert store.counts() == counts(skipped=1)
-
-    def test_a_url_both_found_and_skipped_is_fetched(self, store):
-        """Within a batch the page that may follow a link wins over the one that may not."""
-        skipped = Skipped("https://a.example/", "too_deep", 9, None)
-
-        store.commit(Batch(found=[candidate()], skipped=[skipped]))
-
-        assert store.counts() == counts(queued=1, hosts=1)
-
     def test_a_dropped_entry_leaves_the_queue_with_a_reason(self, store, enter):
         """What was queued and turned out forbidden is skipped from then on."""
         (entry,) = enter(candidate())
@@ -237,35 +222,29 @@ class StoreContract:
         store.commit(Batch(dropped=[(entry, "robots")]))
 
         assert store.find(entry.url) == Skipped(entry.url, "robots", 1, entry.parent)
+        assert store.queued("a.example", after=START, limit=9) == []
         assert store.counts() == counts(skipped=1, hosts=1)
 
-    def test_a_requeued_entry_keeps_its_place(self, store, enter):
-        """Attempts and hops are remembered; number, priority and place stay."""
-        first, second = enter(candidate("/1"), candidate("/2"))
+    def test_a_skipped_url_keeps_its_first_reason_and_is_never_queued_again(self, store, enter):
+        """Dropping it once more, recording it late or offering it again changes nothing."""
+        (entry,) = enter(candidate(depth=2))
+        store.commit(Batch(dropped=[(entry, "robots"), (entry, "again")]))
+        store.commit(Batch(dropped=[(entry, "later")], pages=[(entry, page(entry))]))
 
-        store.commit(Batch(requeued=[first._replace(attempts=2, hops=1)]))
+        offered = store.commit(offer([candidate()]))
 
-        expected = [first._replace(attempts=2, hops=1), second]
-        assert store.queued("a.example", after=START, limit=9) == expected
-        assert store.find(first.url) == expected[0]
-
-    def test_requeueing_what_has_left_changes_nothing(self, store, enter):
-        """A late requeue does not bring a fetched page back."""
-        (entry,) = enter(candidate())
-        store.commit(Batch(pages=[(entry, page(entry))]))
-
-        store.commit(Batch(requeued=[entry._replace(attempts=1)]))
-
-        assert store.counts() == counts(fetched=1, hosts=1)
+        assert offered == Committed([], 0)
+        assert list(store.skipped()) == [Skipped(entry.url, "robots", 2, entry.parent)]
+        assert store.counts() == counts(skipped=1, hosts=1)
 
     def test_known_covers_every_set(self, open_stores):
         """Queued, waiting, fetched, skipped and outgoing URLs are known; others are not."""
-        store, _ = open_stores(2, frontier_limit=2)
-        done, queued = store.commit(offer([candidate("/done"), candidate("/queued")])).new
+        store, _ = open_stores(2, frontier_limit=3)
+        paths = ("/done", "/queued", "/skipped")
+        done, queued, skipped = store.commit(offer(candidate(path) for path in paths)).new
         waiting, outgoing = candidate("/waiting"), candidate(host="b.example")
-        skipped = Skipped("https://a.example/skipped", "robots", 1, None)
-        store.commit(Batch(found=[waiting], outgoing=[(1, outgoing)], skipped=[skipped]))
-        store.commit(Batch(pages=[(done, page(done))]))
+        store.commit(Batch(found=[waiting], outgoing=[(1, outgoing)]))
+        store.commit(Batch(pages=[(done, page(done))], dropped=[(skipped, "robots")]))
         everything = {done.url, queued.url, waiting.url, outgoing.url, skipped.url}
 
         assert store.known([*everything, "https://a.example/new"]) == everything
@@ -417,13 +396,16 @@ class StoreContract:
             expires_at=2.0,
             failing_since=0.5,
         )
-        store.commit(Batch(robots=[record._replace(body=b""), failing]))
-        store.commit(Batch(robots=[record]))
+        empty = record._replace(body=b"")
+        store.commit(Batch(robots={each.origin: each for each in (empty, failing)}))
+        before = store.robots("https://a.example")
+        store.commit(Batch(robots={record.origin: record}))
         kept = store.robots("https://a.example"), store.robots("https://b.example")
 
         store.forget_robots("https://a.example")
         store.forget_robots("https://c.example")
 
+        assert before == empty
         assert kept == (record, failing)
         assert store.robots("https://a.example") is None
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from store_contract import START, candidate, page
+from store_contract import START, candidate, offer, page
 
-from mannerly.crawl.store.base import Batch, Counts, HostRecord, ShardStore, offer
+from mannerly.crawl.store.base import Batch, Counts, HostRecord, ShardStore
 from mannerly.crawl.store.sqlite import SqliteStore, create_shard
 
 if TYPE_CHECKING:

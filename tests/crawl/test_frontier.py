@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from frontier_world import FakePoliteness, World, robots_errand
 
-from mannerly.crawl.frontier import Errand, Frontier, Later, Ruling
+from mannerly.crawl.frontier import Drop, Errand, Frontier, Later, Ruling
 from mannerly.crawl.model import Entry
 from mannerly.politeness import (
     Grant,
@@ -321,7 +321,7 @@ def test_entry_that_must_wait_is_passed_over() -> None:
 
 def test_forbidden_urls_cost_no_slot() -> None:
     """What the judge drops is handed back at once, and the next URL takes the slot."""
-    world = World(judge=lambda e: Ruling.DROP if e.seq < 4 else Ruling.GO)
+    world = World(judge=lambda e: Drop("forbidden") if e.seq < 4 else Ruling.GO)
     world.offer("a", *[5] * 5)
 
     assert world.run() == "D0:a/1 D0:a/2 D0:a/3 G0:a/4 G1:a/5"
@@ -330,7 +330,7 @@ def test_forbidden_urls_cost_no_slot() -> None:
 def test_take_looks_at_a_bounded_number_of_entries() -> None:
     """Ten thousand forbidden URLs are worked off in pieces, and other hosts come in between."""
     world = World(
-        judge=lambda e: Ruling.DROP if e.host == "a" else Ruling.GO, per_host_window=10**4
+        judge=lambda e: Drop("forbidden") if e.host == "a" else Ruling.GO, per_host_window=10**4
     )
     world.offer("a", *[5] * 10_000)
     world.offer("b", 5)

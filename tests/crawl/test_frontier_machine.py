@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mannerly.crawl.frontier import Ruling
+from mannerly.crawl.frontier import Drop, Ruling
 from mannerly.crawl.frontier.model import Errand, Judgement, Later
 from mannerly.crawl.model import Entry
 from mannerly.politeness import Politeness, Response, Settings
@@ -39,7 +39,7 @@ class Crawl(RuleBasedStateMachine):
 
     def judge(self, entry: Entry) -> Judgement:
         if entry.seq % 7 == 0:
-            return Ruling.DROP
+            return Drop("forbidden")
         if entry.host not in self.known:
             return robots_errand(entry)
         if entry.seq % 5 == 0 and entry.host in self.held_until:

@@ -36,12 +36,12 @@ class Web(World):
         self.asked: Counter[str] = Counter()
         self.cleared: set[str] = set()  # origins that were answered for
 
-    def heed(self, learned: Learned) -> None:
+    def heed(self, learned: Learned, now: float) -> None:
         self.records[learned.origin] = learned.record
         self.cleared.add(learned.origin)
         if isinstance(self.politeness, Politeness):
             delay_s = learned.crawl_delay_s
-            self.politeness.robots(learned.host, crawl_delay_s=delay_s, now=self.now)
+            self.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now)
 
     def take(self) -> list[Start]:
         starts = super().take()
@@ -72,7 +72,7 @@ class Web(World):
             self.frontier.errand(outcome.errand, now=self.now)
             return
         for learned in outcome:
-            self.heed(learned)
+            self.heed(learned, self.now)
             self.frontier.wake(learned.host, now=self.now)
 
     def offer_url(self, url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mannerly.crawl.hostbook import HostBook
 from mannerly.crawl.model import Candidate
-from mannerly.crawl.store.base import Batch, HostRecord, offer
+from mannerly.crawl.store.base import Batch, HostRecord
 from mannerly.crawl.store.memory import MemoryStore
 from mannerly.politeness import Grant, Politeness, Response, Settings
 
@@ -15,7 +15,7 @@ WALL = 1_800_000_000.0
 def known_store() -> MemoryStore:
     """A store that has heard of the host."""
     store = MemoryStore(frontier_limit=10)
-    store.commit(offer([Candidate("http://a.example/", HOST, 0, 0, None)]))
+    store.commit(Batch(found=[Candidate("http://a.example/", HOST, 0, 0, None)]))
     return store
 
 
@@ -94,3 +94,53 @@ def test_what_a_group_has_learned_outlives_its_first_own_page() -> None:
 
     (record,) = book.changes(now=1.0, wall=WALL + 1.0)
     assert (record.host, record.crawl_delay_s, record.fetched) == (HOST, 7.0, 1)
+
+
+def test_a_group_that_is_given_up_takes_its_hosts_along() -> None:
+    """Those that were met, and those that are met only afterwards; nobody else."""
+    politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
+    book = HostBook(known_store(), politeness, is_resumed=False)
+    for host in ("www.a.example", "shop.a.example", "www.b.example"):
+        book.recall(host, now=0.0, wall=WALL)
+
+    given_up = book.retire("a.example", "it fails", WALL)
+    book.recall("blog.a.example", now=1.0, wall=WALL + 1.0)
+
+    assert given_up == ["www.a.example", "shop.a.example"]
+    assert {host: book.retired(host) for host in book.known} == {
+        "www.a.example": "it fails",
+        "shop.a.example": "it fails",
+        "www.b.example": None,
+        "blog.a.example": "it fails",
+    }
+
+
+def test_the_book_forgets_all_hosts_of_a_forgotten_group() -> None:
+    """It is as small as the politeness core's registry, whose keys are those of groups."""
+    politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
+    book = HostBook(known_store(), politeness, is_resumed=False)
+    for host in ("www.a.example", "shop.a.example", "www.b.example"):
+        book.recall(host, now=0.0, wall=WALL)
+        book.count(host, WALL, fetched=1)
+
+    book.forget("a.example")
+
+    assert list(book.known) == ["www.b.example"]
+    assert {record.host for record in book.changes(now=1.0, wall=WALL)} == {
+        "www.a.example",
+        "shop.a.example",
+        "www.b.example",
+    }
+
+
+def test_failures_in_a_row_end_with_a_success() -> None:
+    """A refusal is neither: it says nothing about whether the host works."""
+    book, _ = book_of(known_store(), is_resumed=False)
+    book.recall(HOST, now=0.0, wall=WALL)
+    for _ in range(3):
+        book.count(HOST, WALL, failed=1)
+        book.count(HOST, WALL, refused=1)
+    before = book.failures_in_a_row(HOST)
+    book.count(HOST, WALL, fetched=1)
+
+    assert (before, book.failures_in_a_row(HOST)) == (3, 0)

@@ -173,17 +173,8 @@ def test_a_gap_counts_from_when_a_request_leaves() -> None:
     does not see two at once because the first was still on its way to it.
     """
     settings = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.5))
-    seed = "http://a.example/"
-    manifest = Manifest.new(seeds=[seed], settings={}, shards=1, created_at=0.0)
-    rules, store = rules_of(settings, manifest), MemoryStore(0, frontier_limit=99, inboxes={0: []})
-    clock = VirtualClock()
-    fetcher = SlowToConnect(clock)
-    shard = Shard(
-        0, store, Sharding(1), settings, rules, max_in_flight=8, is_resumed=False, now=0.0
-    )
-    engine = Engine(fetcher, [shard], Timepiece(clock), LocalBudget(None), workers=8)
-    shard.offer(seed_candidates([seed]))
-    engine.commit()
+    fetcher = SlowToConnect(VirtualClock())
+    shard, engine = in_virtual_time(settings, ["http://a.example/"], fetcher)
 
     while not engine.is_idle:
         engine.turn()
@@ -191,3 +182,40 @@ def test_a_gap_counts_from_when_a_request_leaves() -> None:
     assert len(fetcher.left) == 14
     assert min(later - earlier for earlier, later in pairwise(fetcher.left)) >= 0.5
     assert shard.stats.too_early == 0
+
+
+def test_a_site_that_is_given_up_does_not_hold_up_the_end() -> None:
+    """Where hosts share a budget they are given up together, and their URLs are recorded."""
+    pace = Settings(strategy="fixed", delay_s=0.05, group_by="site", max_attempts=1)
+    settings = CrawlSettings(politeness=pace, host_failure_limit=3, seeding="none")
+    failing = [f"http://www.a.example/{number}" for number in range(30)]
+    seeds = [*failing, "http://blog.a.example/", "http://www.b.example/"]
+
+    def answer(request: Request) -> Reply:
+        return Reply(500) if request.url in failing else Reply(200)
+
+    fetcher = FakeFetcher(VirtualClock(), answer)
+    shard, engine = in_virtual_time(settings, seeds, fetcher)
+
+    while not engine.is_idle and fetcher.clock.now < 3600.0:
+        engine.turn()
+
+    counts = shard.store.counts()
+    assert engine.is_idle
+    assert (counts.fetched + counts.skipped, counts.queued) == (len(seeds), 0)
+    assert shard.stats.skipped["host_retired"] == counts.skipped >= 27
+    assert shard.stats.tallies["www.b.example"].fetched == 1
+
+
+def in_virtual_time(
+    settings: CrawlSettings, seeds: list[str], fetcher: FakeFetcher
+) -> tuple[Shard, Engine]:
+    manifest = Manifest.new(seeds=seeds, settings={}, shards=1, created_at=0.0)
+    rules, store = rules_of(settings, manifest), MemoryStore(0, frontier_limit=99, inboxes={0: []})
+    shard = Shard(
+        0, store, Sharding(1), settings, rules, max_in_flight=8, is_resumed=False, now=0.0
+    )
+    engine = Engine(fetcher, [shard], Timepiece(fetcher.clock), LocalBudget(None), workers=8)
+    shard.offer(seed_candidates(seeds))
+    engine.commit()
+    return shard, engine

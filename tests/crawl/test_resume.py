@@ -21,14 +21,14 @@ from mannerly.crawl.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawl.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawl.frontier.sharding import Sharding
 from mannerly.crawl.model import PageRecord, Skipped
-from mannerly.crawl.pipeline import seed_candidates
+from mannerly.crawl.pipeline import moved_seeds, seed_candidates
 from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.crawl.shard import Shard
 from mannerly.crawl.store.base import StoreFull
 from mannerly.crawl.store.directory import Manifest
 from mannerly.crawl.store.memory import MemoryStore
-from mannerly.crawl.workplace import moved_seeds, rules_of
+from mannerly.crawl.workplace import rules_of
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches
 from mannerly.politeness import Settings
 
@@ -113,7 +113,7 @@ class Life:
         self.fetcher = Fetcher(self.clock, pages, absurd or {})
         manifest = Manifest.new(seeds=list(seeds), settings={}, shards=1, created_at=EPOCH_S)
         rules = rules_of(self.settings, manifest)
-        for url in moved_seeds(disk, seeds):
+        for url in moved_seeds(disk.find, seeds):
             rules.widen(url)
         self.shard = Shard(
             0,
@@ -140,8 +140,11 @@ class Life:
 
     def run(self, for_s: float = 3600.0) -> Life:
         """Until there is nothing to do, the budget is spent or the time is over."""
-        until = self.clock.now + for_s
+        asked_at, until = self.clock.now, self.clock.now + for_s
         while self.clock.now < until and not self.engine.is_idle:
+            if self.clock.now >= asked_at + 0.25:  # as a child does when it is asked: idle?
+                asked_at = self.clock.now
+                self.engine.hurry()
             self.engine.turn()
             if self.budget.is_spent and not self.engine.in_flight and not self.shard.has_batch:
                 break

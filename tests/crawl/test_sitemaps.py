@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawl.sitemaps import Entry, Sitemap, SitemapProblem, read_sitemap
+from mannerly.crawl.sitemaps import Listed, Sitemap, SitemapProblem, read_sitemap
 
 XML = b'<?xml version="1.0" encoding="UTF-8"?>'
 URLSET = (
@@ -24,7 +24,7 @@ URLSET = (
   <url><lastmod>2026-01-02</lastmod></url>
 </urlset>"""
 )
-ENTRIES = [Entry("https://e.com/a?x=1&y=2", "2026-01-02", 0.8), Entry("https://e.com/b")]
+ENTRIES = [Listed("https://e.com/a?x=1&y=2", "2026-01-02", 0.8), Listed("https://e.com/b")]
 
 
 def urlset(count: int) -> bytes:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from store_contract import candidate
+from store_contract import candidate, offer
 
-from mannerly.crawl.store.base import StoreError, offer
+from mannerly.crawl.store.base import StoreError
 from mannerly.crawl.store.directory import (
     CrawlDirectory,
     Manifest,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
-from store_contract import candidate, page
+from store_contract import candidate, offer, page
 from store_crawl import PAGES, crawl, create_stores, link, opened, state
 from store_disk import FailingDisk
 
-from mannerly.crawl.store.base import Batch, ShardStore, StoreError, StoreFull, offer
+from mannerly.crawl.store.base import Batch, ShardStore, StoreError, StoreFull
 from mannerly.crawl.store.checkup import examine
 from mannerly.crawl.store.memory import MemoryStore
 from mannerly.crawl.store.sqlite import SqliteStore, create_shard
@@ -103,11 +103,10 @@ def scripted(store: ShardStore) -> Iterator[Batch]:
     yield offer([candidate(f"/{n}") for n in range(6)])
     for number in range(10):
         host = "a.example" if number % 3 else "b.example"
-        entries = store.queued(host, after=(-1, -1), limit=3)
+        entries = store.queued(host, after=(-1, -1), limit=2)
         yield Batch(
             pages=[(entry, page(entry)) for entry in entries[:1]],
-            dropped=[(entry, "robots") for entry in entries[1:2]],
-            requeued=[entry._replace(attempts=number) for entry in entries[2:]],
+            dropped=[(entry, "robots") for entry in entries[1:]],
             found=[candidate(f"/{number}/{n}", host) for n in range(3)],
             outgoing=[(1, candidate(f"/{number}", "c.example"))],
         )
@@ -197,8 +196,8 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from store_contract import candidate, page
-from mannerly.crawl.store.base import Batch, HostRecord, offer
+from store_contract import candidate, offer, page
+from mannerly.crawl.store.base import Batch, HostRecord
 from mannerly.crawl.store.sqlite import SqliteStore
 
 store = SqliteStore.open(Path(sys.argv[1]), 0, shards=1, frontier_limit=10**6, carry_over=50)

@@ -14,7 +14,6 @@ from store_contract import START, candidate, page
 from store_crawl import SHARDS, create_stores, state
 from store_disk import FailingDisk
 
-from mannerly.crawl.model import Skipped
 from mannerly.crawl.store.base import Batch, HostRecord, StoreFull
 from mannerly.crawl.store.checkup import examine
 from mannerly.crawl.store.memory import MemoryStore
@@ -28,9 +27,6 @@ urls = st.builds(
     st.sampled_from(["a.example", "b.example"]),
     priority=st.integers(0, 2),
     depth=st.integers(0, 3),
-)
-skips = st.builds(
-    Skipped, urls.map(lambda url: url.url), st.just("robots"), st.integers(0, 3), st.none()
 )
 hosts = st.fixed_dictionaries(
     {
@@ -67,28 +63,23 @@ class TwoStores(RuleBasedStateMachine):
         shard=shards,
         found=st.lists(urls, max_size=5),
         sent=st.lists(urls, max_size=3),
-        skipped=st.lists(skips, max_size=2),
         records=st.lists(hosts, max_size=1),
-        share=st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)),
+        share=st.tuples(st.integers(0, 3), st.integers(0, 2)),
         fails_at=st.none() | st.integers(0, 8),
     )
-    def commit(self, shard, found, sent, skipped, records, share, fails_at) -> None:
+    def commit(self, shard, found, sent, records, share, fails_at) -> None:
         model = self.models[shard]
         entries = [
             entry
             for host, _ in model.queued_hosts()
             for entry in model.queued(host, after=START, limit=4)
         ]
-        fetched, dropped, requeued = share
+        fetched, dropped = share
         batch = Batch(
             pages=[(entry, page(entry)) for entry in entries[:fetched]],
             dropped=[(entry, "robots") for entry in entries[fetched:][:dropped]],
-            requeued=[entry._replace(attempts=2) for entry in entries[fetched + dropped :]][
-                :requeued
-            ],
             found=found,
             outgoing=[(1 - shard, url) for url in sent],
-            skipped=skipped,
             hosts=records,
         )
         if fails_at is not None:

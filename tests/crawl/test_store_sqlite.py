@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
-from store_contract import START, OpenStores, StoreContract, candidate, counts, page
+from store_contract import START, OpenStores, StoreContract, candidate, counts, offer, page
 
 from mannerly.crawl.model import Skipped
-from mannerly.crawl.store.base import Batch, HostRecord, StoreError, offer
+from mannerly.crawl.store.base import Batch, HostRecord, StoreError
 from mannerly.crawl.store.checkup import examine
 from mannerly.crawl.store.inbox import inbox_path, unread
 from mannerly.crawl.store.reader import SqliteReader, shard_path
@@ -64,17 +64,17 @@ class TestSqliteStore(StoreContract):
 def test_everything_is_there_after_reopening(directory):
     """Queue, pages, skipped, hosts, totals and numbers go on where they stopped."""
     with open_shard(directory) as store:
-        done, queued = store.commit(offer([candidate("/1"), candidate("/2")])).new
-        skipped = Skipped("https://a.example/no", "robots", 1, None)
+        paths = ("/1", "/2", "/no")
+        done, queued, no = store.commit(offer(candidate(path) for path in paths)).new
         record = HostRecord(host="a.example", adaptive_delay_s=0.3)
-        store.commit(Batch(pages=[(done, page(done))], skipped=[skipped], hosts=[record]))
+        store.commit(Batch(pages=[(done, page(done))], dropped=[(no, "robots")], hosts=[record]))
 
     with open_shard(directory) as store:
         (new,) = store.commit(offer([candidate("/3"), candidate("/1"), candidate("/no")])).new
 
         assert store.queued("a.example", after=START, limit=9) == [queued, new]
         assert [found for _, found in store.pages()] == [page(done)]
-        assert list(store.skipped()) == [skipped]
+        assert list(store.skipped()) == [Skipped(no.url, "robots", no.depth, no.parent)]
         assert store.host("a.example") == record
         assert new.seq > queued.seq
         assert store.counts() == counts(queued=2, fetched=1, skipped=1, hosts=1)

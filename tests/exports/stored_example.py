@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mannerly.crawl.frontier.sharding import Sharding
-from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
+from mannerly.crawl.model import Candidate, Entry, PageRecord
 from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.store.base import Batch, HostRecord, RobotsRecord, offer
+from mannerly.crawl.store.base import Batch, HostRecord, RobotsRecord
 from mannerly.crawl.store.directory import CrawlDirectory, Manifest
 from mannerly.crawl.store.sqlite import SqliteStore
 from mannerly.crawl.urls import host_key_of
@@ -72,7 +72,8 @@ PAGES = (
 LISTED = (SEED, "https://a.example/nasty", "https://b.example/?a=1&b=<2>")
 QUEUED = "https://a.example/later"
 PRIVATE = "https://a.example/private/x"
-FAR = "https://far.example/"
+EXCESS = "https://b.example/one-too-many"
+SKIPPED = {PRIVATE: "robots", EXCESS: "max_per_host"}
 
 
 def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: object) -> Path:
@@ -86,25 +87,31 @@ def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: obje
     )
     with CrawlDirectory.create(path, manifest):
         for shard in range(SHARDS):
-            mine = [each for each in pages if SHARDING.shard_of(each.host) == shard]
+            mine = [each for each in pages if _shard_of(each.url) == shard]
             with SqliteStore.open(path, shard, shards=SHARDS, frontier_limit=1_000_000) as store:
                 _fill(store, shard, mine)
     return path
 
 
 def _fill(store: SqliteStore, shard: int, pages: list[PageRecord]) -> None:
-    found = store.commit(offer(_candidate(each.url, each.parent) for each in pages))
-    entries: dict[str, Entry] = {entry.url: entry for entry in found.new}
+    skipped = {url: reason for url, reason in SKIPPED.items() if _shard_of(url) == shard}
+    offered = [_candidate(each.url, each.parent) for each in pages]
+    offered += [_candidate(url, SEED) for url in skipped]
+    new = store.commit(Batch(found=offered)).new
+    entries: dict[str, Entry] = {entry.url: entry for entry in new}
     batch = Batch(
         pages=[(entries[each.url], each) for each in pages],
-        skipped=[Skipped(FAR, "off_host", 1, SEED)],  # both shards come across it
+        dropped=[(entries[url], reason) for url, reason in skipped.items()],
     )
-    if shard == SHARDING.shard_of("a.example"):
+    if shard == _shard_of(SEED):
         batch.found.append(_candidate(QUEUED, SEED))
-        batch.skipped.append(Skipped(PRIVATE, "robots", 1, SEED))
         batch.hosts.append(_host())
-        batch.robots.append(_robots())
+        batch.robots["https://a.example"] = _robots()
     store.commit(batch)
+
+
+def _shard_of(url: str) -> int:
+    return SHARDING.shard_of(host_key_of(url))
 
 
 def _candidate(url: str, parent: str | None) -> Candidate:

@@ -113,11 +113,10 @@ def run_order(order: Order) -> None:
 def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> None:
     """Whatever the engine would refuse: --fresh has removed the old crawl by then."""
     from mannerly.crawl.fetch.guard import NetworkGuard
-    from mannerly.crawl.scope import Scope
 
     if not seeds:
         fail(f"nothing to start from in {directory}: give a URL or a file of URLs")
-    Scope(tuple(seeds), settings.scope, settings.include, settings.exclude, settings.max_depth)
+    settings.scope_of(seeds)
     NetworkGuard(seeds, settings.allow_net)
 
 

@@ -7,6 +7,7 @@ scope, and what robots.txt says (with the line).
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -156,38 +157,16 @@ def _found_by(crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None) ->
 def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:
     from dataclasses import replace
 
-    from mannerly.crawl.scope import Scope
+    from mannerly.crawl.pipeline import moved_seeds
 
-    scope = Scope(
-        tuple(crawl.manifest.seeds),
-        settings.scope,
-        settings.include,
-        settings.exclude,
-        settings.max_depth,
-    )
+    seeds = crawl.manifest.seeds
+    scope = settings.scope_of(seeds)
     at = 1 if depth is None else depth
     verdict = scope.judge(url, at)
     if verdict is not None:  # a look at every seed: only where it can matter
-        verdict = replace(scope, seeds=(*scope.seeds, *_moved(crawl))).judge(url, at)
+        moved = moved_seeds(partial(_find, crawl), seeds)
+        verdict = replace(scope, seeds=(*seeds, *moved)).judge(url, at)
     return _INSIDE if verdict is None else f"outside: {verdict.value}"
-
-
-def _moved(crawl: StoredCrawl) -> list[str]:
-    """Where seeds redirected to: the crawl's scope has followed them."""
-    from mannerly.crawl.model import PageRecord
-    from mannerly.crawl.pipeline import has_moved
-
-    targets: list[str] = []
-    for seed in crawl.manifest.seeds:
-        url = seed
-        for _ in range(_STEPS):
-            place = _find(crawl, url)
-            target = place.redirect_to if isinstance(place, PageRecord) else None
-            if target is None or not has_moved(url, target):
-                break
-            targets.append(target)
-            url = target
-    return targets
 
 
 def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:

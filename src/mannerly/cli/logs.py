@@ -6,18 +6,16 @@ in both forms. A logging package would be imported for 0.1 s to write a line eve
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 
-from .terminal import safe_term
+from .terminal import note, safe_term
 
 
 def log(log_format: str, event: str, **fields: object) -> None:
     """Write one line, as `text` or as `json`."""
     now = datetime.now(UTC)
     line = _as_json(now, event, fields) if log_format == "json" else _as_text(now, event, fields)
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    note(line)
 
 
 def _as_json(now: datetime, event: str, fields: dict[str, object]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from .figures import many, rate, span
 from .logs import log
-from .terminal import safe_term
+from .terminal import safe_term, tell
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -188,8 +188,7 @@ class _LiveLine:
         self._write("")
 
     def _write(self, line: str) -> None:
-        sys.stderr.write(_CLEAR + line)
-        sys.stderr.flush()
+        tell(_CLEAR + line)
 
 
 class _Log:

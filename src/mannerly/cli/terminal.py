@@ -11,7 +11,8 @@ Nothing here is given to a markup language, so brackets are only brackets.
 from __future__ import annotations
 
 import errno
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -34,9 +35,16 @@ def safe_term(text: str, *, limit: int = _LONGEST) -> str:
     )
 
 
+def tell(text: str) -> None:
+    """Write to stderr at once. That nobody reads it any more is no reason to stop crawling."""
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal: stderr, so that stdout stays data."""
-    typer.echo(text, err=True)
+    tell(f"{text}\n")
 
 
 def fail(why: str, code: int = USAGE) -> NoReturn:

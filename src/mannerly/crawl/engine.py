@@ -111,7 +111,7 @@ class Engine:
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
         for request, instant in self._fetcher.sent():
             shard, start = _owner(request)
-            shard.sent(start.permit, instant)
+            shard.sent(start, instant)
         if answers:
             now, wall = clock.now(), clock.wall()
             for answer in answers:
@@ -168,7 +168,7 @@ class Engine:
 
     def hurry(self) -> None:
         """With nothing under way, look at once whether other shards have sent something."""
-        if self.in_flight == 0:
+        if self._is_unoccupied:
             self._next_tick = self._clock.now()
 
     def _tick_if_due(self) -> None:
@@ -183,7 +183,12 @@ class Engine:
     @property
     def _has_time_to_deliver(self) -> bool:
         """With nothing under way, another shard may be waiting for what was found here."""
-        return self.in_flight == 0 and any(shard.has_outgoing for shard in self._shards)
+        return self._is_unoccupied and any(shard.has_outgoing for shard in self._shards)
+
+    @property
+    def _is_unoccupied(self) -> bool:
+        """Nothing is under way, and that is not for want of room (`_wait_for_room`)."""
+        return self.in_flight == 0 and self._full_since is None
 
     def _wait_for_room(self, error: StoreFull) -> None:
         """Nothing was written, so nothing is lost: start nothing, and try again in a while."""

@@ -5,7 +5,8 @@ earlier runs learned, and after a crash its gap counts from now, because what wa
 never recorded. What changes is collected until the next commit. Records of hosts that the core has
 forgotten are let go after they were written, so the book is as small as the core's registry.
 
-Two keys are in use: a record belongs to a host, a lesson to a host's group (`group_by`).
+Two keys are in use: a record belongs to a host, a lesson to a host's group (`group_by`). What the
+core says of a group holds for all its hosts, those that are met later included.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ WORTH_KEEPING_S = 1.0  # a shorter wait is over before anybody has restarted
 class _Sheet:
     """A host's record, but for what was counted since it was last made."""
 
-    __slots__ = ("failed", "fetched", "record", "refused", "updated_at")
+    __slots__ = ("failed", "failures_in_a_row", "fetched", "record", "refused", "updated_at")
 
     def __init__(self) -> None:
         self.record: HostRecord | None = None  # most hosts have counts and nothing else
-        self.fetched = self.failed = self.refused = 0
+        self.fetched = self.failed = self.refused = self.failures_in_a_row = 0
         self.updated_at = 0.0
 
     def put(self, record: HostRecord) -> None:
@@ -68,6 +69,9 @@ class HostBook:
         self._touched: set[str] = set()
         self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
         self._may_know_more = is_resumed  # the store, of hosts that are not in the book
+        self._is_grouped = politeness.settings.group_by != "host"
+        self._members: dict[str, list[str]] = {}  # known hosts by the key of their group
+        self._given_up: dict[str, str] = {}  # groups that were retired, and why
 
     def retired(self, host: str) -> str | None:
         """Why a known host was given up, if it was."""
@@ -81,6 +85,8 @@ class HostBook:
     def recall(self, host: str, now: Instant, wall: float) -> None:
         """A host's first turn in this run: what earlier runs learned about it."""
         self._sheets[host] = sheet = _Sheet()
+        if self._is_grouped:
+            self._join(host, wall)
         if not self._may_know_more:
             return  # nor can anybody have departed
         record = self._departed.pop(host, None)
@@ -107,21 +113,38 @@ class HostBook:
         sheet.failed += failed
         sheet.refused += refused
         sheet.updated_at = wall
+        if failed:
+            sheet.failures_in_a_row += failed
+        elif fetched:
+            sheet.failures_in_a_row = 0
         self._touched.add(host)
 
-    def retire(self, host: str, reason: str, wall: float) -> None:
-        """Written down with the next commit, so that a crash does not bring the host back."""
-        sheet = self._sheets.get(host)
-        if sheet is not None:
-            self._write(sheet, sheet.complete(host)._replace(retired=reason, updated_at=wall))
+    def failures_in_a_row(self, host: str) -> int:
+        """How often a known host has failed since its last success in this run."""
+        return self._sheets[host].failures_in_a_row
 
-    def forget(self, host: str) -> None:
+    def retire(self, key: str, reason: str, wall: float) -> list[str]:
+        """Give up the hosts of a group, which are returned.
+
+        That is written down with the next commit, so that a crash does not bring them back.
+        """
+        if not self._is_grouped:
+            self._retire(key, reason, wall)
+            return [key]
+        self._given_up[key] = reason
+        members = list(self._members.get(key, ()))
+        for host in members:
+            self._retire(host, reason, wall)
+        return members
+
+    def forget(self, key: str) -> None:
         """The politeness core has forgotten it; what is not committed yet is kept until then."""
         self._may_know_more = True
-        sheet = self._sheets.pop(host, None)
-        if sheet is not None and host in self._touched:
-            self._touched.discard(host)
-            self._departed[host] = sheet.complete(host)
+        for host in self._members.pop(key, ()) if self._is_grouped else (key,):
+            sheet = self._sheets.pop(host, None)
+            if sheet is not None and host in self._touched:
+                self._touched.discard(host)
+                self._departed[host] = sheet.complete(host)
 
     def changes(self, now: Instant, wall: float) -> list[HostRecord]:
         """What the next commit has to write. The same again, if that commit fails."""
@@ -139,6 +162,17 @@ class HostBook:
         """The changes are in the store."""
         self._touched.clear()
         self._departed.clear()
+
+    def _join(self, host: str, wall: float) -> None:
+        key = self._politeness.key(host)
+        self._members.setdefault(key, []).append(host)
+        if key in self._given_up:
+            self._retire(host, self._given_up[key], wall)
+
+    def _retire(self, host: str, reason: str, wall: float) -> None:
+        sheet = self._sheets.get(host)
+        if sheet is not None:
+            self._write(sheet, sheet.complete(host)._replace(retired=reason, updated_at=wall))
 
     def _learn(self, lesson: Remembered) -> None:
         host = lesson.host

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 SITEMAP = -1  # the depth of a sitemap: it stands above the home page
 SITEMAP_NESTING = 2  # an index may name sitemaps; those may not name indexes
+MOVES = 10  # of a seed that are followed; more go in circles
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -192,8 +193,7 @@ def _elsewhere(url: str, depth: int, parent: str) -> Candidate:
 
 def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
     """A redirect is a link that keeps the depth; every hop goes through the frontier."""
-    location = answer.headers.get("location")
-    target = canonical(location, entry.url, rules.urls) if location else None
+    target = _target(entry, answer, rules)
     if target is None:
         return Harvest(_record(entry, answer, wall, error="bad_redirect"), [], {})
     record = _record(entry, answer, wall, redirect_to=target)
@@ -212,9 +212,29 @@ def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) 
     return Harvest(record, [hop], {})
 
 
+def _target(entry: Entry, answer: Fetched, rules: Rules) -> str | None:
+    location = answer.headers.get("location")
+    return canonical(location, entry.url, rules.urls) if location else None
+
+
 def has_moved(seed: str, target: str) -> bool:
     """Whether a seed's redirect stays in its site: example.org to www.example.org."""
     return site_of(Url.of(target).host) == site_of(Url.of(seed).host)
+
+
+def moved_seeds(find: Callable[[str], object], seeds: Iterable[str]) -> list[str]:
+    """Where seeds redirected to in an earlier run, so that the scope follows them again."""
+    targets = []
+    for seed in seeds:
+        url = seed
+        for _ in range(MOVES):
+            known = find(url)
+            target = known.redirect_to if isinstance(known, PageRecord) else None
+            if target is None or not has_moved(url, target):
+                break
+            targets.append(target)
+            url = target
+    return targets
 
 
 def unreadable(entry: Entry, answer: Fetched, wall: float) -> Harvest:
@@ -227,8 +247,7 @@ def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) ->
     record = _record(entry, answer, wall)
     status = answer.status
     if status in REDIRECTS:
-        location = answer.headers.get("location")
-        target = canonical(location, entry.url, rules.urls) if location else None
+        target = _target(entry, answer, rules)
         record = record._replace(redirect_to=target)
         if target is None or entry.hops >= rules.max_redirects:
             return Harvest(record, [], {})

@@ -39,9 +39,9 @@ from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from mannerly.politeness.model import NO_HEADERS
-from mannerly.politeness.robots import Explanation, Robots, Verdict
+from mannerly.politeness.robots import Robots
 
-from .frontier.model import DROP, GO, Errand, First, Later
+from .frontier.model import GO, Drop, Errand, First, Later
 from .robots_answer import MAX_AGE_S, Answer
 from .urls import canonical, host_key_of
 
@@ -60,6 +60,7 @@ DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
 
 _UNREADABLE = "its robots.txt makes our parser fail"
 _PATH = "/robots.txt"
+_FORBIDDEN = Drop("robots")
 _BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
 _SHARED_BYTES = 4096  # longer files are written for one site
 _SHARED = 1024  # a few megabytes of rules
@@ -71,9 +72,7 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Disallowed:
-    """A rule forbids it: this one."""
-
-    explanation: Explanation
+    """A rule forbids it; `mannerly explain` tells which."""
 
 
 class Unknown(NamedTuple):
@@ -90,7 +89,7 @@ class GivenUp(NamedTuple):
 
 UNREACHABLE = "robots_unreachable"
 RobotsVerdict: TypeAlias = Allowed | Disallowed | Unknown | GivenUp
-ALLOWED = Allowed()
+ALLOWED, DISALLOWED = Allowed(), Disallowed()
 
 
 class Hop(NamedTuple):
@@ -147,7 +146,7 @@ class RobotsCache:
         agent: str,
         *,
         load: Callable[[str], RobotsRecord | None],
-        on_loaded: Callable[[Learned], None],
+        on_loaded: Callable[[Learned, Instant], None],
         unreachable: Literal["disallow", "allow"] = "disallow",
         ignore: bool = False,
         patience_s: float = inf,
@@ -189,7 +188,7 @@ class RobotsCache:
         if verdict is ALLOWED:
             return GO
         if not isinstance(verdict, Unknown):
-            return DROP
+            return Drop(verdict.reason) if isinstance(verdict, GivenUp) else _FORBIDDEN
         if verdict.due is None or verdict.due > now:
             return Later(verdict.due)
         return First(Errand(origin + _PATH, entry.host, origin))
@@ -214,11 +213,6 @@ class RobotsCache:
         if known.rules is None:
             return Unknown(known.expires)
         return self._consult(known.rules, url[len(origin) :])
-
-    def reason(self, url: str) -> str:
-        """The code under which a URL is dropped that `rule` has just refused."""
-        known = self._known.get(url[: url.index("/", 8)])
-        return "robots" if known is None or known.given_up is None else known.given_up
 
     # ------------------------------------------------------------------ answers
 
@@ -294,7 +288,7 @@ class RobotsCache:
         if record is None:
             return None
         known = self._adopt(record, now, wall)
-        self._on_loaded(self._learned(record, host_key_of(origin + "/"), known, ()))
+        self._on_loaded(self._learned(record, host_key_of(origin + "/"), known, ()), now)
         return known
 
     def _learned(
@@ -367,11 +361,9 @@ class RobotsCache:
 
     def _consult(self, rules: Robots, path: str) -> RobotsVerdict:
         try:
-            if rules.allowed(path, self._agent):
-                return ALLOWED
-            return Disallowed(rules.explain(path, self._agent))
+            return ALLOWED if rules.allowed(path, self._agent) else DISALLOWED
         except Exception:  # noqa: BLE001 - as above
-            return Disallowed(Explanation(Verdict.DISALLOWED, _UNREADABLE))
+            return DISALLOWED
 
 
 class _Asked(NamedTuple):

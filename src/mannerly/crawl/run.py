@@ -18,7 +18,6 @@ import msgspec
 from mannerly.politeness.clock import MonotonicClock
 
 from .ending import Ending, Signals
-from .scope import Scope
 from .settings import CrawlSettings
 from .store.directory import CrawlDirectory, Manifest, is_crawl, wipe
 from .store.inbox import unread
@@ -106,7 +105,7 @@ def _open(
     texts = [_seed(seed) for seed in seeds]
     if not texts:
         raise ValueError("a crawl needs at least one URL to start from")
-    Scope(tuple(texts), settings.scope, settings.include, settings.exclude, settings.max_depth)
+    settings.scope_of(texts)
     manifest = Manifest.new(
         seeds=list(dict.fromkeys(texts)),
         settings=msgspec.to_builtins(settings),

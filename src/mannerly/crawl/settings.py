@@ -8,14 +8,17 @@ the environment: that is the command's business (`cli.config`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header
-from .scope import ScopeMode
+from .scope import Scope, ScopeMode
 from .sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
@@ -101,3 +104,7 @@ class CrawlSettings:
     def agent_token(self) -> str:
         """The name that robots.txt knows us by."""
         return self.user_agent.split("/")[0].split(" ")[0]
+
+    def scope_of(self, seeds: Iterable[str]) -> Scope:
+        """What is to be fetched, from these seeds. Raises ValueError if that cannot be said."""
+        return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)

@@ -1,20 +1,20 @@
 """One shard: all that belongs to its hosts, and nobody else touches it.
 
     due        the frontier's starts, as requests for the fetcher
-    finished   an answer: politeness learns, then retry, robots.txt or harvest
+    finished   an answer: politeness learns; then again later, an errand (`errands`), or a harvest
     commit     the batch so far goes to the store; what was new joins the frontier
     tick       now and then: links of other shards, retired hosts, what was learned
 
 A page counts as in flight until it is committed: `pending` is what a crash would cost, and what
 `workers` limits. Everything here is synchronous and is told the time, so the same code runs on
-curl's sockets and in virtual time.
+curl's sockets and in virtual time. How many pages of a host may go is `ration`'s to say, and what
+robots.txt allows `robots_cache`'s.
 
 Invariant: every entry that was handed out is in exactly one of: in flight, put back, in the batch.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,16 +24,17 @@ from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE, ErrorKind
 from mannerly.politeness.retry import Retry
 
 from .dedup import Recent
-from .fetch.base import Fetched, LocalError, Request
+from .errands import Errands
+from .fetch.base import PASSING, Fetched, LocalError, Request
 from .frontier import Frontier
-from .frontier.model import DROP, GO, Errand, Later, Start
+from .frontier.model import GO, Drop, Errand, Later, Start
 from .hostbook import HostBook
 from .pipeline import Rules, harvest, long_work, sitemap_candidates, unreadable
-from .robots_cache import UNREACHABLE, Hop, RobotsCache
+from .ration import Ration
 from .scope import SkipReason
 from .stats import Stats, waits_of
 from .store.base import Batch
-from .urls import host_key_of, site_of, without_port
+from .urls import site_of, without_port
 from .witness import Witness
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ RECEIVE = 2000
 UNSENT_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 SITEMAP_MAX_BYTES = 60 * 1024 * 1024
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
 
 
 Work: TypeAlias = "tuple[Shard, Entry, Fetched, Outcome]"
@@ -93,30 +93,27 @@ class Shard:
             max_errands=settings.robots_limit,
             heap_limit=settings.heap_limit,
         )
-        self._robots = RobotsCache(
-            settings.agent_token,
+        self._errands = Errands(
+            settings,
+            self.politeness,
+            self.frontier,
             load=self._load_robots,
-            on_loaded=self._on_rules,
-            unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
-            ignore=settings.ignore_robots,
-            patience_s=settings.robots_patience_s,
+            is_given_up=self._is_given_up,
         )
+        self._robots = self._errands.rules
         self._headers = (("From", settings.contact),) if settings.contact else ()
         self._offload = offload
         self._elsewhere = 0  # pages that others are at work on
         self._batch = Batch()
-        self._batch_robots: dict[str, RobotsRecord] = {}
         self._recent = Recent()
         self._hosts = HostBook(store, self.politeness, is_resumed=is_resumed)
+        limit = settings.max_per_host
+        self._ration = Ration(limit, self._hosts.fetched) if limit else None
         self._witness = Witness(self.stats, settings.politeness.floor_s)
-        self._failures: dict[str, int] = {}  # in a row
         self._retired: dict[str, str] = {}  # hosts whose queue is being emptied, and why
-        self._reasons: dict[int, str] = {}  # why the judge dropped an entry
         self._under_way: set[int] = set()  # entries that are being fetched
         self._keeps_gaps = settings.politeness.enabled and settings.politeness.floor_s > 0.0
         self._unsent: dict[str, Permit] = {}  # by host: a request whose connection is being made
-        self._pages_out: Counter[str] = Counter()  # by host, kept for max_per_host alone
-        self._pages_let_go: Counter[str] = Counter()  # in the `take` under way
         self._pages_due = 0  # in the `due` under way
         self.frontier.load(store.queued_hosts(), now=now)
 
@@ -174,12 +171,12 @@ class Shard:
         for wish in frontier.needs_refill():
             entries = store.queued(wish.host, after=wish.after, limit=wish.limit)
             frontier.refill(wish, entries, now=now)
-        self._pages_let_go.clear()
+        if self._ration is not None:
+            self._ration.begin()
         taken = frontier.take(now, self._judge)
-        for entry in taken.dropped:
-            reason = self._reasons.pop(entry.seq, "robots")
-            self._batch.dropped.append((entry, reason))
-            self.stats.skipped[reason] += 1
+        self._batch.dropped += taken.dropped
+        for _, reason in taken.dropped:
+            self.stats.skipped[reason.partition(":")[0]] += 1
         self._pages_due = 0
         return [self._request(start) for start in taken.starts], self._pages_due
 
@@ -189,30 +186,13 @@ class Shard:
             self._recall(host)
         retired = self._retired.get(host) or self._hosts.retired(host)
         if retired:
-            return self._drop(entry, f"host_retired: {retired}")
+            return Drop(f"host_retired: {retired}")
         if self._unsent and self.politeness.key(host) in self._unsent:
             return Later(self._now + UNSENT_LOOK_S)
         ruling = self._robots.rule(entry, self._now, self._wall)
-        if ruling is DROP:
-            return self._drop(entry, self._robots.reason(entry.url))
-        if ruling is GO and self._settings.max_per_host and entry.depth >= 0:
-            return self._ration(entry, self._settings.max_per_host)
+        if ruling is GO and self._ration is not None and entry.depth >= 0:
+            return self._ration.judge(host)
         return ruling
-
-    def _ration(self, entry: Entry, limit: int) -> Judgement:
-        """Hold back what would be one page too many if all that is under way succeeds."""
-        host = entry.host
-        fetched = self._hosts.fetched(host)
-        if fetched >= limit:
-            return self._drop(entry, "max_per_host")
-        if fetched + self._pages_out[host] + self._pages_let_go[host] >= limit:
-            return Later(None)
-        self._pages_let_go[host] += 1
-        return GO
-
-    def _drop(self, entry: Entry, reason: str) -> Judgement:
-        self._reasons[entry.seq] = reason
-        return DROP
 
     def _recall(self, host: str) -> None:
         self._hosts.recall(host, self._now, self._wall)
@@ -235,16 +215,17 @@ class Shard:
                 size = SITEMAP_MAX_BYTES
             else:
                 self._pages_due += 1
-                if settings.max_per_host:
-                    self._pages_out[item.host] += 1
+                if self._ration is not None:
+                    self._ration.sent(item.host)
         host = without_port(item.host)
         return Request(item.url, host, patience_s, size, self._headers, (self, start))
 
-    def sent(self, permit: Permit, instant: Instant) -> None:
+    def sent(self, start: Start, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
+        permit = start.permit
         self._has_left(permit)
         self.politeness.sent(permit, now=instant)
-        self._witness.sent(permit, instant)
+        self._witness.sent(start.item.host, permit, instant)
 
     def _has_left(self, permit: Permit) -> None:
         if self._unsent.get(permit.host.key) is permit:
@@ -273,7 +254,8 @@ class Shard:
             )
             outcome = self.politeness.report(permit, response, now=now)
         if isinstance(item, Errand):
-            self._finish_errand(item, answer)
+            self.stats.robots += 1
+            self._learn_rules(self._errands.finished(item, answer, now, wall))
             self.frontier.done(start, now=now)
             return False
         self._under_way.discard(item.seq)
@@ -285,15 +267,10 @@ class Shard:
                 self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
         is_page = item.depth >= 0
-        if is_page and self._settings.max_per_host:
-            self._count_back(item.host)
+        if is_page and self._ration is not None:
+            self._ration.back(item.host)
+            self.frontier.wake(item.host, now=now)
         return is_again and is_page
-
-    def _count_back(self, host: str) -> None:
-        self._pages_out[host] -= 1
-        if self._pages_out[host] <= 0:
-            del self._pages_out[host]
-        self.frontier.wake(host, now=self._now)
 
     def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
         """Whether an answer that was no success is asked for again."""
@@ -305,7 +282,7 @@ class Shard:
         decision = self.politeness.retry(
             start.permit, response, outcome, attempt=entry.attempts + 1, now=self._now
         )
-        tally = self._witness.tally(start.permit.host.key)
+        tally = self._witness.tally(entry.host)
         if tally is not None and outcome is THROTTLE:
             tally.refused += 1
         if outcome is THROTTLE:
@@ -331,7 +308,7 @@ class Shard:
 
     def _offloaded(self, entry: Entry, answer: Fetched, outcome: Outcome) -> bool:
         """Long work goes elsewhere; until it comes back (`worked`) the page is under way."""
-        if self._offload is None or self._settings.max_per_host:
+        if self._offload is None or self._ration is not None:
             return False
         work = long_work(entry, answer, self._rules.agent)
         if work is None:
@@ -388,71 +365,30 @@ class Shard:
             tally.latency_s += answer.latency_s
         if is_failure:
             self._watch_failures(host)
-        else:
-            self._failures.pop(host, None)
 
     def _watch_failures(self, host: str) -> None:
         """A host that fails so often in a row wastes everybody's time (document 001)."""
-        count = self._failures.get(host, 0) + 1
-        self._failures[host] = count
+        count = self._hosts.failures_in_a_row(host)
         if count >= self._settings.host_failure_limit and host not in self._retired:
             self.politeness.retire(host, f"{count} failures in a row", now=self._now)
 
     # ------------------------------------------------------------------ robots.txt
 
-    def _finish_errand(self, errand: Errand, answer: Fetched) -> None:
-        self.stats.robots += 1
-        error = answer.error
-        if error in PASSING:
-            self._robots.abandon(errand)
-            self.frontier.wake(host_key_of(errand.origin + "/"), now=self._now)
-            return
-        # Where not even robots.txt may be asked for, no page will be. But a redirect into such a
-        # place is a redirect to nowhere.
-        refusal = error.value if isinstance(error, LocalError) else None
-        result = self._robots.fetched(
-            errand,
-            status=404 if refusal and errand.hops else answer.status,
-            body=answer.body,
-            headers=answer.headers,
-            refusal=refusal,
-            now=self._now,
-            wall=self._wall,
-        )
-        if isinstance(result, Hop):
-            self._run_elsewhere(result.errand)
-            return
-        self._learn_rules(result)
-
     def _learn_rules(self, result: list[Learned]) -> None:
         for learned in result:
-            self._on_rules(learned)
-            origin, host, record, _, sitemaps = learned
-            self._batch.robots.append(record)
-            self._batch_robots[origin] = record
-            self.frontier.wake(host, now=self._now)
+            origin, _, record, _, sitemaps = learned
+            self._batch.robots[origin] = record
             if sitemaps and self._settings.seeding in ("sitemap", "all"):
                 listed = sitemap_candidates(sitemaps, origin + "/robots.txt")
                 self._route(self._not_excluded(listed))
 
-    def _run_elsewhere(self, errand: Errand) -> None:
-        """A robots.txt redirected: the next hop takes a slot of its own host."""
-        if errand.host not in self._hosts.known:
-            self._recall(errand.host)
-        if errand.host in self._retired or self._hosts.retired(errand.host):
-            news = self._robots.fetched(
-                errand, status=None, refusal=UNREACHABLE, now=self._now, wall=self._wall
-            )
-            assert not isinstance(news, Hop), "no answer leads nowhere"
-            self._learn_rules(news)
-            return
-        self.frontier.errand(errand, now=self._now)
-
-    def _on_rules(self, learned: Learned) -> None:
-        self.politeness.robots(learned.host, crawl_delay_s=learned.crawl_delay_s, now=self._now)
+    def _is_given_up(self, host: str) -> bool:
+        if host not in self._hosts.known:
+            self._recall(host)
+        return host in self._retired or self._hosts.retired(host) is not None
 
     def _load_robots(self, origin: str) -> RobotsRecord | None:
-        return self._batch_robots.get(origin) or self.store.robots(origin)
+        return self._batch.robots.get(origin) or self.store.robots(origin)
 
     # ------------------------------------------------------------------ what was found
 
@@ -486,7 +422,6 @@ class Shard:
             return
         committed = self.store.commit(batch)
         self._batch = Batch()
-        self._batch_robots.clear()
         self._hosts.committed()
         self.stats.found += len(committed.new)
         frontier = self.frontier
@@ -513,17 +448,15 @@ class Shard:
             self.frontier.load(self.store.queued_hosts(), now=now)
         self._measure(now)
 
-    def _retire(self, host: str, reason: str) -> None:
-        self._retired[host] = reason
-        self._hosts.retire(host, reason, self._wall)
+    def _retire(self, key: str, reason: str) -> None:
+        for host in self._hosts.retire(key, reason, self._wall):
+            self._retired[host] = reason
 
     def _empty(self, host: str) -> None:
         """Take a retired host's URLs out of the queue, a slice at a time, with the reason."""
         reason = self._retired[host]
         for errand in self.frontier.drop_host(host, now=self._now).errands:
-            given_up = self._robots.fetched(errand, status=None, now=self._now, wall=self._wall)
-            if not isinstance(given_up, Hop):
-                self._learn_rules(given_up)
+            self._learn_rules(self._errands.give_up(errand, self._now, self._wall))
         entries = self.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
         spoken_for = {entry.seq for entry, _ in (*self._batch.dropped, *self._batch.pages)}
         spoken_for |= self._under_way
@@ -550,7 +483,6 @@ class Shard:
         elif isinstance(event, told.Evicted):
             self._hosts.forget(event.host)
             self._witness.forget(event.host)
-            self._failures.pop(event.host, None)
 
 
 def credible(answer: Fetched) -> Fetched:

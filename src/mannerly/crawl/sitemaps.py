@@ -52,7 +52,7 @@ class SitemapProblem(StrEnum):
     BAD_GZIP = "bad_gzip"
 
 
-class Entry(NamedTuple):
+class Listed(NamedTuple):
     """One page that a site lists, with what it says about it."""
 
     loc: str
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 class Sitemap:
     """What could be read. `children` are the sitemaps that an index names."""
 
-    urls: list[Entry] = field(default_factory=list)
+    urls: list[Listed] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
     problem: SitemapProblem | None = None
 
@@ -76,7 +76,7 @@ class _Stop(Exception):  # noqa: N818 - ends a stream early, for a reason that i
 
 
 class _Reader(Protocol):
-    urls: list[Entry]
+    urls: list[Listed]
     children: list[str]
 
     def feed(self, data: bytes) -> None: ...
@@ -164,7 +164,7 @@ class _TextReader:
     """One URL a line. Lines that are no web address are skipped."""
 
     def __init__(self, max_urls: int) -> None:
-        self.urls: list[Entry] = []
+        self.urls: list[Listed] = []
         self.children: list[str] = []
         self._max_urls = max_urls
         self._rest = b""
@@ -187,7 +187,7 @@ class _TextReader:
             return
         if len(self.urls) >= self._max_urls:
             raise _Stop(SitemapProblem.TOO_MANY_URLS)
-        self.urls.append(Entry(loc.decode("utf-8", "replace")))
+        self.urls.append(Listed(loc.decode("utf-8", "replace")))
 
 
 class _XmlReader:
@@ -197,7 +197,7 @@ class _XmlReader:
     """
 
     def __init__(self, max_urls: int) -> None:
-        self.urls: list[Entry] = []
+        self.urls: list[Listed] = []
         self.children: list[str] = []
         self._max_urls = max_urls
         self._path: list[str] = []
@@ -260,7 +260,7 @@ class _XmlReader:
             self.children.append(loc)
         else:
             lastmod = self._fields.get("lastmod") or None
-            self.urls.append(Entry(loc, lastmod, _priority(self._fields.get("priority"))))
+            self.urls.append(Listed(loc, lastmod, _priority(self._fields.get("priority"))))
 
     def _refuse_entity(self, *_declaration: object) -> None:
         raise _Stop(SitemapProblem.ENTITIES)

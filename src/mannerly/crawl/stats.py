@@ -10,14 +10,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mannerly.politeness.model import Reason
+
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .frontier.model import FrontierSnapshot
 
-PACED = ("pace", "crawl_delay", "min_delay", "bandwidth", "rate_limit_header")
-HELD = ("retry_after", "backoff", "parked", "trial")
-BROKEN = ("breaker_open", "half_open")
+# Whoever is full, paused or retired waits for no instant, so it is not in the heap.
+PACED = (
+    *(Reason.PACE, Reason.CRAWL_DELAY, Reason.MIN_DELAY, Reason.BANDWIDTH),
+    *(Reason.RATE_LIMIT_HEADER, Reason.DURATION_FACTOR),
+)
+HELD = (Reason.RETRY_AFTER, Reason.BACKOFF, Reason.PARKED, Reason.TRIAL)
+BROKEN = (Reason.BREAKER_OPEN, Reason.HALF_OPEN)
 REMARKABLE = 200  # hosts whose refusals and latency are told in the summary
 
 
@@ -74,7 +80,7 @@ class Stats:
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
     trouble: str | None = None  # what the crawl waits for, and somebody should see to
-    too_early: int = 0  # our own verdict: starts closer than the gap in force; must stay 0
+    too_early: int = 0  # our own verdict: starts closer than the operator's floor; must stay 0
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
@@ -102,15 +108,15 @@ class Stats:
 
 def waits_of(seen: FrontierSnapshot, now: Instant) -> Waits:
     """Where the hosts are, from the frontier's own account."""
-    waiting = {reason.value: count for reason, count in seen.waiting.items()}
+    waiting = seen.waiting
     # A host says why it waits only when it is asked too early; the others wait on their pace.
     paced = seen.heaped - seen.ready - sum(waiting.values())
-    paced += sum(waiting.get(name, 0) for name in PACED)
+    paced += sum(waiting.get(reason, 0) for reason in PACED)
     return Waits(
         ready=seen.ready,
         pace=max(0, paced),
-        retry_after=sum(waiting.get(name, 0) for name in HELD),
-        breaker=sum(waiting.get(name, 0) for name in BROKEN),
+        retry_after=sum(waiting.get(reason, 0) for reason in HELD),
+        breaker=sum(waiting.get(reason, 0) for reason in BROKEN),
         busy=seen.busy,
         other=seen.hungry + seen.errand_line + seen.asleep,
         next_in_s=None if seen.next_due is None else max(0.0, seen.next_due - now),

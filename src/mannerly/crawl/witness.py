@@ -26,18 +26,17 @@ class Witness:
         self._floor_s = floor_s
         self._last_sent: dict[str, Instant] = {}
 
-    def sent(self, permit: Permit, instant: Instant) -> None:
-        """A request has left."""
-        host = permit.host
-        key = host.key
+    def sent(self, host: str, permit: Permit, instant: Instant) -> None:
+        """A request to a host has left. Its gap is that of the host's group."""
+        key = permit.host.key
         last = self._last_sent.get(key)
         self._last_sent[key] = instant
         if last is None:
             return
         gap_s = instant - last
-        tally = self.tally(key)
+        tally = self.tally(host)
         if tally is not None and gap_s < tally.smallest_gap_s:
-            tally.smallest_gap_s, tally.asked_gap_s = gap_s, host.delay_s
+            tally.smallest_gap_s, tally.asked_gap_s = gap_s, permit.host.delay_s
         if gap_s < TOLERANCE * self._floor_s:
             self._stats.too_early += 1
 
@@ -49,6 +48,6 @@ class Witness:
             tally = tallies[host] = HostTally()
         return tally
 
-    def forget(self, host: str) -> None:
-        """The host is idle: its next request comes after any gap."""
-        self._last_sent.pop(host, None)
+    def forget(self, key: str) -> None:
+        """A group is idle: its next request comes after any gap."""
+        self._last_sent.pop(key, None)

@@ -14,8 +14,7 @@ from .frontier.sharding import Sharding
 from .model import Candidate
 from .parse.links import HrefMemory
 from .parse.offload import Offload
-from .pipeline import Rules, has_moved, seed_candidates, sitemap_candidates
-from .scope import Scope
+from .pipeline import Rules, moved_seeds, seed_candidates, sitemap_candidates
 from .shard import Shard
 from .sources import COMMONCRAWL, CT
 from .store.inbox import unread
@@ -23,15 +22,12 @@ from .store.sqlite import SqliteStore
 from .urls import Url, UrlRules, host_key_of, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
     from .engine import Budget
-    from .model import Entry, PageRecord, Skipped
     from .settings import CrawlSettings
     from .shard import Work
-    from .store.base import ShardStore
     from .store.directory import Manifest
 
 HEADROOM = 256  # descriptors for what is not a page: the store, connections kept alive
@@ -69,7 +65,7 @@ class Workplace:
         ]
         if is_resumed:
             for store in self._stores:
-                for url in moved_seeds(store, manifest.seeds):
+                for url in moved_seeds(store.find, manifest.seeds):
                     rules.widen(url)
         self._fetcher = CurlFetcher(
             NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net),
@@ -101,13 +97,9 @@ class Workplace:
             offload=self._offload,
         )
         # Every time: a crawl may have died before its seeds were committed. Known ones stay known.
+        first = first_candidates(settings, manifest)
         for shard in self._shards:
-            mine = [
-                candidate
-                for candidate in first_candidates(settings, manifest)
-                if sharding.shard_of(candidate.host) == shard.number
-            ]
-            shard.offer(mine)
+            shard.offer([each for each in first if sharding.shard_of(each.host) == shard.number])
         self.engine.commit()
 
     def __enter__(self) -> Self:
@@ -153,13 +145,7 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> Rules:
         if settings.drop_tracking
         else UrlRules(drop_params=frozenset(), drop_prefixes=())
     )
-    scope = Scope(
-        tuple(manifest.seeds),
-        settings.scope,
-        settings.include,
-        settings.exclude,
-        settings.max_depth,
-    )
+    scope = settings.scope_of(manifest.seeds)
     return Rules(scope, settings.agent_token, settings.max_redirects, urls, HrefMemory())
 
 
@@ -175,18 +161,3 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
             urls = (source.address(template, site) for site in sites)
             candidates += [Candidate(url, host_key_of(url), source.depth, 0, None) for url in urls]
     return candidates
-
-
-def moved_seeds(store: ShardStore, seeds: Sequence[str]) -> list[str]:
-    """Where seeds redirected to in an earlier run, so that the scope follows them again."""
-    targets = []
-    for seed in seeds:
-        url: str | None = seed
-        for _ in range(10):
-            known: Entry | PageRecord | Skipped | None = store.find(url) if url else None
-            target = getattr(known, "redirect_to", None)
-            if url is None or target is None or not has_moved(url, target):
-                break
-            targets.append(target)
-            url = target
-    return targets

@@ -1,18 +1,13 @@
 """The records of a whole crawl, shard after shard, without holding them.
 
-A page belongs to the shard of its host, so no page is in two shards. A skipped URL is kept by the
-shard that came across it, so several may have it, and the shard that it belongs to may even have
-fetched it since (it was too deep by one way and not by another). It is given only if no shard has
-anything better to say, and then by the first that has it.
+A URL belongs to the shard of its host, so no page and no skipped URL is in two shards.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from mannerly.crawl.model import Skipped
 from mannerly.crawl.store.directory import read_manifest
 from mannerly.crawl.store.reader import SqliteReader
 
@@ -21,9 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from mannerly.crawl.model import PageRecord
-
-_SLICE = 1000
+    from mannerly.crawl.model import PageRecord, Skipped
 
 
 class Records:
@@ -61,23 +54,5 @@ class Records:
 
     def skipped(self) -> Iterator[Skipped]:
         """Every skipped URL, each once."""
-        for shard, reader in enumerate(self._readers):
-            rows = reader.skipped()
-            while some := list(islice(rows, _SLICE)):
-                told = self._told_elsewhere([row.url for row in some], shard)
-                yield from (row for row in some if row.url not in told)
-
-    def _told_elsewhere(self, urls: list[str], shard: int) -> set[str]:
-        """Those that another shard fetched or queued, or that an earlier one skipped, too."""
-        told: set[str] = set()
-        for other, reader in enumerate(self._readers):
-            if other == shard:
-                continue
-            for url in reader.known(urls):
-                place = reader.find(url)
-                if isinstance(place, Skipped):
-                    if other < shard:
-                        told.add(url)
-                elif place is not None:
-                    told.add(url)
-        return told
+        for reader in self._readers:
+            yield from reader.skipped()

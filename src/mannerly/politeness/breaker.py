@@ -112,6 +112,13 @@ class Breaker:
         self.probe = probe
         self.lease_until = now + settings.request_timeout_s + LEASE_MARGIN_S
 
+    @property
+    def closed_until(self) -> Instant:
+        """While it is not closed: the instant from which it lets a probe through."""
+        if self.state is BreakerState.OPEN:
+            return self.reopen_at
+        return NEVER if self.probe is None else self.lease_until
+
     def close(self) -> None:
         """Close after enough successful probes; the count of openings starts anew."""
         self.move(BreakerEvent.PROBES_PASSED)

@@ -59,10 +59,8 @@ if TYPE_CHECKING:
 _MAY_ASK_TO_WAIT = frozenset({403, 429, 503})
 # Only `revive` lifts these; whatever the breaker does meanwhile, they stand.
 _OPERATORS_WORD = frozenset({Reason.PAUSED, Reason.RETIRED})
-# A 403 within this long of a success is taken for a block (decision 2) ...
+# A 403 within this long of a success is taken for a block (decision 2): see `Trouble`.
 SUCCESS_IS_RECENT_S = 60.0
-# ... unless slowing down has not helped this often: then the site simply has forbidden pages.
-FORBIDDEN_PAGES_AFTER = 3
 
 
 class Host:
@@ -206,10 +204,7 @@ class Host:
         trouble = self.trouble
         if trouble is None or trouble.breaker.state is BreakerState.CLOSED:
             return earliest
-        breaker = trouble.breaker
-        if breaker.state is BreakerState.OPEN:
-            return max(earliest, breaker.reopen_at)
-        return earliest if breaker.probe is None else max(earliest, breaker.lease_until)
+        return max(earliest, trouble.breaker.closed_until)
 
     # ------------------------------------------------------------------ what came of it
 
@@ -303,7 +298,7 @@ class Host:
         if outcome is OK:
             vitals.add_success(latency_s, now)
             if self.trouble is not None:
-                self._note_success(self.trouble, permit, now)
+                self._judge_health(self.trouble, permit, OK, now)
         else:
             vitals.add_answer(now, failed=outcome is OVERLOAD)
             self._note_trouble(permit, outcome, response, retry_s, now)
@@ -342,12 +337,6 @@ class Host:
         for bandwidth in filter(None, bandwidths):
             wishes.block(permit.sent_at + response.bytes / bandwidth, Reason.BANDWIDTH)
 
-    def _note_success(self, trouble: Trouble, permit: Permit, now: Instant) -> None:
-        trouble.throttle_streak = 0
-        trouble.bad_since = inf
-        trouble.is_stalled = False
-        self._judge_health(trouble, permit, OK, now)
-
     def _note_trouble(
         self,
         permit: Permit,
@@ -358,14 +347,10 @@ class Host:
     ) -> None:
         trouble = self._troubled()
         if outcome is THROTTLE:
-            trouble.throttles += 1
-            trouble.throttle_streak += 1
             self._rules.emit(events.Throttled(self.key, now, response.status, retry_s))
-        elif outcome is OVERLOAD:
-            trouble.failures += 1
         self._judge_health(trouble, permit, outcome, now)
-        if outcome is not NEUTRAL:
-            self._watch_stall(trouble, now)
+        if outcome is not NEUTRAL and trouble.stalls(self._gap_s, now, self._rules.settings):
+            self._rules.emit(events.Stalled(self.key, now, trouble.throttle_streak))
 
     def _troubled(self) -> Trouble:
         if self.trouble is None:
@@ -399,24 +384,7 @@ class Host:
         """A 403 soon after a success is a throttle, until slowing down has proved useless."""
         if now - self.last_ok_at > SUCCESS_IS_RECENT_S:
             return NEUTRAL
-        trouble = self._troubled()
-        if trouble.forbidden >= FORBIDDEN_PAGES_AFTER:
-            return NEUTRAL
-        trouble.forbidden += 1
-        return THROTTLE
-
-    def _watch_stall(self, trouble: Trouble, now: Instant) -> None:
-        """Tell once per run of bad answers that the host goes nowhere."""
-        settings = self._rules.settings
-        is_hopeless = (
-            trouble.throttle_streak >= settings.stall_throttles
-            and self._gap_s >= 0.999 * settings.max_delay_s
-        )
-        trouble.bad_since = min(trouble.bad_since, now)
-        is_silent = now - trouble.bad_since > settings.stall_after_s
-        if not trouble.is_stalled and (is_hopeless or is_silent):
-            trouble.is_stalled = True
-            self._rules.emit(events.Stalled(self.key, now, trouble.throttle_streak))
+        return THROTTLE if self._troubled().suspects_block() else NEUTRAL
 
     # ------------------------------------------------------------------ what the server said
 

@@ -1,4 +1,4 @@
-"""What only a host that has given trouble needs: counters, a breaker, a retry budget.
+"""What went wrong with a host, and what that makes of it: counters, a breaker, a retry budget.
 
 Most hosts never have any, so `Host` makes one at the first answer that is not a success. The
 breaker is judged here; the host does what follows (its gate, its events): decide, then do.
@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .breaker import Breaker, BreakerEvent, BreakerState
-from .model import OVERLOAD, THROTTLE
+from .model import OK, OVERLOAD, THROTTLE
 from .retry import RetryBudget
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .retry import RetryPolicy
     from .settings import Settings
     from .vitals import Vitals
+
+
+# Slowing down has not helped this often: then the site simply has forbidden pages (decision 2).
+FORBIDDEN_PAGES_AFTER = 3
 
 
 class BreakerChange(Enum):
@@ -63,7 +67,8 @@ class Trouble:
         settings: Settings,
         rng: random.Random,
     ) -> BreakerChange | None:
-        """Let the breaker see an answer. One of an older generation says nothing about this one."""
+        """Note an answer, and let the breaker see it, unless it is of an older generation."""
+        self._note(outcome)
         breaker = self.breaker
         if permit.generation != breaker.generation:
             return None
@@ -94,6 +99,37 @@ class Trouble:
             return None
         breaker.close()
         return BreakerChange.CLOSED
+
+    def _note(self, outcome: Outcome) -> None:
+        if outcome is OK:
+            self.throttle_streak = 0
+            self.bad_since = inf
+            self.is_stalled = False
+        elif outcome is THROTTLE:
+            self.throttles += 1
+            self.throttle_streak += 1
+        elif outcome is OVERLOAD:
+            self.failures += 1
+
+    def suspects_block(self) -> bool:
+        """Whether a 403 soon after a success is taken for a throttle, once more."""
+        if self.forbidden >= FORBIDDEN_PAGES_AFTER:
+            return False
+        self.forbidden += 1
+        return True
+
+    def stalls(self, gap_s: float, now: Instant, settings: Settings) -> bool:
+        """After a bad answer: whether the host goes nowhere. Told once per run of bad answers."""
+        self.bad_since = min(self.bad_since, now)
+        is_hopeless = (
+            self.throttle_streak >= settings.stall_throttles
+            and gap_s >= 0.999 * settings.max_delay_s
+        )
+        is_silent = now - self.bad_since > settings.stall_after_s
+        if self.is_stalled or not (is_hopeless or is_silent):
+            return False
+        self.is_stalled = True
+        return True
 
     def forgive(self) -> None:
         """Start with a new breaker; what is still under way belongs to the old one."""

@@ -45,6 +45,9 @@ class LocalError(StrEnum):
     TRUST = "trust"  # the file of trusted certificates cannot be read
 
 
+# Again, with a new permit: what failed was the moment.
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+
 FetchError: TypeAlias = "ErrorKind | LocalError"
 
 

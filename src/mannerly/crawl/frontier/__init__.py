@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .core import Frontier
-from .model import Errand, First, FrontierSnapshot, Later, Refill, Ruling, Start, Taken
+from .model import Drop, Errand, First, FrontierSnapshot, Later, Refill, Ruling, Start, Taken
 from .priority import priority
 from .sharding import Sharding
 
 __all__ = [
+    "Drop",
     "Errand",
     "First",
     "Frontier",

@@ -26,7 +26,7 @@ robots.txt to another host becomes an errand there (`errand`), while the judge a
 `Later(None)` here, and `wake` ends the wait. An entry that must wait is passed over, not waited
 for (within the window): http://x may be unreachable while https://x is well.
 
-The engine's loop, with everything it owes us:
+The shard's part (`due`, `finished`, `commit`), with everything it owes us:
 
     for wish in frontier.needs_refill():
         frontier.refill(wish, store.queued(wish.host, after=wish.after, limit=wish.limit), now=now)
@@ -52,7 +52,7 @@ from mannerly.politeness.retry import RetryQueue
 from .groups import Groups
 from .heap import HostHeap
 from .inactive import Inactive
-from .model import GO, Dropped, Errand, First, FrontierSnapshot, Later, Refill, Start, Taken
+from .model import GO, Drop, Dropped, Errand, First, FrontierSnapshot, Later, Refill, Start, Taken
 from .window import HostQueue, Place
 
 if TYPE_CHECKING:
@@ -383,7 +383,8 @@ class Frontier:
                 index += 1
             else:
                 self._remove(queue, index, item)
-                taken.dropped.append(item)
+                assert isinstance(ruling, Drop)
+                taken.dropped.append((item, ruling.reason))
         if len(queue) == 0 and queue.on_disk:
             queue.place = _HUNGRY
             self._hungry[queue.host] = queue

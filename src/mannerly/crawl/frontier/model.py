@@ -1,6 +1,6 @@
 """The values that the frontier and the engine exchange.
 
-    Entry or Errand ─► judge ─► GO | DROP | First(errand) | Later(until)
+    Entry or Errand ─► judge ─► GO | Drop(reason) | First(errand) | Later(until)
     take            ─► Start(item, permit)     to be fetched now, then `done`
     needs_refill    ─► Refill                  to be read from the store, then `refill`
 
@@ -36,10 +36,15 @@ class Ruling(Enum):
     """The judge's word on an entry, where one word will do."""
 
     GO = "go"
-    DROP = "drop"  # it will never be fetched: `take` hands it out to be recorded
 
 
-GO, DROP = Ruling  # by its full name a member is found in 100 ns
+GO = Ruling.GO  # by its full name a member is found in 100 ns
+
+
+class Drop(NamedTuple):
+    """It will never be fetched: `take` hands it out to be recorded, with the reason."""
+
+    reason: str
 
 
 class First(NamedTuple):
@@ -54,7 +59,7 @@ class Later(NamedTuple):
     until: Instant | None
 
 
-Judgement: TypeAlias = Ruling | First | Later
+Judgement: TypeAlias = Ruling | Drop | First | Later
 Judge: TypeAlias = Callable[[Entry], Judgement]
 
 
@@ -71,7 +76,7 @@ class Taken(NamedTuple):
     """What one `take` decided."""
 
     starts: list[Start]
-    dropped: list[Entry]
+    dropped: list[tuple[Entry, str]]
 
 
 class Refill(NamedTuple):

@@ -24,6 +24,9 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from turbohtml import tokenize, unescape
+
+from . import turbo
 from .charset import ASCII_CODECS
 from .page import PAGE_RELATIONS, Elements
 
@@ -129,19 +132,12 @@ _ODD = _TOKEN.groups - 1
 def read(body: bytes, codec: str) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
     if codec not in ASCII_CODECS or b"\0" in body:
-        return _from_tree(body, codec)
+        return turbo.read(body, codec)
     tokens = _TOKEN.findall(body)
     # It swallows the rest of the page, so it is the last.
     if tokens and tokens[-1][_ODD]:
-        return _from_tree(body, codec)
+        return turbo.read(body, codec)
     return _sorted(tokens, codec)
-
-
-def _from_tree(body: bytes, codec: str) -> Elements:
-    # Many crawls never need a tree, and its parser takes a tenth of their start to import.
-    from . import turbo
-
-    return turbo.read(body, codec)
 
 
 def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Elements:
@@ -167,7 +163,7 @@ def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Elements:
             others["iframe"].append(iframe)
         # What is caught of a title begins with the end of its tag, so that an empty one is one.
         elif text and title is None:
-            title = _unescaped(text[1:].decode(codec, "replace"))
+            title = unescape(text[1:].decode(codec, "replace"))
     return Elements(title, partial(_anchors, hrefs, rels, codec), partial(_find, others, codec))
 
 
@@ -230,15 +226,6 @@ def _text(value: bytes, codec: str) -> str:
     return _resolved(_with_newlines(text)) if "&" in text or "\r" in text else text
 
 
-def _unescaped(text: str) -> str:
-    """Text with its character references resolved, by their rules for text."""
-    if "&" not in text:
-        return text
-    from turbohtml import unescape
-
-    return unescape(text)
-
-
 def _with_newlines(text: str) -> str:
     """Line ends as HTML has them."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -248,8 +235,6 @@ def _resolved(value: str) -> str:
     """An attribute's value with its character references resolved, by their rules for values."""
     if _REFERENCE.search(value) is None:
         return value.replace("&amp;", "&")
-    from turbohtml import tokenize
-
     quoted = value.replace('"', "&quot;")
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""

@@ -12,18 +12,18 @@ ever offered is in exactly one of them:
 and, beside them, one record per host (learned pace, robots.txt, counts) and the crawl's settings.
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
-page records, new URLs, skipped URLs, outbox, host records, requeued entries. All of it or nothing.
+page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
 After a crash the store is as it was after some earlier commit, and what was rolled back is simply
 fetched again: the URL is still queued, so its links will be found again. Nothing else is written
 while fetching: being in flight is no state of the store. An entry that has left the queue cannot be
-recorded, dropped or requeued again, so a batch whose commit failed may be offered once more.
+recorded or dropped again, so a batch whose commit failed may be offered once more.
 
 **New or known is decided here.** `commit` reports which candidates were new. A filter in front of
 the store may save it the question, but never answers it: offering a known URL changes nothing,
 whichever of the four sets it is in (an earlier arrival keeps its depth and priority).
 
 **Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
-leave the queue when a commit records or skips them. So memory holds a window of each active host,
+leave the queue when a commit records or drops them. So memory holds a window of each active host,
 and the rest of the frontier costs nothing.
 
 **Messages between shards.** A link to another shard is committed to the outbox together with its
@@ -46,7 +46,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..model import Candidate, Entry, PageRecord, Skipped
 
@@ -97,11 +97,9 @@ class Batch:
     pages: list[tuple[Entry, PageRecord]] = field(default_factory=list)
     found: list[Candidate] = field(default_factory=list)  # for this shard
     outgoing: list[tuple[int, Candidate]] = field(default_factory=list)  # (shard, candidate)
-    skipped: list[Skipped] = field(default_factory=list)  # never were in the queue
     dropped: list[tuple[Entry, str]] = field(default_factory=list)  # leave the queue, with a reason
-    requeued: list[Entry] = field(default_factory=list)  # attempts or hops changed
     hosts: list[HostRecord] = field(default_factory=list)
-    robots: list[RobotsRecord] = field(default_factory=list)
+    robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
@@ -174,8 +172,3 @@ class ShardStore(Protocol):
     def forget_robots(self, origin: str) -> None: ...
 
     def close(self) -> None: ...
-
-
-def offer(candidates: Iterable[Candidate]) -> Batch:
-    """A batch that only offers URLs: seeds, sitemaps."""
-    return Batch(found=list(candidates))

@@ -1,8 +1,7 @@
 """What a batch does to the tables, inside the transaction that its caller opened.
 
 The order is part of the contract: what leaves the queue leaves first, so that its room is free;
-then URLs arrive, those to be fetched before those to be skipped, so that a URL that one page may
-follow and another may not is fetched.
+then URLs arrive.
 
     leave     only an entry that is still queued can be recorded or dropped. A late or repeated
               record changes nothing, so a batch whose commit failed can be offered again
@@ -17,7 +16,7 @@ from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model import Candidate, Entry, PageRecord, Skipped
+from ..model import Candidate, Entry, PageRecord
 from .base import Batch, Committed
 from .schema import HOST_COLUMNS
 
@@ -35,9 +34,6 @@ _QUEUE = "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _WAIT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SEND = "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _ARRIVE = "INSERT INTO arrivals VALUES (?, ?, ?, ?)"
-_REQUEUE = """
-    UPDATE queue SET hops = ?, attempts = ? WHERE host = ? AND priority = ? AND seq = ?
-"""
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
     UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -115,7 +111,6 @@ class Change:
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
         """The whole batch; `fresh` tells which URLs are in none of the tables."""
         self._leave(batch.pages, batch.dropped)
-        self._requeue(batch.requeued)
         applied = self._arrive(batch, fresh)
         self._keep(batch)
         return applied
@@ -176,19 +171,13 @@ class Change:
         self._ready[self._ids[entry.host]] -= 1
         self._totals["ready"] -= 1
 
-    def _requeue(self, entries: list[Entry]) -> None:
-        rows = [(entry.hops, entry.attempts, *self._key(entry)) for entry in entries]
-        self._connection.executemany(_REQUEUE, rows)
-
     def _arrive(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
         asked = {candidate[0] for candidate in batch.found}
         asked.update(candidate.url for _, candidate in batch.outgoing)
-        asked.update(skipped.url for skipped in batch.skipped)
         new = fresh(asked)
         arrivals: list[tuple[int, str, int | None, int | None]] = []
         found = self._arrive_found(batch.found, new, arrivals)
         self._arrive_outgoing(batch.outgoing, new, arrivals)
-        self._arrive_skipped(batch.skipped, new, arrivals)
         self._connection.executemany(_ARRIVE, arrivals)
         room = len(found)
         if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
@@ -230,22 +219,6 @@ class Change:
         self._connection.executemany(_SEND, rows)
         self._totals["outgoing"] += len(rows)
 
-    def _arrive_skipped(
-        self,
-        skipped: list[Skipped],
-        new: set[str],
-        arrivals: list[tuple[int, str, int | None, int | None]],
-    ) -> None:
-        rows: list[Row] = []
-        for url, reason, depth, parent in skipped:
-            if url in new:
-                new.remove(url)
-                seq = self._next_seq()
-                arrivals.append((seq, url, None, None))
-                rows.append((seq, url, reason, depth, parent))
-        self._connection.executemany(_SKIP, rows)
-        self._totals["skipped"] += len(rows)
-
     def _enqueue(self, entries: list[Entry]) -> None:
         rows = []
         for seq, url, host, depth, priority, parent, hops, attempts in entries:
@@ -267,7 +240,7 @@ class Change:
     def _keep(self, batch: Batch) -> None:
         records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
         self._connection.executemany(_HOST, records)
-        self._connection.executemany(_ROBOTS, batch.robots)
+        self._connection.executemany(_ROBOTS, batch.robots.values())
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq

@@ -67,11 +67,9 @@ class MemoryStore:
         for entry, reason in batch.dropped:
             if self._take(entry):
                 self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
-        for entry in batch.requeued:
-            self._requeue(entry)
         committed = self._arrive(batch)
         self._hosts.update([(record.host, record) for record in batch.hosts])
-        self._robots.update([(record.origin, record) for record in batch.robots])
+        self._robots.update(batch.robots)
         return committed
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
@@ -183,12 +181,7 @@ class MemoryStore:
         self._queued[entry.seq] = entry
         self._queues[entry.host][entry.seq] = entry
 
-    def _requeue(self, entry: Entry) -> None:
-        if stored := self._queued.get(entry.seq):
-            self._enqueue(stored._replace(hops=entry.hops, attempts=entry.attempts))
-
     def _arrive(self, batch: Batch) -> Committed:
-        """To be fetched before to be skipped, as in `change`."""
         new: list[Entry] = []
         waiting = 0
         for url, host, depth, priority, parent, hops in batch.found:
@@ -204,9 +197,6 @@ class MemoryStore:
         for shard, candidate in batch.outgoing:
             if seq := self._number(candidate.url):
                 self._outbox[seq] = (shard, candidate)
-        for skipped in batch.skipped:
-            if seq := self._number(skipped.url):
-                self._skipped[seq] = skipped
         return Committed(new, waiting)
 
     def _number(self, url: str) -> int:
