@@ -13,7 +13,6 @@ import msgspec
 
 from mannerly.crawl.model import Candidate
 from mannerly.crawl.store.directory import CrawlDirectory, Manifest
-from mannerly.crawl.store.reader import SqliteReader
 from mannerly.crawl.store.sqlite import SqliteStore
 
 from ._unusual_crawl import USUAL
@@ -43,10 +42,3 @@ def make_known(path: Path, seeds: Sequence[str]) -> None:
     store = SqliteStore.open(path, 0, shards=1, frontier_limit=USUAL.frontier_limit)
     fill(store, candidates(), to_fetch=KNOWN)
     store.close()
-
-
-def steady_pages_per_s(path: Path, *, after: int) -> float:
-    """The speed between the first new page and the last: without the start of the process."""
-    with SqliteReader.beside(path, 0) as reader:
-        times = [record.fetched_at for _, record in reader.pages(after=after)]
-    return (len(times) - 1) / (max(times) - min(times))

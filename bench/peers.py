@@ -14,7 +14,8 @@ means: link extractor, duplicate filter, request queue. `…-bare` is what remai
 work is written by hand for this very web (see `peer_programs`): a bound, not something that users
 have. Each lives in a virtual environment below `.cache/bench-venvs`, with pinned versions, made
 when it is missing.
-All costs are measured from outside, start of the interpreter included.
+All costs are measured from outside, start of the interpreter included; *steady* is the speed
+between the first page and the last, as in a longer crawl.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ import sys
 import venv
 from argparse import ArgumentParser
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
+
+from mannerly.crawl.store.directory import read_manifest
+from mannerly.crawl.store.reader import SqliteReader
 
 from ._cores import two_cores
 from ._figures import write
@@ -70,6 +75,11 @@ class Crawl:
     wall_s: float
     cpu_s: float
     peak_mb: float
+    steady_s: float | None = None  # from the first page to the last; None: nobody knows
+
+    @property
+    def steady_pages_per_s(self) -> float:
+        return self.pages / self.steady_s if self.steady_s else nan
 
     @property
     def pages_per_s(self) -> float:
@@ -101,13 +111,28 @@ def mannerly_crawl(
     *,
     cores: set[int],
     environment: Mapping[str, str],
+    known: int = 0,
 ) -> Crawl:
-    """Our own command, as a user would give it."""
+    """Our own command, as a user would give it, in a directory that may know pages already."""
     command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED, *options]
     command += ["--data-dir", str(directory / "crawl")]
     usage = measured(command, cores=cores, cwd=directory, environment=environment)
     pages = json.loads(usage.printed)["fetched"]
-    return Crawl(pages, usage.wall_s, usage.cpu_s, usage.peak_mb)
+    steady_s = span_s(page_times(directory / "crawl", after=known))
+    return Crawl(pages, usage.wall_s, usage.cpu_s, usage.peak_mb, steady_s)
+
+
+def page_times(crawl: Path, *, after: int) -> list[float]:
+    """When the pages of a crawl came, but for the first ones of each shard."""
+    times = []
+    for shard in range(read_manifest(crawl).shards):
+        with SqliteReader.beside(crawl, shard) as reader:
+            times += [record.fetched_at for _, record in reader.pages(after=after)]
+    return times
+
+
+def span_s(times: Sequence[float]) -> float:
+    return max(times) - min(times)
 
 
 def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> Crawl:
@@ -116,8 +141,9 @@ def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> C
     program = HERE / "peer_programs" / f"{name.replace('-', '_')}_crawl.py"
     command = [str(environment_of(PEERS[name])), str(program), str(seeds), str(output)]
     usage = measured(command, cores=cores, cwd=directory, environment={})
-    urls = {json.loads(line)["url"] for line in output.read_text().splitlines()}
-    return Crawl(len(urls), usage.wall_s, usage.cpu_s, usage.peak_mb)
+    pages = {page["url"]: page["at"] for page in map(json.loads, output.open())}
+    steady_s = span_s(list(pages.values()))
+    return Crawl(len(pages), usage.wall_s, usage.cpu_s, usage.peak_mb, steady_s)
 
 
 def race(names: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
@@ -152,10 +178,14 @@ def figures_of(crawls: Sequence[Crawl], beside: Sequence[Crawl]) -> dict[str, fl
         "pages": min(crawl.pages for crawl in crawls),
         "pages_per_s": median(crawl.pages_per_s for crawl in crawls),
         "pages_per_s_best": max(crawl.pages_per_s for crawl in crawls),
+        "steady_pages_per_s": median(crawl.steady_pages_per_s for crawl in crawls),
         "cpu_s_per_1000": median(crawl.cpu_s_per_1000 for crawl in crawls),
         "cpu_s_per_1000_best": min(crawl.cpu_s_per_1000 for crawl in crawls),
         "peak_mb": median(crawl.peak_mb for crawl in crawls),
         "speed_ratio": median(one.pages_per_s / other.pages_per_s for one, other in pairs),
+        "steady_ratio": median(
+            one.steady_pages_per_s / other.steady_pages_per_s for one, other in pairs
+        ),
         "cpu_ratio": median(other.cpu_s_per_1000 / one.cpu_s_per_1000 for one, other in pairs),
     }
 
@@ -169,13 +199,18 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
     crawls = race(given.only or NAMES, given.rounds)
     reference = "scrapy" if "scrapy" in crawls else next(iter(crawls))
     figures = {name: figures_of(runs, crawls[reference]) for name, runs in crawls.items()}
-    print(f"\n{'':<13}{'pages':>8}{'pages/s':>9}{'best':>7}{'CPU-s/1,000':>13}{'best':>7}", end="")
-    print(f"{'peak MB':>9}{f'× {reference}':>11}{'× by CPU':>10}")
+    print(
+        f"\n{'':<13}{'pages':>8}{'pages/s':>9}{'best':>7}{'steady':>8}{'CPU-s/1,000':>13}", end=""
+    )
+    print(f"{'best':>7}{'peak MB':>9}{f'× {reference}':>11}{'× steady':>10}{'× by CPU':>10}")
     for name, row in figures.items():
         print(f"{name:<13}{row['pages']:>8,}{row['pages_per_s']:>9,.0f}", end="")
-        print(f"{row['pages_per_s_best']:>7,.0f}{row['cpu_s_per_1000']:>13.2f}", end="")
-        print(f"{row['cpu_s_per_1000_best']:>7.2f}{row['peak_mb']:>9.0f}", end="")
-        print(f"{row['speed_ratio']:>11.1f}{row['cpu_ratio']:>10.1f}")
+        print(f"{row['pages_per_s_best']:>7,.0f}{row['steady_pages_per_s']:>8,.0f}", end="")
+        print(f"{row['cpu_s_per_1000']:>13.2f}{row['cpu_s_per_1000_best']:>7.2f}", end="")
+        print(
+            f"{row['peak_mb']:>9.0f}{row['speed_ratio']:>11.1f}{row['steady_ratio']:>10.1f}", end=""
+        )
+        print(f"{row['cpu_ratio']:>10.1f}")
     write("peers", figures)
     return figures
 

@@ -143,13 +143,18 @@ def knowing(
         "set of str": (sys.getsizeof(exact) + sum(map(sys.getsizeof, known))) / len(known),
     }
 
+    def ask_filter(page: Sample) -> list[int]:
+        new = [fp for fp in fingerprints(page.urls, 1) if not filtered.maybe_seen(fp)]
+        filtered.update(new)
+        return new
+
     def ask_set(page: Sample) -> list[str]:
         new = [url for url in page.urls if url not in exact]
         exact.update(new)
         return new
 
     return {
-        SHIPPED: fresh(lambda page: filtered.sift(fingerprints(page.urls, 1)), pages),
+        SHIPPED: fresh(ask_filter, pages),
         "set of str": fresh(ask_set, pages),
     }, sizes
 

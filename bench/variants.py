@@ -9,11 +9,11 @@ processes   two processes beside one, the server on the same two cores
 hosts       5,000 hosts of 3 pages beside 200 of 60
 manners     pace, breaker and robots.txt on beside off
 store       the durable store beside dictionaries
-growth      a state of 1,000,000 URLs on 100,000 hosts beside an empty one, the same new pages;
-            *steady* leaves out what the process needs to take up the state
+growth      a state of 1,000,000 URLs on 100,000 hosts beside an empty one, the same new pages
 
 Within a comparison the variants take turns; a ratio is the median over rounds of two neighbours,
-and above 1 means better than the first. Crawler and server have a core each unless said otherwise.
+and above 1 means better than the first; *steady* leaves out starting, taking up a state and ending.
+Crawler and server have a core each unless said otherwise.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import shutil
 import sys
 from argparse import ArgumentParser
 from dataclasses import dataclass
-from statistics import median
+from math import isnan
 from typing import TYPE_CHECKING
 
 from ._cores import two_cores
 from ._figures import write
-from ._known_state import KNOWN, make_known, steady_pages_per_s
+from ._known_state import KNOWN, make_known
 from ._process import measured
 from .peers import Crawl, figures_of, mannerly_crawl
 from .scale import temporary
@@ -86,7 +86,10 @@ def crawl_once(variant: Variant, directory: Path, web: Serving) -> Crawl:
     seeds.write_text("\n".join(web.spec.homes()))
     if variant.kind is None:
         options = ("--processes", str(variant.processes))
-        return mannerly_crawl(seeds, directory, options, cores=cores, environment=web.environment)
+        known = KNOWN if variant.is_old else 0
+        return mannerly_crawl(
+            seeds, directory, options, cores=cores, environment=web.environment, known=known
+        )
     # The module is found from here; the crawl gets its own directory by name.
     command = [sys.executable, "-m", "bench._unusual_crawl", variant.kind]
     command += [str(seeds), str(directory)]
@@ -102,7 +105,6 @@ class Comparison:
         self._variants = variants
         self._place = place
         self._crawls: dict[str, list[Crawl]] = {variant.name: [] for variant in variants}
-        self._steady: dict[str, list[float]] = {variant.name: [] for variant in variants}
         if any(variant.is_old for variant in variants):
             make_known(place / "known", PLAIN.homes())
 
@@ -117,19 +119,11 @@ class Comparison:
         ) as web:
             crawl = crawl_once(variant, directory, web)
         self._crawls[variant.name].append(crawl)
-        if variant.kind is None and variant.processes == 1:
-            after = KNOWN if variant.is_old else 0
-            self._steady[variant.name].append(steady_pages_per_s(directory / "crawl", after=after))
         shutil.rmtree(directory)
 
     def figures(self) -> dict[str, dict[str, float]]:
         first = self._variants[0].name
-        rows = {name: figures_of(runs, self._crawls[first]) for name, runs in self._crawls.items()}
-        for name, row in rows.items():
-            if self._steady[name] and self._steady[first]:
-                pairs = zip(self._steady[name], self._steady[first], strict=True)
-                row["steady_ratio"] = median(one / other for one, other in pairs)
-        return rows
+        return {name: figures_of(runs, self._crawls[first]) for name, runs in self._crawls.items()}
 
 
 def compare(name: str, rounds: int) -> dict[str, dict[str, float]]:
@@ -149,7 +143,7 @@ def compare(name: str, rounds: int) -> dict[str, dict[str, float]]:
     for label, row in rows.items():
         print(f"{label:<18}{row['pages']:>8,}{row['pages_per_s']:>9,.0f}", end="")
         print(f"{row['cpu_s_per_1000']:>13.2f}{row['peak_mb']:>9.0f}", end="")
-        steady = f"{row['steady_ratio']:.2f}" if "steady_ratio" in row else "–"
+        steady = "–" if isnan(row["steady_ratio"]) else f"{row['steady_ratio']:.2f}"
         print(f"{row['speed_ratio']:>9.2f}{row['cpu_ratio']:>8.2f}{steady:>10}", flush=True)
     return rows
 

@@ -13,6 +13,7 @@ import logging
 import sys
 from datetime import timedelta
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin
 
@@ -63,8 +64,13 @@ async def crawl(homes: list[str], file: TextIO) -> None:
         if new:
             await context.add_requests(new)
         title = tree.findtext(".//title")
-        status = context.http_response.status_code
-        line = {"url": here, "status": status, "title": title, "links": len(hrefs)}
+        line = {
+            "url": here,
+            "status": context.http_response.status_code,
+            "title": title,
+            "links": len(hrefs),
+            "at": time(),
+        }
         file.write(json.dumps(line) + "\n")
 
     await crawler.run(homes)

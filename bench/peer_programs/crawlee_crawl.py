@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from time import time
 from typing import TYPE_CHECKING, TextIO
 
 from crawlee_bare_crawl import main, tuned_crawler
@@ -38,6 +39,7 @@ async def crawl(homes: list[str], file: TextIO) -> None:
             "status": context.http_response.status_code,
             "title": context.selector.css("title::text").get(),
             "links": len(context.selector.css("a")),
+            "at": time(),
         }
         file.write(json.dumps(line) + "\n")
 

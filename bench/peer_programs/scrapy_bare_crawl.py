@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import time
 from urllib.parse import urljoin
 
 from scrapy import Request, Spider
@@ -79,7 +80,13 @@ class WholeWeb(Spider):
                 self.known.add(url)
                 yield Request(url)
         title = tree.findtext(".//title")
-        yield {"url": here, "status": response.status, "title": title, "links": len(hrefs)}
+        yield {
+            "url": here,
+            "status": response.status,
+            "title": title,
+            "links": len(hrefs),
+            "at": time(),
+        }
 
 
 def main(spider: type[Spider], seeds: str, output: str) -> None:

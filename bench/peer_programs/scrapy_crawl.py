@@ -11,6 +11,7 @@ parameters are taken off with w3lib's function for that.
 from __future__ import annotations
 
 import sys
+from time import time
 from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider
@@ -48,6 +49,7 @@ class WholeWeb(Spider):
             "status": response.status,
             "title": response.css("title::text").get(),
             "links": len(links),
+            "at": time(),
         }
 
 

@@ -3,10 +3,8 @@
 Links repeat from page to page, so what was passed on lately (`Recent`) is left out before anything
 else is asked about it.
 
-Behind that, a URL is known by a keyed 64-bit fingerprint. The key is secret and drawn once per
-crawl (63 random bits, kept with the crawl), so that no site can prepare links that collide. Two of
-n URLs share a fingerprint with probability n²/2⁶⁵: 0.03 % for a hundred million, so the store may
-key by it, but whoever cannot accept that compares the text as well.
+Behind that, a URL is known by a keyed 64-bit fingerprint. The key is secret and drawn anew by every
+process (63 random bits), so that no site can prepare links that collide.
 
 The filter is a *negative* one. It answers "certainly new" or "perhaps seen":
 
@@ -27,7 +25,7 @@ from __future__ import annotations
 from itertools import islice
 from secrets import randbits
 from struct import unpack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rbloom import Bloom
 from xxhash import xxh3_64_digest
@@ -40,17 +38,9 @@ DEFAULT_EXPECTED = 10_000_000
 DEFAULT_FALSE_POSITIVE_RATE = 0.01
 _GROWTH = 2
 
-# Filling a filter in slices lets it grow in between, without a list of everything in memory.
-_UPDATE_SLICE = 10_000
-
-
-def fingerprint(text: str, seed: int) -> int:
-    """A signed 64-bit number (an SQLite INTEGER) that stands for a canonical URL."""
-    return fingerprints((text,), seed)[0]
-
 
 def fingerprints(texts: Sequence[str], seed: int) -> tuple[int, ...]:
-    """One fingerprint per text, in order. A page at a time is twice as fast as one by one."""
+    """A 64-bit number for each canonical URL. Many at once are twice as fast as one by one."""
     digests = [xxh3_64_digest(text.encode(), seed) for text in texts]
     return unpack(f">{len(digests)}q", b"".join(digests))
 
@@ -81,13 +71,6 @@ class Recent:
             self._earlier, self._latest = self._latest, set()
         self._latest.add(url)
         return True
-
-
-class Sifted(NamedTuple):
-    """What is certainly new, and what the store has to be asked about."""
-
-    new: list[int]
-    doubtful: list[int]
 
 
 class SeenFilter:
@@ -132,45 +115,19 @@ class SeenFilter:
         """False: certainly never added. True: ask the store."""
         return any(fp in bloom for bloom, _, _ in self._chain)
 
-    def add(self, fp: int) -> None:
-        """Remember one fingerprint."""
-        self.sift((fp,))
-
     def update(self, fps: Iterable[int]) -> None:
-        """Remember many, as after a restart; the iterable may be longer than memory."""
-        part: list[int] = []
-        for fp in fps:
-            part.append(fp)
-            if len(part) == _UPDATE_SLICE:
-                self.sift(part)
-                part.clear()
-        self.sift(part)
-
-    def sift(self, fps: Iterable[int]) -> Sifted:
-        """Part new from doubtful, and remember the new: none is called new twice.
-
-        A doubtful one needs no adding even if the store turns out not to know it: that it is
-        doubtful means that all its bits are set.
-        """
-        unique = dict.fromkeys(fps)
-        new = [fp for fp in unique if fp not in self._newest]
-        for bloom, _, _ in self._chain[:-1]:
+        """Remember these. What is doubtful needs no adding: all its bits are set."""
+        new = list(set(fps))
+        for bloom, _, _ in self._chain:
             new = [fp for fp in new if fp not in bloom]
-        for fp in new:
-            del unique[fp]
-        self._remember(new)
-        return Sifted(new, list(unique))
-
-    def _remember(self, new: list[int]) -> None:
-        start = 0
-        while start < len(new):
+        while new:
             if self._room == 0:
                 _, capacity, rate = self._chain[-1]
                 self._extend(capacity * _GROWTH, rate / _GROWTH)
-            part = new[start : start + self._room]
+            part = new[: self._room]
             self._newest.update(part)
             self._room -= len(part)
-            start += len(part)
+            new = [fp for fp in new[len(part) :] if fp not in self._newest]
 
     def _extend(self, capacity: int, rate: float) -> None:
         # `hash` of an int is the same in every process, and the fingerprint is already keyed.
