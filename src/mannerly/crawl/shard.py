@@ -176,6 +176,7 @@ class Shard:
         taken = frontier.take(now, self._judge)
         self._batch.dropped += taken.dropped
         for _, reason in taken.dropped:
+            # Without what a colon introduces: why a single host was given up is in its record.
             self.stats.skipped[reason.partition(":")[0]] += 1
         self._pages_due = 0
         return [self._request(start) for start in taken.starts], self._pages_due

@@ -150,14 +150,15 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> Rules:
 
 
 def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:
-    """The seeds, and where their sitemaps usually are."""
+    """The seeds, where their sitemaps usually are, and public indexes of their sites."""
     candidates = seed_candidates(manifest.seeds)
     if settings.seeding in ("sitemap", "all"):
         origins = dict.fromkeys(url[: url.index("/", 8)] for url in manifest.seeds)
         candidates += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
-    sites = dict.fromkeys(site_of(Url.of(url).host) for url in manifest.seeds)
     for source, template in ((CT, settings.ct_url), (COMMONCRAWL, settings.commoncrawl_url)):
         if settings.seeding in (source.name, "all"):
+            # Asked for here only: the first question reads the list of public suffixes.
+            sites = dict.fromkeys(site_of(Url.of(url).host) for url in manifest.seeds)
             urls = (source.address(template, site) for site in sites)
             candidates += [Candidate(url, host_key_of(url), source.depth, 0, None) for url in urls]
     return candidates
