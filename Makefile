@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STAMP  := $(VENV)/.installed
+DEV_STAMP   := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
@@ -15,8 +17,12 @@ $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) --upgrade 'pip>=25.1'
+	$(PIP) --editable .
+	@touch $@
+
+$(DEV_STAMP): $(STAMP)
+	$(PIP) --group dev
 	@touch $@
 
 crawl: $(STAMP)  ## crawl URL=https://example.org, or without it the built-in demonstration web
@@ -26,22 +32,22 @@ else
 	$(BIN)/mannerly demo $(ARGS)
 endif
 
-test: $(STAMP)  ## run every test, real servers included
+test: $(DEV_STAMP)  ## run every test, real servers included
 	$(BIN)/python -m pytest
 
-check: $(STAMP)  ## what CI runs and more: format, lint, types, import rules, tests
+check: $(DEV_STAMP)  ## what CI runs and more: format, lint, types, import rules, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
 
-format: $(STAMP)  ## format and fix what can be fixed
+format: $(DEV_STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(BENCH_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+$(BENCH_STAMP): $(DEV_STAMP)
+	$(PIP) --group bench
 	@touch $@
 
 bench: $(BENCH_STAMP)  ## race Scrapy and Crawlee, and every other measurement (see bench/README.md)

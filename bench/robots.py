@@ -88,7 +88,12 @@ def agents(body: bytes) -> tuple[str, str]:
 
 def google(body: bytes, url: str, agent: str) -> bool:
     """The verdict of Google's matcher, which reads the file anew for every question."""
-    from jwm.robotstxt.googlebot import RobotsMatcher
+    try:
+        from jwm.robotstxt.googlebot import RobotsMatcher
+    except ImportError:
+        raise SystemExit(
+            "Google's matcher, our measure, has no wheel for this Python: take 3.11 or 3.12"
+        ) from None
 
     return bool(RobotsMatcher().OneAgentAllowedByRobots(body, agent, url))
 

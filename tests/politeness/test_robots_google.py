@@ -9,9 +9,12 @@ import pytest
 from bench.robots import agents, google, urls
 from hypothesis import given
 from hypothesis import strategies as st
-from jwm.robotstxt.googlebot import RobotsMatcher
 
 from mannerly.politeness.robots import Robots
+
+RobotsMatcher = pytest.importorskip(
+    "jwm.robotstxt.googlebot", reason="Google's matcher has no wheel for this Python"
+).RobotsMatcher
 
 CORPUS = sorted((Path(__file__).parent / "robots_corpus").glob("*.txt"))
 RULES_PER_FILE = 20

@@ -16,6 +16,10 @@ the tree decides (`turbo.py`), on
 It never reads on after that point, so that odd pages cost little more than their tree. Every
 alternative consumes what it has looked at, so the time is linear, whatever the page. That it finds
 what the tree has is tested on broken markup without end, and so far without an exception.
+
+Before Python 3.11.5 the tree reads every page: `(?:…)*+` takes the beginning of one for one there
+(python/cpython#106052), and the atomic groups that would do instead take 60 bytes for every time
+around, half a gigabyte for the worst page.
 """
 
 from __future__ import annotations
@@ -128,10 +132,12 @@ _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 _ODD = _TOKEN.groups - 1
 
+CAN_SCAN = re.fullmatch("(?:ab?c)*+", "a") is None
+
 
 def read(body: bytes, codec: str) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
-    if codec not in ASCII_CODECS or b"\0" in body:
+    if not CAN_SCAN or codec not in ASCII_CODECS or b"\0" in body:
         return turbo.read(body, codec)
     tokens = _TOKEN.findall(body)
     # It swallows the rest of the page, so it is the last.
