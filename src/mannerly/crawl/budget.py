@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnContext
+    from multiprocessing.context import BaseContext
 
 # A living process holds the lock for a microsecond; one that has it this long is dead.
 BURY_S = 1.0
@@ -57,11 +57,11 @@ class LocalBudget:
 class SharedBudget:
     """The budget of several processes; each of them uses its own `share`."""
 
-    def __init__(self, spawn: SpawnContext, pages: int | None, processes: int) -> None:
+    def __init__(self, context: BaseContext, pages: int | None, processes: int) -> None:
         self._is_limited = pages is not None
-        self._lock = spawn.Lock()
+        self._lock = context.Lock()
         # What is left, then one loan for each process; the lock is ours to free, not the array's.
-        self._pages: Any = spawn.Array("q", [pages or 0] + [0] * processes, lock=False)
+        self._pages: Any = context.Array("q", [pages or 0] + [0] * processes, lock=False)
 
     @property
     def is_spent(self) -> bool:

@@ -10,6 +10,10 @@ A child that dies is started again and takes its shards up from the store, as af
 whole crawl. Pages that it had on loan from the budget are lost to this run, never fetched twice.
 One that says why it cannot go on ends the crawl with that reason.
 
+Children are forked: everything is imported by then, so they begin at once and share that memory. Of
+a process with several threads a fork would copy locks without the threads that hold them; there
+children are spawned, and import everything themselves.
+
 SIGINT and SIGTERM are blocked while a child is started, and it inherits that: what a terminal sends
 to the whole group is for the conductor alone, even while the child is not up yet.
 """
@@ -21,20 +25,22 @@ import signal
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .ending import WATCH_S, Ending, told_to_end
+from .process import work
 from .report import Report, tell
 from .stats import Stats
 from .store.base import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnContext, SpawnProcess
+    from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess
 
     from .ending import Signals
     from .settings import CrawlSettings
@@ -49,7 +55,7 @@ class _Child:
     """One child process, as the conductor sees it."""
 
     pipe: Connection
-    process: SpawnProcess
+    process: ForkProcess | SpawnProcess
 
     def __init__(self, index: int, shards: list[int]) -> None:
         self.index = index
@@ -93,8 +99,9 @@ class Conductor:
     ) -> None:
         self._settings = settings
         self._directory = directory
-        self._spawn: SpawnContext = multiprocessing.get_context("spawn")
-        self._budget = SharedBudget(self._spawn, settings.max_urls, settings.processes)
+        self._context = _context()
+        self._ends: list[Connection] = []  # ours, of all pipes
+        self._budget = SharedBudget(self._context, settings.max_urls, settings.processes)
         shards, count = directory.manifest.shards, settings.processes
         self._children = [
             _Child(index, list(range(index, shards, count))) for index in range(count)
@@ -175,10 +182,12 @@ class Conductor:
 
     def _launch(self, child: _Child, *, is_resumed: bool) -> None:
         child.pipe, theirs = multiprocessing.Pipe()
+        self._ends.append(child.pipe)
         directory = self._directory
-        child.process = self._spawn.Process(
+        child.process = self._context.Process(
             target=_work,
             args=(
+                self._ends if self._context.get_start_method() == "fork" else (),
                 self._settings,
                 directory.path,
                 directory.manifest,
@@ -221,10 +230,17 @@ class Conductor:
             child.pipe.close()
 
 
-def _work(*order: Any) -> None:
-    """A child's life. Only the child imports what crawls, so that it is born in half the time."""
-    from .process import work
+def _context() -> ForkContext | SpawnContext:
+    threads = Path("/proc/self/task")  # not only those that Python knows
+    if threads.is_dir() and len([*threads.iterdir()]) == 1:
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context("spawn")
 
+
+def _work(inherited: Iterable[Connection], *order: Any) -> None:
+    """A child's life. A pipe ends with the conductor only if nobody else holds its other end."""
+    for end in inherited:
+        end.close()
     work(*order)
 
 
