@@ -156,7 +156,7 @@ class _Collector:
             return
         if "canonical" in relations and self._canonical is None:
             self._canonical = href
-        self._take_target(href, " ".join(relations))
+        (self._nofollow_links if "nofollow" in relations else self._links).append(href)
 
     def _take_meta(self, element: Element) -> None:
         name = (element.attr("name") or "").strip().lower()
