@@ -180,7 +180,7 @@ def _machine() -> tuple[Option, ...]:
             "check_limit",
             "N",
         ),
-        Option("governor", Kind.FLAG, "Fewer requests while commits are slow.", "governor"),
+        Option("governor", Kind.FLAG, "Fewer requests while we are slow.", "governor"),
         Option("durable", Kind.FLAG, "Survive a power cut, too: slower.", "durable"),
     )
 

@@ -118,6 +118,8 @@ class Engine:
                 shard, start = _owner(answer.request)
                 if shard.finished(start, answer, now, wall):
                     self._budget.give_back(1)
+            if self._governor is not None:
+                self._governor.turned(clock.now() - now)
         if self._offload is not None and self._offload.pending:
             now, wall = clock.now(), clock.wall()
             for (shard, entry, answer, outcome), work in self._offload.collect():

@@ -70,7 +70,7 @@ class CrawlSettings:
     heap_limit: int = _option(500_000, "Hosts scheduled; more wait in line.", low=1)
     parse_limit: int = _option(2, "Processes that parse big pages, beside the crawl's own.", low=1)
     check_limit: int = _option(512, "URLs that the store is asked about at once.", low=1)
-    governor: bool = _option(True, "Start fewer requests while commits are slow.")
+    governor: bool = _option(True, "Start fewer requests while commits or reading pages take long.")
     durable: bool = _option(False, "Wait for the disk at every commit: survives a power cut, too.")
     host_failure_limit: int = _option(
         20, "Failures in a row after which a host is given up.", low=1
