@@ -6,6 +6,7 @@ they need no command line, so it is imported by whoever runs it.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,9 @@ def main() -> None:
         command()
     except KeyboardInterrupt:  # before anybody listens to signals
         sys.exit(130)
+    finally:
+        # The interpreter would look through all that a crawl has in memory before it ends: 50 ms.
+        gc.freeze()
 
 
 def _replace_closed_streams() -> None:

@@ -164,9 +164,17 @@ class Engine:
         return max(0.0, until - now)
 
     def _commit_if_due(self) -> None:
-        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
-        if self._clock.now() >= self._next_commit or (is_large and self._full_since is None):
+        if self._clock.now() >= self._next_commit or self._is_worth_a_commit:
             self.commit()
+
+    @property
+    def _is_worth_a_commit(self) -> bool:
+        """There is much to be committed, or nothing else to do; unless there is no room for it."""
+        if self._full_since is not None:
+            return False
+        if self.in_flight == 0:
+            return any(shard.has_batch for shard in self._shards)
+        return any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
 
     def hurry(self) -> None:
         """With nothing under way, look at once whether other shards have sent something."""
