@@ -23,7 +23,7 @@ This file knows no URL rules, no scope and no database.
 from __future__ import annotations
 
 from itertools import islice
-from secrets import randbits
+from random import SystemRandom
 from struct import unpack
 from typing import TYPE_CHECKING
 
@@ -149,7 +149,7 @@ class Doubts:
     def __init__(self, earlier: Iterator[str] | None, expected: int = 1_000_000) -> None:
         self._earlier = earlier
         self._filter = SeenFilter(expected)
-        self._seed = randbits(63)
+        self._seed = SystemRandom().getrandbits(63)
 
     def learn(self, urls: Sequence[str]) -> None:
         """The store has these now."""

@@ -83,10 +83,7 @@ class Fetched:
     total_s: float = 0.0
     error: FetchError | None = None
     detail: str | None = None
-    address: str | None = None
     is_truncated: bool = False
-    wire_bytes: int = 0
-    http_version: str | None = None
 
 
 class Fetcher(Protocol):

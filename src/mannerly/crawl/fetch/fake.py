@@ -138,10 +138,7 @@ def _fetched(request: Request, reply: Reply) -> Fetched:
         )
     if error is not None:
         return Fetched(request, latency_s=lasts_s, total_s=lasts_s, error=error, detail=detail)
-    size, limit = len(body), request.max_bytes
-    is_cut = size > limit
+    is_cut = len(body) > request.max_bytes
     if is_cut:
-        body, detail = body[:limit], "cut_at_cap"
-    return Fetched(
-        request, status, headers, body, lasts_s, lasts_s, None, detail, None, is_cut, size, "1.1"
-    )
+        body, detail = body[: request.max_bytes], "cut_at_cap"
+    return Fetched(request, status, headers, body, lasts_s, lasts_s, None, detail, is_cut)

@@ -50,8 +50,6 @@ _REFUSE = -1  # any number but the length ends a transfer from the write callbac
 # A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
 _READ_BYTES = 64 * 1024
 
-_HTTP_VERSIONS = {1: "1.0", 2: "1.1", 3: "2", 30: "3"}
-
 # Answers that say all they have to say in their headers (see base.py).
 _HEADERS_SUFFICE = 300
 
@@ -108,7 +106,6 @@ class Transfer:
         self._body = BytesIO()
         self._room = request.max_bytes
         self._sends = 0
-        self._address: str | None = None
         self._is_cut = False
         self._refusal: LocalError | None = None
 
@@ -140,10 +137,7 @@ class Transfer:
             total_s,
             error,
             detail,
-            self._address,
             is_answer and (self._is_cut or failure is not None),
-            info(pycurl.SIZE_DOWNLOAD_T) + len(head),
-            _HTTP_VERSIONS.get(info(pycurl.INFO_HTTP_VERSION)),
         )
         self.unload()
         return fetched
@@ -203,8 +197,7 @@ class Transfer:
         self._is_cut = True
         return _REFUSE
 
-    def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
-        self._address = address
+    def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
         if self._sends == 1:
             self._on_sent(self.request)

@@ -17,9 +17,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
+from random import SystemRandom
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
@@ -66,7 +66,7 @@ class Manifest:
             id=uuid4().hex,
             created_at=created_at,
             shards=shards,
-            fingerprint_seed=secrets.randbits(63),
+            fingerprint_seed=SystemRandom().getrandbits(63),
             seeds=seeds,
             settings=settings,
         )
