@@ -1,7 +1,7 @@
 """`python -m mannerly` is the command `mannerly`.
 
-The processes of a crawl import this file too, as everything that starts processes this way does;
-they need no command line, so it is imported by whoever runs it.
+A process that a crawl spawns imports this file too; it needs no command line, so that is imported
+by whoever runs it.
 """
 
 from __future__ import annotations
