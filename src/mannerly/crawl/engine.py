@@ -170,11 +170,10 @@ class Engine:
     @property
     def _is_worth_a_commit(self) -> bool:
         """There is much to be committed, or nothing else to do; unless there is no room for it."""
-        if self._full_since is not None:
-            return False
-        if self.in_flight == 0:
+        if self._is_unoccupied:
             return any(shard.has_batch for shard in self._shards)
-        return any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
+        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
+        return is_large and self._full_since is None
 
     def hurry(self) -> None:
         """With nothing under way, look at once whether other shards have sent something."""

@@ -12,8 +12,8 @@ taking some of them away would change nothing. A commit says nothing about a tot
 been changed, hence the second.
 
 Turns count because an answer that waits for its turn here brings nothing. It makes a host look slow
-that is not, holds memory, and keeps a connection busy, so that others are opened: half as many do
-for the same speed. For that reason a crawl also begins with few, and grows in a few turns.
+that is not, holds memory, and keeps a connection busy, so that others are opened: less than half as
+many do for the same speed. For that reason a crawl also begins with few, and grows in a few turns.
 """
 
 from __future__ import annotations

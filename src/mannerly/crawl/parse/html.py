@@ -147,7 +147,8 @@ class _Collector:
             (self._nofollow_links if rel and _is_nofollow(rel) else self._links).append(href)
 
     def _take_link(self, element: Element) -> None:
-        relations = (element.attr("rel") or "").lower().split()
+        rel = element.attr("rel") or ""
+        relations = rel.lower().split()
         href = element.attr("href")
         if not href or PAGE_RELATIONS.isdisjoint(relations):
             return
@@ -156,7 +157,7 @@ class _Collector:
             return
         if "canonical" in relations and self._canonical is None:
             self._canonical = href
-        (self._nofollow_links if "nofollow" in relations else self._links).append(href)
+        self._take_target(href, rel)
 
     def _take_meta(self, element: Element) -> None:
         name = (element.attr("name") or "").strip().lower()
