@@ -72,7 +72,10 @@ class Anchors(Protocol):
     """Asks a document for its `<a>`, which are more than all others together."""
 
     def __call__(self, *, limit: int) -> tuple[Sequence[str | None], Mapping[int, str]]:
-        """The hrefs of the first of them, and the rels of those that have one, by position."""
+        """The hrefs of the first of them, and the rels of those that have one, by position.
+
+        Empty places may stand between them, and do not count.
+        """
 
 
 def with_rels(anchors: Sequence[Element]) -> tuple[list[str | None], dict[int, str]]:

@@ -2,24 +2,24 @@
 
 A crawler asks a page for a dozen kinds of element. Where they are is decided by the tokens of HTML
 (where a tag, a comment, a script ends); the tree that browsers build from those only tells where
-they hang, which nobody asks here. So one pattern runs over the bytes: at a `<` it passes over
-whatever has no links, and stops at the few names that matter. That takes two thirds of the time of
-a tree (as much where every tag is a link), and no memory.
+they hang, which nobody asks here. So one pattern runs over the bytes: it passes over whatever has
+no links, takes what it can of the next element that matters, and so on to the end of the page. One
+call of PCRE2 replaces a page by those few fields, in a quarter of the time of a tree, and nothing
+of Python runs for a tag.
 
-The pattern knows how authors and programs write, not all that browsers forgive. It gives up, and
-the tree decides (`turbo.py`), on
+The pattern knows how authors and programs write, not all that browsers forgive. What it neither
+passes over nor takes it stops at, and the tree decides (`turbo.py`). Such are
 
     tags in capital letters, a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding,
     frames, MathML, `<plaintext>`, a comment in a script that holds another script,
     drawings and choices (`<svg>`, `<select>`) with anything in them but what belongs there.
 
-It never reads on after that point, so that odd pages cost little more than their tree. Every
-alternative consumes what it has looked at, so the time is linear, whatever the page. That it finds
-what the tree has is tested on broken markup without end, and so far without an exception.
+So odd pages cost little more than their tree. Every alternative consumes what it has looked at, so
+the time is linear, whatever the page. That it finds what the tree has is tested on broken markup
+without end, and so far without an exception.
 
-Before Python 3.11.5 the tree reads every page: `(?:…)*+` takes the beginning of one for one there
-(python/cpython#106052), and the atomic groups that would do instead take 60 bytes for every time
-around, half a gigabyte for the worst page.
+PCRE2 is fast because it turns the pattern into machine code. Where a process may not make any (a
+service with systemd's `MemoryDenyWriteExecute`), every page gets its tree.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+import pcre2
 from turbohtml import tokenize, unescape
 
 from . import turbo
@@ -35,22 +36,14 @@ from .charset import ASCII_CODECS
 from .page import PAGE_RELATIONS, Elements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
 
-
-def _except(characters: str) -> str:
-    """Any byte but these. Spelled as what is allowed, since that is tested in half the time."""
-    ends = sorted(map(ord, characters))
-    pairs = zip([-1, *ends], [*ends, 256], strict=True)
-    return "[" + "".join(rf"\x{a + 1:02x}-\x{b - 1:02x}" for a, b in pairs if b - a > 1) + "]"
-
-
 # The attributes of a tag: quotes only around values, and neither < nor > anywhere.
-_OUTSIDE = _except("<>\"'") + "*+"
-_QUOTED = f"""(?:"{_except('<>"')}*+"|'{_except("<>'")}*+')"""
+_OUTSIDE = r"[^<>\"']*+"
+_QUOTED = r"""(?:"[^<>"]*+"|'[^<>']*+')"""
 _ATTRIBUTES = f"{_OUTSIDE}(?:(?<==){_QUOTED}{_OUTSIDE})*+"
 _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
@@ -75,26 +68,22 @@ _RAW_TEXT = "|".join(
     for name in ("noembed", "noframes", "style", "textarea", "xmp")
 )
 
-# What nearly every tag is, is asked first: the end of something, a name of one or two letters, a
-# name that is none of these. Each question that says so saves going through the alternatives.
+# By their first letters: most tags have none of these, and are known to be plain by that.
 _NAMES = (
-    rf"a{_NAME_ENDS}|area|base|frame|iframe|link|math|meta|noembed|noframes|plaintext|script|select"
-    "|style|svg|textarea|title|xmp"
+    rf"a(?:rea)?{_NAME_ENDS}|base|frame|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
+    "|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp"
 )
-_TOKEN = re.compile(
-    rf"""<(?!/[a-z0-9]++>)
-    (?![a-z]{{1,2}}+>)
-    (?!(?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>)
-    (?:
-    # as nearly every link is written
-    a{_SPACE}++(?:(?!href=|rel=)[a-z-]++={_QUOTED}{_SPACE}++)*+
-        href=(?:"(?P<href>{_except('<>"')}*+)"|(?P<bare>[^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
-        (?P<after>{_ATTRIBUTES})>
-    # elements that are their attributes
-    | (?P<name>a|area|base|link|meta){_NAME_ENDS}(?P<attributes>{_ATTRIBUTES})>
+
+# What a crawler passes over: text, and the most frequent kinds of tag first.
+_PASSED_OVER = rf"""[^<]*+(?:<(?:
+    /[a-z0-9]++>
+    | [a-z]{{1,2}}+>
+    | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
+    | /[a-zA-Z]{_ATTRIBUTES}>
+    | {_COMMENT}
+    | (?:[!?]|/(?![a-zA-Z]))[^>]*+
+    | (?![a-zA-Z/!?])
     # elements that hold text, whatever it looks like
-    | iframe{_NAME_ENDS}(?P<iframe>{_ATTRIBUTES})>{_text_until("iframe")}
-    | title{_NAME_ENDS}{_ATTRIBUTES}(?P<title>>{_text_until("title")})
     | {_RAW_TEXT}
     # scripts: text too, but after the start of a comment another script would open within
     | script{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("script", "<!--")}
@@ -104,132 +93,127 @@ _TOKEN = re.compile(
         [^<]*+(?:<(?:/?{_SVG_NAMES}{_NAME_ENDS}{_ATTRIBUTES}>|{_SVG_TEXT}|{_COMMENT})[^<]*+)*+</svg>
     | select{_NAME_ENDS}{_ATTRIBUTES}>
         [^<]*+(?:</?opt(?:ion|group){_NAME_ENDS}{_ATTRIBUTES}>[^<]*+)*+</select>
-    | {_COMMENT}
-    | [!?][^>]*+
-    | /(?:[a-zA-Z]{_ATTRIBUTES}>|(?![a-zA-Z])[^>]*+)
-    # what only a tree can tell
-    | (?:/?+[a-z]{_ATTRIBUTES}(?=["'<])|/?+[a-z]*+[A-Z]
-        |(?:frame|frameset|math|plaintext|script|select|svg){_NAME_ENDS})(?P<odd>(?s:.+))
-    )""".encode(),
-    re.VERBOSE,
-)
+    # a tag that the page's end cuts off
+    | /?+[a-zA-Z][^>]*+\z
+    )[^<]*+)*+"""
+
+# Three fields: the href of a link as nearly all are written, or a name; attributes, or a text.
+_FIELDS = b"$1\0$2\0$3\0"
+_NEXT = rf"""\G{_PASSED_OVER}(?:\z|<(?|
+    a{_SPACE}++(?:(?!href=|rel=)[a-z-]++={_QUOTED}{_SPACE}++)*+
+        href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))()({_ATTRIBUTES})>
+    | ()(a|area|base|link|meta){_NAME_ENDS}({_ATTRIBUTES})>
+    | ()(iframe){_NAME_ENDS}({_ATTRIBUTES})>{_text_until("iframe")}
+    | ()(title){_NAME_ENDS}{_ATTRIBUTES}>({_text_until("title")})
+    ))"""
+
+
+def _compiled() -> pcre2.Pattern | None:
+    try:
+        return pcre2.compile(_NEXT.encode(), pcre2.VERBOSE)
+    except pcre2.LibraryError:  # no machine code: then a scan takes longer than a tree
+        return None
+
+
+_SCANNER = _compiled()
 
 _ATTRIBUTE = re.compile(
     rf"""([^\t\n\f\r />][^\t\n\f\r />=]*+)
-    (?:{_SPACE}*+={_SPACE}*+(?:"([^"]*+)"|'([^']*+)'|([^\t\n\f\r >"'][^\t\n\f\r >]*+)?))?+
-    """.encode(),
+    (?:{_SPACE}*+={_SPACE}*+(?:"([^"]*+)"|'([^']*+)'|([^\t\n\f\r >"'][^\t\n\f\r >]*+)?))?
+    """,
     re.VERBOSE,
 )
 
 # Most of these elements are style sheets, icons and descriptions. A reference may hide any word.
 _TELLING = {
-    b"link": re.compile("|".join(("&", *sorted(PAGE_RELATIONS))).encode()),
-    b"meta": re.compile(b"&|noindex|nofollow|none|refresh"),
+    "link": re.compile("|".join(("&", *sorted(PAGE_RELATIONS)))),
+    "meta": re.compile("&|noindex|nofollow|none|refresh"),
 }
 
 # Where an ampersand begins something else than `&amp;` or the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
-_ODD = _TOKEN.groups - 1
-
-CAN_SCAN = re.fullmatch("(?:ab?c)*+", "a") is None
-
 
 def read(body: bytes, codec: str) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
-    if not CAN_SCAN or codec not in ASCII_CODECS or b"\0" in body:
-        return turbo.read(body, codec)
-    tokens = _TOKEN.findall(body)
-    # It swallows the rest of the page, so it is the last.
-    if tokens and tokens[-1][_ODD]:
-        return turbo.read(body, codec)
-    return _sorted(tokens, codec)
+    fields = _scanned(body, codec)
+    return turbo.read(body, codec) if fields is None else _sorted(fields)
 
 
-def _sorted(tokens: Iterable[tuple[bytes, ...]], codec: str) -> Elements:
-    """What the tokens say, by kind. A token without any group was passed over."""
-    hrefs: list[bytes] = []
+def _scanned(body: bytes, codec: str) -> list[str] | None:
+    if _SCANNER is None or codec not in ASCII_CODECS or b"\0" in body:
+        return None
+    try:
+        found = _SCANNER.sub(_FIELDS, body)
+    except pcre2.LibraryError:  # ten million steps without an element: a page of many megabytes
+        return None
+    # What it did not get past is left as it was.
+    if not found.endswith(b"\0"):
+        return None
+    text = found.decode(codec, "replace")
+    return (_with_newlines(text) if "\r" in text else text).split("\0")
+
+
+def _sorted(fields: list[str]) -> Elements:
+    """What the fields say, by kind."""
+    hrefs, names, rests = fields[0:-1:3], fields[1::3], fields[2::3]
     rels: dict[int, str] = {}
     title: str | None = None
-    others: dict[str, list[bytes]] = {"iframe": []}
-    for href, bare, after, name, attributes, iframe, text, _ in tokens:
-        if href or bare:
-            if after and b"rel" in after.lower():
-                rels[len(hrefs)] = _Element(after, codec).attr("rel") or ""
-            hrefs.append(href or bare)
-        elif name == b"a":
-            values = _values(attributes)
-            rels[len(hrefs)] = _text(values.get(b"rel", b""), codec)
-            hrefs.append(values.get(b"href", b""))
-        elif name:
-            telling = _TELLING.get(name)
-            if telling is None or telling.search(attributes.lower()):
-                others.setdefault(name.decode(), []).append(attributes)
-        elif iframe:
-            others["iframe"].append(iframe)
-        # What is caught of a title begins with the end of its tag, so that an empty one is one.
-        elif text and title is None:
-            title = unescape(text[1:].decode(codec, "replace"))
-    return Elements(title, partial(_anchors, hrefs, rels, codec), partial(_find, others, codec))
+    others: dict[str, list[str]] = {}
+    for position, (name, rest) in enumerate(zip(names, rests, strict=True)):
+        if not name:
+            if rest and "rel" in rest.lower():
+                rels[position] = _Element(rest).attr("rel") or ""
+        elif name == "a":
+            values = _values(rest)
+            hrefs[position] = values.get("href", "")
+            rels[position] = _resolved(values.get("rel", ""))
+        elif name == "title":
+            title = unescape(rest) if title is None else title
+        elif name not in _TELLING or _TELLING[name].search(rest.lower()):
+            others.setdefault(name, []).append(rest)
+    return Elements(title, partial(_anchors, hrefs, rels), partial(_find, others))
 
 
 def _anchors(
-    hrefs: list[bytes], rels: dict[int, str], codec: str, *, limit: int
-) -> tuple[list[str], dict[int, str]]:
-    """Decoded all at once: a NUL stands in none of them."""
-    joined = b"\0".join(hrefs[:limit]).decode(codec, "replace")
-    if "\r" in joined:
-        joined = _with_newlines(joined)
-    if "&" not in joined:
-        return joined.split("\0"), rels
-    if _REFERENCE.search(joined) is None:
-        return joined.replace("&amp;", "&").split("\0"), rels
-    return [_resolved(text) for text in joined.split("\0")], rels
+    hrefs: Sequence[str], rels: Mapping[int, str], *, limit: int
+) -> tuple[list[str], Mapping[int, str]]:
+    """Every other element has an empty place among the hrefs, and none of them counts."""
+    first = hrefs if len(hrefs) <= limit else hrefs[: limit + hrefs.count("")]
+    return [_resolved(href) if "&" in href else href for href in first], rels
 
 
 class _Element:
     """One tag. Most are asked for what they do not have, and never taken apart."""
 
-    __slots__ = ("_attributes", "_codec", "_values")
+    __slots__ = ("_attributes",)
 
-    def __init__(self, attributes: bytes, codec: str) -> None:
+    def __init__(self, attributes: str) -> None:
         self._attributes = attributes
-        self._codec = codec
-        self._values: Mapping[bytes, bytes] | None = None
 
     def attr(self, name: str, /) -> str | None:
-        key = name.encode()
-        if key not in self._attributes.lower():
+        if name not in self._attributes.lower():
             return None
-        if self._values is None:
-            self._values = _values(self._attributes)
-        value = self._values.get(key)
-        return None if value is None else _text(value, self._codec)
+        value = _values(self._attributes).get(name)
+        return None if value is None else _resolved(value)
 
 
-def _find(
-    others: Mapping[str, Sequence[bytes]], codec: str, tag: str, /, *, limit: int
-) -> list[_Element]:
-    return [_Element(attributes, codec) for attributes in others.get(tag, ())[:limit]]
+def _find(others: Mapping[str, Sequence[str]], tag: str, /, *, limit: int) -> list[_Element]:
+    return [_Element(attributes) for attributes in others.get(tag, ())[:limit]]
 
 
-def _values(attributes: bytes) -> Mapping[bytes, bytes]:
+def _values(attributes: str) -> Mapping[str, str]:
     """Attributes by name, as written; of two with one name the first counts."""
     return _short_values(attributes) if len(attributes) < 200 else _all_values(attributes)
 
 
-def _all_values(attributes: bytes) -> Mapping[bytes, bytes]:
+def _all_values(attributes: str) -> Mapping[str, str]:
     found = _ATTRIBUTE.findall(attributes)
     return {name.lower(): quoted or single or bare for name, quoted, single, bare in found[::-1]}
 
 
 # A site has the same style sheets on every page, and the same `rel="noopener"` on many links.
 _short_values = lru_cache(maxsize=1024)(_all_values)
-
-
-def _text(value: bytes, codec: str) -> str:
-    text = value.decode(codec, "replace")
-    return _resolved(_with_newlines(text)) if "&" in text or "\r" in text else text
 
 
 def _with_newlines(text: str) -> str:
