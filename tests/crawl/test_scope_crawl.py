@@ -14,6 +14,7 @@ from harness import kept, modest, page_requests
 from raw_server import RawServer, answer, routes
 
 from mannerly.crawl.ending import Ending
+from mannerly.crawl.parse.offload import BIG_BYTES, Offload
 from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Record, Site, Sitemap, paths, plain_sites
@@ -22,6 +23,8 @@ from mannerly.politeness import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    import pytest
 
 HTML = "Content-Type: text/html"
 EAGER = Settings(strategy="fixed", delay_s=0.02, max_rate="unlimited")
@@ -158,6 +161,27 @@ def test_limits_of_depth_and_number_hold_exactly(tmp_path: Path) -> None:
     assert result.ending is Ending.FINISHED
     assert result.stats.skipped["max_per_host"] > 0
     assert set(kept(tmp_path / "many").skipped.values()) == {"max_per_host"}
+
+
+def test_pages_that_are_read_elsewhere_count_against_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long page is neither fetched nor under way while another process reads it, and counts."""
+    big = Site(name="big", pages=20, size=BIG_BYTES + 1, disallow=())
+    given: list[object] = []
+    give = Offload[object].give
+    monkeypatch.setattr(
+        Offload, "give", lambda self, tag, work: (given.append(tag), give(self, tag, work))
+    )
+
+    with DemoWeb([big]) as web:
+        settings = modest(politeness=EAGER, max_per_host=4, seeding="sitemap")
+        result = crawl(settings, web.seeds(), tmp_path / "crawl")
+        fetched = asked(web.log())
+
+    assert result.ending is Ending.FINISHED
+    assert len(fetched) == len(given) == 4
+    assert result.stats.skipped["max_per_host"] > 0
 
 
 def test_nofollow_is_kept_to(tmp_path: Path) -> None:

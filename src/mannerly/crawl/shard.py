@@ -260,18 +260,24 @@ class Shard:
             self.frontier.done(start, now=now)
             return False
         self._under_way.discard(item.seq)
+        is_elsewhere = False
         if response is None:
             is_again = self._finish_locally(item, answer)
         else:
             is_again = outcome is not OK and self._retried(start, item, response, outcome)
-            if not is_again and not self._offloaded(item, answer, outcome):
+            is_elsewhere = not is_again and self._offloaded(item, answer, outcome)
+            if not is_again and not is_elsewhere:
                 self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
-        is_page = item.depth >= 0
-        if is_page and self._ration is not None:
-            self._ration.back(item.host)
-            self.frontier.wake(item.host, now=now)
-        return is_again and is_page
+        if not is_elsewhere:
+            self._is_back(item)
+        return is_again and item.depth >= 0
+
+    def _is_back(self, entry: Entry) -> None:
+        """It counts as fetched now, or not at all: whoever was held back may be judged again."""
+        if self._ration is not None and entry.depth >= 0:
+            self._ration.back(entry.host)
+            self.frontier.wake(entry.host, now=self._now)
 
     def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
         """Whether an answer that was no success is asked for again."""
@@ -309,7 +315,7 @@ class Shard:
 
     def _offloaded(self, entry: Entry, answer: Fetched, outcome: Outcome) -> bool:
         """Long work goes elsewhere; until it comes back (`worked`) the page is under way."""
-        if self._offload is None or self._ration is not None:
+        if self._offload is None:
             return False
         work = long_work(entry, answer, self._rules.agent)
         if work is None:
@@ -333,6 +339,7 @@ class Shard:
         self._under_way.discard(entry.seq)
         self._elsewhere -= 1
         self._finish_page(entry, answer, outcome, work)
+        self._is_back(entry)
 
     def _finish_page(
         self, entry: Entry, answer: Fetched, outcome: Outcome, work: object = None
