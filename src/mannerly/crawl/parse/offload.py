@@ -2,8 +2,8 @@
 
 A parser holds the interpreter while it works: the tree of 8 MB takes a third of a second, in which
 no other host is served. Pages above `BIG_BYTES` (40 ms, if they need a tree) go to a pool of
-processes; threads would not help. The pool is made when it is first needed, since most crawls never see such a page; at most
-`workers` pieces of work are done at once, and the others wait in line.
+processes; threads would not help. The pool is made when it is first needed, since most crawls never
+see such a page; at most `workers` pieces of work are done at once, and the others wait in line.
 
 What comes back is collected by the loop itself: a finished piece makes `descriptor` readable.
 """

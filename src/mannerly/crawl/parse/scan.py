@@ -74,12 +74,18 @@ _NAMES = (
     "|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp"
 )
 
+# Most of these elements are style sheets, icons and descriptions. A reference may hide any word.
+_TELLING_LINK = "|".join(("&", *sorted(PAGE_RELATIONS)))
+_TELLING_META = "&|noindex|nofollow|none|refresh"
+
 # What a crawler passes over: text, and the most frequent kinds of tag first.
 _PASSED_OVER = rf"""[^<]*+(?:<(?:
     /[a-z0-9]++>
     | [a-z]{{1,2}}+>
     | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
     | /[a-zA-Z]{_ATTRIBUTES}>
+    | (?:meta(?![^<>]*?(?i:{_TELLING_META}))|link(?![^<>]*?(?i:{_TELLING_LINK})))
+        {_NAME_ENDS}{_ATTRIBUTES}>
     | {_COMMENT}
     | (?:[!?]|/(?![a-zA-Z]))[^>]*+
     | (?![a-zA-Z/!?])
@@ -124,12 +130,6 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
-# Most of these elements are style sheets, icons and descriptions. A reference may hide any word.
-_TELLING = {
-    "link": re.compile("|".join(("&", *sorted(PAGE_RELATIONS)))),
-    "meta": re.compile("&|noindex|nofollow|none|refresh"),
-}
-
 # Where an ampersand begins something else than `&amp;` or the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
@@ -170,7 +170,7 @@ def _sorted(fields: list[str]) -> Elements:
             rels[position] = _resolved(values.get("rel", ""))
         elif name == "title":
             title = unescape(rest) if title is None else title
-        elif name not in _TELLING or _TELLING[name].search(rest.lower()):
+        else:
             others.setdefault(name, []).append(rest)
     return Elements(title, partial(_anchors, hrefs, rels), partial(_find, others))
 
