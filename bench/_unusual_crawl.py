@@ -15,8 +15,9 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
-from mannerly.crawl import process
+from mannerly.crawl import workplace
 from mannerly.crawl.run import crawl
 from mannerly.crawl.scope import ScopeMode
 from mannerly.crawl.settings import CrawlSettings
@@ -48,11 +49,11 @@ class Forgetful:
 
 
 def main(kind: str, seeds: str, directory: str) -> None:
-    if kind == "memory":
-        # The crawl takes no store from outside: nobody but this comparison wants another one.
-        process.SqliteStore = Forgetful  # type: ignore[assignment, attr-defined]
+    # The crawl takes no store from outside: nobody but this comparison wants another one.
+    store = Forgetful if kind == "memory" else workplace.SqliteStore
     urls = Path(seeds).read_text().split()
-    result = crawl(CRAWLS[kind], urls, Path(directory) / "crawl")
+    with patch.object(workplace, "SqliteStore", store):
+        result = crawl(CRAWLS[kind], urls, Path(directory) / "crawl")
     print(json.dumps({"fetched": result.stats.fetched}))
 
 
