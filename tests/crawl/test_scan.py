@@ -120,7 +120,7 @@ ORDINARY = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">
 <style>a > b { color: red }</style></head><body class="home"><!-- <a href="no"> -->
 <svg viewBox="0 0 8 8"><title>no</title><g fill="red"><path d="M0 0"/></g></svg>
 <a href="/one">1</a><a class="btn" href='/two' rel="noopener" target=_blank>2</a>
-<a href=/three>3</a>
+<a href=/three>3</a><svg-icon name="x"></svg-icon><link-list><metadata></link-list>
 <select name="n"><option value="1" selected>one</option></select><input type="text" disabled>
 <img src="x.png" alt="a 'quoted' word"><br/><noscript><iframe src="/four"></iframe></noscript>
 a < b and b > c</body></html>"""
@@ -150,8 +150,8 @@ def test_an_ordinary_page_needs_no_tree(codec: str) -> None:
     "odd",
     [
         "<A HREF=x>", "<bAse href=x>", '<p title="a > b">', '<p title="<i>">', "<p it's>", "<p <b>",
-        "<frame src=x>", "<math>", "<plaintext>", "<svg><a href=x>", "<select><p>", "\0",
-        "<script><!--<script>", '</p class=">">', "<svg/>", "<!--" + "-" * 11_000_000,
+        "<frame src=x>", "<frameset>", "<math>", "<plaintext>", "<svg><a href=x>", "<select><p>",
+        "\0", "<script><!--<script>", '</p class=">">', "<svg/>", "<!--" + "-" * 11_000_000,
     ],
 )  # fmt: skip
 def test_an_odd_page_is_left_to_the_tree(odd: str) -> None:

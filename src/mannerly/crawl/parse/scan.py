@@ -70,8 +70,8 @@ _RAW_TEXT = "|".join(
 
 # By their first letters: most tags have none of these, and are known to be plain by that.
 _NAMES = (
-    rf"a(?:rea)?{_NAME_ENDS}|base|frame|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
-    "|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp"
+    r"(?:a(?:rea)?|base|frame(?:set)?|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
+    rf"|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp){_NAME_ENDS}"
 )
 
 # Most of these elements are style sheets, icons and descriptions. A reference may hide any word.
