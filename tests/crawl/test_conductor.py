@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import ForkProcess, SpawnProcess
 from typing import TYPE_CHECKING
@@ -71,3 +72,15 @@ def test_children_of_a_program_with_threads_are_spawned(started: list[str], tmp_
         assert result.ending is Ending.FINISHED
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
     assert started == ["SpawnProcess", "SpawnProcess"]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_crawl_runs_in_any_thread(processes: int, tmp_path: Path) -> None:
+    """A program keeps its main thread, and with it the signals, for itself."""
+    with DemoWeb(plain_sites(3, pages=4, neighbours=1)) as web:
+        with ThreadPoolExecutor(1) as pool:
+            settings = modest(processes=processes)
+            result = pool.submit(crawl, settings, web.seeds(), tmp_path / "crawl").result()
+
+        assert result.ending is Ending.FINISHED
+        assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))

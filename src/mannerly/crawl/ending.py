@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,10 @@ class Ending(Enum):
 
 
 class Signals:
-    """SIGINT and SIGTERM as facts to be looked at, not as exceptions out of nowhere."""
+    """SIGINT and SIGTERM as facts to be looked at, not as exceptions out of nowhere.
+
+    Signals reach the main thread of a program only; a crawl in another one is not told.
+    """
 
     def __init__(self) -> None:
         self.interrupts = 0
@@ -34,8 +38,9 @@ class Signals:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._note)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
