@@ -10,8 +10,8 @@ of Python runs for a tag.
 The pattern knows how authors and programs write, not all that browsers forgive. What it neither
 passes over nor takes it stops at, and the tree decides (`turbo.py`). Such are
 
-    tags in capital letters, a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding,
-    frames, MathML, `<plaintext>`, a comment in a script that holds another script,
+    a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding, frames, MathML,
+    `<plaintext>`, a comment in a script that holds another script,
     drawings and choices (`<svg>`, `<select>`) with anything in them but what belongs there.
 
 So odd pages cost little more than their tree. Every alternative consumes what it has looked at, so
@@ -50,12 +50,12 @@ _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 def _text_until(name: str, other: str = "") -> str:
     """Text that ends before an end tag, before something else, or never."""
-    end = rf"</(?i:{name}){_NAME_ENDS}" + (other and f"|(?i:{other})")
+    end = rf"</{name}{_NAME_ENDS}" + (other and f"|{other}")
     return f"[^<]*+(?:(?!{end})<[^<]*+)*+"
 
 
 _SVG_NAMES = (
-    r"(?i:g|path|circle|rect|use|defs|poly(?:gon|line)|line|ellipse|symbol|stop|mask|text|tspan"
+    r"(?:g|path|circle|rect|use|defs|poly(?:gon|line)|line|ellipse|symbol|stop|mask|text|tspan"
     r"|(?:linear|radial)Gradient|clipPath|pattern|filter|fe[a-z]+|animate[a-z]*)"
 )
 
@@ -83,12 +83,12 @@ _PASSED_OVER = rf"""[^<]*+(?:<(?:
     /[a-z0-9]++>
     | [a-z]{{1,2}}+>
     | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
-    | /[a-zA-Z]{_ATTRIBUTES}>
-    | (?:meta(?![^<>]*?(?i:{_TELLING_META}))|link(?![^<>]*?(?i:{_TELLING_LINK})))
+    | /[a-z]{_ATTRIBUTES}>
+    | (?:meta(?![^<>]*?(?:{_TELLING_META}))|link(?![^<>]*?(?:{_TELLING_LINK})))
         {_NAME_ENDS}{_ATTRIBUTES}>
     | {_COMMENT}
-    | (?:[!?]|/(?![a-zA-Z]))[^>]*+
-    | (?![a-zA-Z/!?])
+    | (?:[!?]|/(?![a-z]))[^>]*+
+    | (?![a-z/!?])
     # elements that hold text, whatever it looks like
     | {_RAW_TEXT}
     # scripts: text too, but after the start of a comment another script would open within
@@ -100,7 +100,7 @@ _PASSED_OVER = rf"""[^<]*+(?:<(?:
     | select{_NAME_ENDS}{_ATTRIBUTES}>
         [^<]*+(?:</?opt(?:ion|group){_NAME_ENDS}{_ATTRIBUTES}>[^<]*+)*+</select>
     # a tag that the page's end cuts off
-    | /?+[a-zA-Z][^>]*+\z
+    | /?+[a-z][^>]*+\z
     )[^<]*+)*+"""
 
 # Three fields: the href of a link as nearly all are written, or a name; attributes, or a text.
@@ -116,7 +116,7 @@ _NEXT = rf"""\G{_PASSED_OVER}(?:\z|<(?|
 
 def _compiled() -> pcre2.Pattern | None:
     try:
-        return pcre2.compile(_NEXT.encode(), pcre2.VERBOSE)
+        return pcre2.compile(_NEXT.encode(), pcre2.VERBOSE | pcre2.IGNORECASE)
     except pcre2.LibraryError:  # no machine code: then a scan takes longer than a tree
         return None
 
@@ -164,7 +164,9 @@ def _sorted(fields: list[str]) -> Elements:
         if not name:
             if rest and "rel" in rest.lower():
                 rels[position] = _Element(rest).attr("rel") or ""
-        elif name == "a":
+            continue
+        name = name.lower()
+        if name == "a":
             values = _values(rest)
             hrefs[position] = values.get("href", "")
             rels[position] = _resolved(values.get("rel", ""))
