@@ -270,10 +270,10 @@ class Shard:
                 self._finish_page(item, answer, outcome)
         self.frontier.done(start, now=now)
         if not is_elsewhere:
-            self._is_back(item)
+            self._came_back(item)
         return is_again and item.depth >= 0
 
-    def _is_back(self, entry: Entry) -> None:
+    def _came_back(self, entry: Entry) -> None:
         """It counts as fetched now, or not at all: whoever was held back may be judged again."""
         if self._ration is not None and entry.depth >= 0:
             self._ration.back(entry.host)
@@ -339,7 +339,7 @@ class Shard:
         self._under_way.discard(entry.seq)
         self._elsewhere -= 1
         self._finish_page(entry, answer, outcome, work)
-        self._is_back(entry)
+        self._came_back(entry)
 
     def _finish_page(
         self, entry: Entry, answer: Fetched, outcome: Outcome, work: object = None

@@ -4,8 +4,8 @@ A crawler asks a page for a dozen kinds of element. Where they are is decided by
 (where a tag, a comment, a script ends); the tree that browsers build from those only tells where
 they hang, which nobody asks here. So one pattern runs over the bytes: it passes over whatever has
 no links, takes what it can of the next element that matters, and so on to the end of the page. One
-call of PCRE2 replaces a page by those few fields, in a third of the time of a tree, and nothing
-of Python runs for a tag.
+call of PCRE2 replaces a page by those few fields, in a third of the time of a tree; of what is
+passed over Python sees nothing.
 
 The pattern knows how authors and programs write, not all that browsers forgive. What it neither
 passes over nor takes it stops at, and the tree decides (`turbo.py`). Such are
