@@ -81,37 +81,38 @@ class HrefMemory:
 
     def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
         """Note how these URLs were written on a page, before another page is looked at."""
-        for url in urls:
-            href = links.spelled.get(url)
-            if href is not None:
-                self.note(href, links.places)
+        spelled = links.spelled
+        self.note([spelled[url] for url in urls if url in spelled], links.places)
 
-    def note(self, href: str, places: Places) -> None:
-        """Its URL was passed on. Only where other pages mean the same by it is that kept."""
-        if href.startswith("/"):
-            known = places.origin
-        elif _is_of_the_folder(href):
-            known = places.folder
-        else:
-            return
-        if len(known) >= self._hrefs_per_place:
-            self._room += len(known)
-            known.clear()
-        known.add(href)
-        self._take_room()
+    def note(self, hrefs: Iterable[str], places: Places) -> None:
+        """Their URLs were passed on. Only where other pages mean the same by one is it kept."""
+        origin, folder = places
+        for href in hrefs:
+            if href.startswith("/"):
+                known = origin
+            elif _is_of_the_folder(href):
+                known = folder
+            else:
+                continue
+            if len(known) >= self._hrefs_per_place:
+                self._room += len(known)
+                known.clear()
+            known.add(href)
+            self._room -= 1
+        self._make_room()
 
     def _at(self, place: str) -> set[str]:
         known = self._places.get(place)
         if known is None:
             known = self._places[place] = set()
-            self._take_room()
+            # An empty place counts as an href, or folders without number would cost nothing.
+            self._room -= 1
+            self._make_room()
         else:
             self._places.move_to_end(place)
         return known
 
-    def _take_room(self) -> None:
-        """An empty place counts as an href, or folders without number would cost nothing."""
-        self._room -= 1
+    def _make_room(self) -> None:
         # The last two are in use: a page's folder and its origin.
         while self._room < 0 and len(self._places) > 2:
             self._room += 1 + len(self._places.popitem(last=False)[1])
@@ -174,8 +175,8 @@ class _Resolver:
                 self.refused[url] = self.refused.get(url, 0) + 1
         urls = self._met.others(spelled)
         if len(urls) < len(spelled):
-            for url in spelled.keys() - set(urls):
-                self._memory.note(spelled[url], self.places)
+            met = spelled.keys() - set(urls)
+            self._memory.note([spelled[url] for url in met], self.places)
         self.spelled |= spelled
         return urls
 

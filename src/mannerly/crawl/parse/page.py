@@ -74,7 +74,8 @@ class Anchors(Protocol):
     def __call__(self, *, limit: int) -> tuple[Sequence[str | None], Mapping[int, str]]:
         """The hrefs of the first of them, and the rels of those that have one, by position.
 
-        Empty places may stand between them, and do not count.
+        Empty places may stand between them, and do not count. A rel that does not say `nofollow`
+        may be left out.
         """
 
 
