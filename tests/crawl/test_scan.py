@@ -71,6 +71,12 @@ CHANGES = st.lists(
     max_size=4,
 )
 
+# Tags of nothing but what decides where attributes begin and end.
+ATTRIBUTES = st.text("ab=\"' \n/>", max_size=16)
+TAGS = st.tuples(
+    st.sampled_from(["<p", "</p", "<a", "<a ", "<a href=x", "<link rel=next", "<title"]), ATTRIBUTES
+)
+
 
 def told(page: Page | ParseFailed) -> tuple[object, ...]:
     """A page without what a tree adds: repeated links, in another order where tables are broken."""
@@ -105,6 +111,16 @@ def test_scan_is_not_misled_by_typing_errors(
         text[place : place + removed] = added
 
     assert_read_alike("".join(text).encode())
+
+
+@given(st.lists(TAGS, min_size=1, max_size=4))
+@settings(max_examples=500)
+def test_scan_knows_where_a_tag_ends(tags: list[tuple[str, str]]) -> None:
+    """`<p a=b='x c='>` is open: its first quote stands in a value, its second begins one."""
+    html = "".join(f"{name}{attributes}>{{}}" for name, attributes in tags)
+    links = (f'<a href="{position}">x</a>' for position in range(len(tags)))
+
+    assert_read_alike(html.format(*links).encode())
 
 
 @given(st.binary(max_size=200), st.sampled_from(["utf-8", "cp1252", "koi8-r", "gbk", "utf-16"]))
@@ -153,6 +169,7 @@ def test_an_ordinary_page_needs_no_tree(codec: str) -> None:
     [
         '<p title="a > b">', '<p title="<i>">', "<p it's>", "<p <b>",
         "<frame src=x>", "<frameset>", "<math>", "<plaintext>", "<svg><a href=x>", "<select><p>",
+        "<p a=b='c d='>", "</p='a b='>", "<p a='b'='c d='>",
         "\0", "<script><!--<script>", '</p class=">">', "<svg/>", "<!--" + "-" * 11_000_000,
     ],
 )  # fmt: skip

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
 
-# The attributes of a tag: quotes only around values, and neither < nor > anywhere.
-_OUTSIDE = r"[^<>\"']*+"
+# The attributes of a tag: quotes only around values, and neither < nor > anywhere. What an equals
+# sign means is decided by what is before it, so it stands right after a name, or the tag is odd.
+_OUTSIDE = r"[^<>\"'=]*+"
 _QUOTED = r"""(?:"[^<>"]*+"|'[^<>']*+')"""
-_ATTRIBUTES = f"{_OUTSIDE}(?:(?<==){_QUOTED}{_OUTSIDE})*+"
+_VALUE = rf"""(?<![\t\n\f\r /"'=])={_SPACE}*+(?:{_QUOTED}|[^\t\n\f\r <>"']*+)"""
+_ATTRIBUTES = f"{_OUTSIDE}(?:{_VALUE}{_OUTSIDE})*+"
 _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 
@@ -86,7 +88,7 @@ _PLAIN = rf"""(?:
     /[a-z0-9]++>
     | [a-z][a-z0-9]?+>
     | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
-    | /[a-z]{_ATTRIBUTES}>
+    | /[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
     | (?:meta(?![^<>]*?(?:{_TELLING_META}))|link(?![^<>]*?(?:{_TELLING_LINK})))
         {_NAME_ENDS}{_ATTRIBUTES}>
     | (?![a-z/!?])
