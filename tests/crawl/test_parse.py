@@ -23,7 +23,7 @@ from mannerly.crawl.parse import (
 from mannerly.crawl.parse.charset import encoding
 from mannerly.crawl.parse.disarm import disarmed
 from mannerly.crawl.parse.html import refresh_target
-from mannerly.crawl.parse.page import Element, Elements, Reader
+from mannerly.crawl.parse.page import Element, Elements, Reader, from_tree
 from mannerly.crawl.urls import UrlRefusal
 
 URL = "https://example.com/a/b"
@@ -257,7 +257,7 @@ def test_no_bytes_raise(body: bytes) -> None:
 def test_parser_error_costs_one_page() -> None:
     """Whatever a parser raises comes back as a value that names it."""
 
-    def broken(body: bytes, codec: str) -> Elements:
+    def broken(body: bytes, codec: str, limit: int) -> Elements:
         raise RecursionError("too deep")
 
     failed = parse_page(b"<p>", "text/html", URL, reader=broken)
@@ -282,16 +282,12 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
     """A tree is asked for one element more than the cap, so a million cost what ten thousand do."""
     asked: dict[str, int] = {}
 
-    def anchors(*, limit: int) -> tuple[list[str], dict[int, str]]:
-        asked["a"] = limit
-        return ["x"] * limit, {}
+    def endless(body: bytes, codec: str, limit: int) -> Elements:
+        def find(tag: str) -> list[Element]:
+            asked[tag] = limit
+            return [Link()] * limit if tag == "a" else []
 
-    def find(tag: str, /, *, limit: int) -> list[Element]:
-        asked[tag] = limit
-        return []
-
-    def endless(body: bytes, codec: str) -> Elements:
-        return Elements(None, anchors, find)
+        return from_tree(None, find)
 
     page = parse_page(b"<p>", "text/html", URL, reader=endless)
 
@@ -300,6 +296,13 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
     assert page.links_capped
     assert set(asked) == {"base", "meta", "link", "a", "area", "iframe", "frame"}
     assert set(asked.values()) == {10_001}
+
+
+class Link:
+    """An element whose only attribute is an href."""
+
+    def attr(self, name: str, /) -> str | None:
+        return "x" if name == "href" else None
 
 
 def copied_formatting(tag: str, ends: str = "") -> str:

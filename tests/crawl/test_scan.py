@@ -146,7 +146,7 @@ a < b and b > c</body></html>"""
 
 @pytest.fixture
 def no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(body: bytes, codec: str) -> Elements:
+    def refuse(body: bytes, codec: str, limit: int) -> Elements:
         raise AssertionError("a tree was asked for")
 
     monkeypatch.setattr(turbo, "read", refuse)
@@ -202,9 +202,9 @@ def test_hostile_markup_is_scanned_in_linear_time(name: str) -> None:
 
     Were it read once for every tag, this would take minutes.
     """
-    elements = scan.read(b'<a href="first">x</a>' + HOSTILE[name].encode(), "utf-8")
+    elements = scan.read(b'<a href="first">x</a>' + HOSTILE[name].encode(), "utf-8", 1)
 
-    assert elements.anchors(limit=1)[0][0] == "first"
+    assert "first" in elements.hrefs
 
 
 WITHOUT_MACHINE_CODE = """

@@ -12,7 +12,6 @@ This file knows no URL rules beyond `<base href>`, no scope and no clock.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mannerly.crawl.urls import LinkBase
@@ -54,7 +53,8 @@ def parse_page(
         return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
     charset, mark = encoding(body, content_type)
     try:
-        elements = reader(body[mark:], charset)
+        # One too many tells that there are more.
+        elements = reader(body[mark:], charset, max_links + 1)
         collector = _Collector(robots, agent, max_links)
         collector.walk(elements)
     except Exception as error:  # noqa: BLE001 - whatever a parser raises costs this page only
@@ -94,22 +94,21 @@ class _Collector:
         self._has_refresh = False
 
     def walk(self, elements: Elements) -> None:
-        """Ask for each kind of element."""
-        most = self._max_links + 1  # one too many tells that there are more
-        find = partial(elements.find, limit=most)
-        for element in find("base"):
+        """Take each kind of element."""
+        others = elements.others
+        for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
             if self._base_href is None:
                 self._base_href = element.attr("href")
-        for element in find("meta"):
+        for element in others.get("meta", ()):
             self._take_meta(element)
-        for element in find("link"):
+        for element in others.get("link", ()):
             self._take_link(element)
-        self._take_anchors(*elements.anchors(limit=most))
-        for element in find("area"):
+        self._take_anchors(elements.hrefs, elements.rels)
+        for element in others.get("area", ()):
             self._take_target(element.attr("href"), element.attr("rel"))
         for tag in ("iframe", "frame"):
-            for element in find(tag):
+            for element in others.get(tag, ()):
                 self._take_target(element.attr("src"), None)
 
     def page(self, base_url: str, title: str | None, charset: str) -> Page:

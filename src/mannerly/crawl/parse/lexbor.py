@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser
 
 from .disarm import disarmed
-from .page import Elements, with_rels
+from .page import from_tree
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
+
+    from .page import Elements
 
 # At these bounds lexbor's square is still some tens of milliseconds.
 MAX_DEPTH = 512
@@ -49,17 +51,13 @@ class TooComplex(Exception):  # noqa: N818 - a verdict on a page, not a fault of
     """The page could make lexbor slow, so it was not parsed."""
 
 
-def read(body: bytes, codec: str) -> Elements:
+def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document, or raise `TooComplex`."""
     text = body.decode(codec, "replace")
     _refuse_hostile(text)
     document = LexborHTMLParser(disarmed(text))
     titles = (node.text() for node in document.css("title") if not _is_in_svg(node))
-    return Elements(next(titles, None), partial(_anchors, document), partial(_find, document))
-
-
-def _anchors(document: LexborHTMLParser, *, limit: int) -> tuple[list[str | None], dict[int, str]]:
-    return with_rels(_find(document, "a", limit=limit))
+    return from_tree(next(titles, None), partial(_find, document, limit))
 
 
 class _Element:
@@ -77,7 +75,7 @@ class _Element:
         return self._attributes[name] or ""
 
 
-def _find(document: LexborHTMLParser, tag: str, *, limit: int) -> list[_Element]:
+def _find(document: LexborHTMLParser, limit: int, tag: str) -> list[_Element]:
     return [_Element(node) for node in islice(document.css(tag), limit)]
 
 

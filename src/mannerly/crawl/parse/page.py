@@ -58,48 +58,36 @@ class Element(Protocol):
         """The value of an attribute, empty if it has none, None if it is not there."""
 
 
-class Find(Protocol):
-    """Asks a document for its elements of one name."""
-
-    def __call__(self, tag: str, /, *, limit: int) -> Sequence[Element]:
-        """The first of them, in the order of the page, at most `limit`.
-
-        A `<meta>` or `<link>` that says nothing to a crawler may be left out.
-        """
-
-
-class Anchors(Protocol):
-    """Asks a document for its `<a>`, which are more than all others together."""
-
-    def __call__(self, *, limit: int) -> tuple[Sequence[str | None], Mapping[int, str]]:
-        """The hrefs of the first of them, and the rels of those that have one, by position.
-
-        Empty places may stand between them, and do not count. A rel that does not say `nofollow`
-        may be left out.
-        """
-
-
-def with_rels(anchors: Sequence[Element]) -> tuple[list[str | None], dict[int, str]]:
-    """The answer of `Anchors`, from elements."""
-    rels = {position: rel for position, each in enumerate(anchors) if (rel := each.attr("rel"))}
-    return [each.attr("href") for each in anchors], rels
-
-
 class Elements(NamedTuple):
-    """A document as far as anybody here asks, from its tree or without one."""
+    """A document as far as anybody here asks, from its tree or without one.
+
+    What says nothing to a crawler may be left out: a `<meta>`, a `<link>`, a rel of an `<a>`.
+    """
 
     title: str | None
-    anchors: Anchors
-    find: Find
+    hrefs: Sequence[str | None]  # of all `<a>`; empty places may stand between them
+    rels: Mapping[int, str]  # of those that have one, by their place among the hrefs
+    others: Mapping[str, Sequence[Element]]  # by tag, see `OTHER_TAGS`
 
 
-Reader: TypeAlias = Callable[[bytes, str], Elements]
-"""A parser seen from here: given bytes and their codec. It may raise what it likes: that is caught,
-for this page only."""
+OTHER_TAGS = ("base", "meta", "link", "area", "iframe", "frame")
+
+Reader: TypeAlias = Callable[[bytes, str, int], Elements]
+"""A parser seen from here: given bytes, their codec, and how many elements of a kind are enough. It
+may raise what it likes: that is caught, for this page only."""
+
+
+def from_tree(title: str | None, find: Callable[[str], Sequence[Element]]) -> Elements:
+    """The elements of a tree that can be asked for all of one name."""
+    anchors = find("a")
+    hrefs = [each.attr("href") for each in anchors]
+    rels = {place: rel for place, each in enumerate(anchors) if (rel := each.attr("rel"))}
+    return Elements(title, hrefs, rels, {tag: find(tag) for tag in OTHER_TAGS})
 
 
 def clean_line(raw: str) -> str:
     """At most 512 characters of valid UTF-8 on one line, without control characters."""
-    words = raw[:_RAW_LINE_LENGTH].split()
-    text = " ".join(words).translate(_UNPRINTABLE)
-    return text[:MAX_LINE_LENGTH].encode("utf-8", "replace").decode().strip()
+    text = " ".join(raw[:_RAW_LINE_LENGTH].split())
+    if not (text.isascii() and text.isprintable()):
+        text = text.translate(_UNPRINTABLE).encode("utf-8", "replace").decode()
+    return text[:MAX_LINE_LENGTH].strip()

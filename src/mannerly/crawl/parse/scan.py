@@ -25,7 +25,7 @@ service with systemd's `MemoryDenyWriteExecute`), every page gets its tree.
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pcre2
@@ -37,7 +37,7 @@ from .charset import ASCII_CODECS
 from .page import PAGE_RELATIONS, Elements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
@@ -160,10 +160,10 @@ _ATTRIBUTE = re.compile(
 _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 
-def read(body: bytes, codec: str) -> Elements:
+def read(body: bytes, codec: str, limit: int) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
     fields = _scanned(body, codec)
-    return turbo.read(body, codec) if fields is None else _sorted(fields)
+    return turbo.read(body, codec, limit) if fields is None else _sorted(fields, limit)
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
@@ -179,69 +179,54 @@ def _scanned(body: bytes, codec: str) -> str | None:
     return _with_newlines(text) if "\r" in text else text
 
 
-def _sorted(fields: str) -> Elements:
+def _sorted(fields: str, limit: int) -> Elements:
     """What the fields say, by kind: few of them are tags, and hrefs stand between those."""
-    first, *rest = fields.split("\0<")
-    _, *hrefs = first.split("\0")
+    first, *parts = fields.split("\0<")
+    hrefs = _hrefs(first)
     rels: dict[int, str] = {}
     title: str | None = None
-    others: dict[str, list[str]] = {}
-    for part in rest:
-        tag, *more = part.split("\0")
+    others: dict[str, list[_Element]] = {}
+    for part in parts:
+        tag, _, more = part.partition("\0")
         name = _NAME_END.split(tag, maxsplit=1)[0].lower()
-        attributes = tag[len(name) :]
-        if name == "a":
-            values = _values(attributes)
-            rels[len(hrefs)] = _resolved(values.get("rel", ""))
-            hrefs.append(values.get("href", ""))
-        elif name == "title":
-            title = unescape(attributes.partition(">")[2]) if title is None else title
-        else:
-            others.setdefault(name, []).append(attributes)
-        hrefs += more
-    return Elements(title, partial(_anchors, hrefs, rels), partial(_find, others))
+        if name == "title":
+            title = unescape(tag.partition(">")[2]) if title is None else title
+        elif name == "a":
+            link = _Element(tag[1:])
+            rels[len(hrefs)] = link.attr("rel") or ""
+            hrefs.append(link.attr("href") or "")
+        elif len(found := others.setdefault(name, [])) < limit:
+            found.append(_Element(tag[len(name) :]))
+        if more:
+            hrefs += _hrefs(more)
+    if len(hrefs) > limit:
+        del hrefs[limit + hrefs.count("") :]
+    return Elements(title, hrefs, rels, others)
 
 
-def _anchors(
-    hrefs: Sequence[str], rels: Mapping[int, str], *, limit: int
-) -> tuple[list[str], Mapping[int, str]]:
-    """What has no href has an empty place among them, and does not count."""
-    first = hrefs if len(hrefs) <= limit else hrefs[: limit + hrefs.count("")]
-    return [_resolved(href) if "&" in href else href for href in first], rels
+def _hrefs(fields: str) -> list[str]:
+    if "&" in fields:
+        if _REFERENCE.search(fields) is not None:
+            return [_resolved(href) for href in fields.split("\0")]
+        fields = fields.replace("&amp;", "&")
+    return fields.split("\0")
 
 
 class _Element:
-    """One tag. Most are asked for what they do not have, and never taken apart."""
+    """One tag."""
 
-    __slots__ = ("_attributes",)
+    __slots__ = ("_values",)
 
     def __init__(self, attributes: str) -> None:
-        self._attributes = attributes
+        # Of two with one name the first counts.
+        self._values = {
+            name.lower(): quoted or single or bare
+            for name, quoted, single, bare in reversed(_ATTRIBUTE.findall(attributes))
+        }
 
     def attr(self, name: str, /) -> str | None:
-        if name not in self._attributes.lower():
-            return None
-        value = _values(self._attributes).get(name)
+        value = self._values.get(name)
         return None if value is None else _resolved(value)
-
-
-def _find(others: Mapping[str, Sequence[str]], tag: str, /, *, limit: int) -> list[_Element]:
-    found = others.get(tag)
-    return [_Element(attributes) for attributes in found[:limit]] if found else []
-
-
-def _values(attributes: str) -> Mapping[str, str]:
-    """Attributes by name, as written; of two with one name the first counts."""
-    return _short_values(attributes) if len(attributes) < 200 else _all_values(attributes)
-
-
-def _all_values(attributes: str) -> Mapping[str, str]:
-    found = _ATTRIBUTE.findall(attributes)
-    return {name.lower(): quoted or single or bare for name, quoted, single, bare in found[::-1]}
-
-
-# A site has the same style sheets on every page, and the same `rel="noopener"` on many links.
-_short_values = lru_cache(maxsize=1024)(_all_values)
 
 
 def _with_newlines(text: str) -> str:
@@ -251,6 +236,8 @@ def _with_newlines(text: str) -> str:
 
 def _resolved(value: str) -> str:
     """An attribute's value with its character references resolved, by their rules for values."""
+    if "&" not in value:
+        return value
     if _REFERENCE.search(value) is None:
         return value.replace("&amp;", "&")
     quoted = value.replace('"', "&quot;")

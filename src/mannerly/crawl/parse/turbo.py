@@ -20,25 +20,23 @@ from typing import TYPE_CHECKING
 from turbohtml import Namespace, parse
 
 from .disarm import disarmed
-from .page import Elements, with_rels
+from .page import from_tree
 
 if TYPE_CHECKING:
     from turbohtml import Document
 
+    from .page import Elements
+
 MAX_TAGS = 2000
 
 
-def read(body: bytes, codec: str) -> Elements:
+def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document. The first question builds an index of it, the others are cheap."""
     text = body.decode(codec, "replace")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)
-    return Elements(_title(document), partial(_anchors, document), document.find_all)
-
-
-def _anchors(document: Document, *, limit: int) -> tuple[list[str | None], dict[int, str]]:
-    return with_rels(document.find_all("a", limit=limit))
+    return from_tree(_title(document), partial(document.find_all, limit=limit))
 
 
 def _title(document: Document) -> str | None:
