@@ -193,6 +193,14 @@ def test_canonical_is_idempotent(href: str) -> None:
 
 
 @given(HOSTILE)
+def test_bare_href_means_the_same(href: str) -> None:
+    """What a shorter spelling leaves out does not matter, on no page."""
+    base = LinkBase(PAGE)
+
+    assert base.resolve(base.bare(href)) == base.resolve(href)
+
+
+@given(HOSTILE)
 def test_canonical_shape_can_be_sliced(href: str) -> None:
     """Every canonical URL is ASCII and short, and its parts are what the politeness core sees."""
     text = canonical(href, PAGE)

@@ -144,10 +144,11 @@ def resolve_links(
 class _Resolver:
     """The links of one page."""
 
-    __slots__ = ("_memory", "_met", "_resolve", "places", "refused", "spelled")
+    __slots__ = ("_bare", "_memory", "_met", "_resolve", "places", "refused", "spelled")
 
     def __init__(self, base: LinkBase, memory: HrefMemory, met: Recent) -> None:
         self._resolve = base.resolve
+        self._bare = base.bare
         self._memory = memory
         self._met = met
         self.places = memory.at(base.text)
@@ -162,11 +163,9 @@ class _Resolver:
         unknown = [href for href in hrefs if href not in origin and href not in folder]
         spelled: dict[str, str] = {}
         for href in self._met.others(unknown):
-            mark = href.find("#")
-            if mark > 0:
-                # A fragment changes no meaning; a bare one means the page itself.
-                href = href[:mark]
-                if href in origin or href in folder:
+            if "#" in href or "?" in href:
+                href = self._bare(href)
+                if href in origin or href in folder or href in self._met:
                     continue
             url = self._resolve(href)
             if isinstance(url, str):
