@@ -149,8 +149,8 @@ class LinkBase:
         mark = href.find("#")
         if mark > 0:
             href = href[:mark]
-        slash = href.find("/")
-        return self._with_bare_query(href) if 0 <= slash < href.find("?") else href
+        mark = href.find("?")
+        return self._with_bare_query(href) if mark > 0 and "/" in href[:mark] else href
 
     def _with_bare_query(self, text: str) -> str:
         """Without tracking parameters, and without a question mark that nothing follows."""
