@@ -114,7 +114,7 @@ _OPAQUE = rf"""(?:
 
 # A link as nearly all are written, with nothing to say but where it leads.
 _ORDINARY_LINK = rf"""a{_SPACE}++
-    (?:(?!href=|rel=["'][^<>"']*?(?:{_TELLING_REL}))[a-z-]++={_QUOTED}{_SPACE}++)*+
+    (?:(?!href=|rel=[^<>]*?(?:{_TELLING_REL}))[a-z-]++={_QUOTED}{_SPACE}++)*+
     href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
     (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
 
