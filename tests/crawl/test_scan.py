@@ -21,7 +21,8 @@ URL = "https://example.com/a/b"
 
 # Markup as it is met: honest, careless, broken, and made to mislead. `no` is never a link.
 LINKS = [
-    '<a href="/p">x</a>', '<a rel="it\'s nofollow" href="/r">', '<a class="c d" href="/q">y</a>', "<a href='s' rel=nofollow>y</a>",
+    '<a href="/p">x</a>', '<a class="c d" href="/q">y</a>', "<a href='s' rel=nofollow>y</a>",
+    '<a rel="it\'s nofollow" href="/r">',
     '<a href="n" rel="nofollow noopener" target="_blank">', '<a rel="nofollow" href="m">',
     '<a  id=x\nhref="l"\ttitle="a b">', '<a href="dup" href="no">', "<a href=u>", "<a HREF='v'>",
     '<a data-href="no" title="href=no" href="d">', '<a hreflang="en" href="h">', '<a href="">',
