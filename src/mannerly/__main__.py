@@ -11,7 +11,7 @@ import os
 import sys
 
 # Python looks for circles of garbage whenever 700 more objects are alive. Hardly any are here: it
-# would take 1 % of a crawl, and 7 % of its start.
+# would take 1 % of a crawl, and 6 % of its start.
 RARELY = 10_000
 
 

@@ -208,6 +208,18 @@ def test_hostile_markup_is_scanned_in_linear_time(name: str) -> None:
     assert "first" in elements.hrefs
 
 
+@pytest.mark.usefixtures("no_tree")
+@pytest.mark.parametrize("attribute", ['rel="x"', "rel='x'", 'id="x"', "x"])
+def test_a_tag_of_many_attributes_is_read_once(attribute: str) -> None:
+    """Were the rest of it read for each of them, the scan would give up and leave it to a tree."""
+    html = f"<a {f'{attribute} ' * 100_000} href='y'>"
+
+    page = parse_page(html.encode(), "text/html", URL)
+
+    assert isinstance(page, Page), page
+    assert page.links == ["y"]
+
+
 WITHOUT_MACHINE_CODE = """
 import ctypes, sys
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1

@@ -112,9 +112,11 @@ _OPAQUE = rf"""(?:
     | /?+[a-z][^>]*+\z
     )"""
 
-# A link as nearly all are written, with nothing to say but where it leads.
+# A link as nearly all are written, with nothing to say but where it leads. Of a rel no more is
+# looked at than its own value, or a tag of many would be read once for each.
+_TELLING = rf"""rel=(?:"[^<>"]*?(?:{_TELLING_REL})|'[^<>']*?(?:{_TELLING_REL}))"""
 _ORDINARY_LINK = rf"""a{_SPACE}++
-    (?:(?!href=|rel=[^<>]*?(?:{_TELLING_REL}))[a-z-]++={_QUOTED}{_SPACE}++)*+
+    (?:(?!href=|{_TELLING})[a-z-]++={_QUOTED}{_SPACE}++)*+
     href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
     (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
 
