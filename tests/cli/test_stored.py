@@ -17,8 +17,11 @@ from tests.exports.stored_example import (
 from typer.testing import CliRunner
 
 from mannerly.cli import app
+from mannerly.crawl.model import Candidate
+from mannerly.crawl.store.base import Batch
 from mannerly.crawl.store.directory import CrawlDirectory
 from mannerly.crawl.store.reader import SqliteReader
+from mannerly.crawl.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +80,22 @@ def test_explain_tells_where_a_url_stands(crawl: Path, url: str, state: str, wor
 
     assert facts["state"] == state
     assert words in facts["because"]
+
+
+def test_explain_finds_a_link_between_two_shards(crawl: Path) -> None:
+    """Not handed over yet, or handed over and not taken: it is queued, and found by a page."""
+    b_owner = SHARDING.shard_of("b.example")
+    link = Candidate("https://b.example/new", "b.example", 1, 1, SEED)
+    said = []
+    with SqliteStore.open(crawl, 1 - b_owner, shards=2, frontier_limit=9) as store:
+        store.commit(Batch(outgoing=[(b_owner, link)]))
+        said.append(json.loads(invoke("explain", crawl, link.url, "--json").stdout))
+        store.deliver()
+        said.append(json.loads(invoke("explain", crawl, link.url, "--json").stdout))
+
+    for facts in said:
+        assert (facts["state"], facts["found_by"], facts["depth"]) == ("queued", [SEED], 1)
+        assert facts["because"] == "on its way to the process that has its host"
 
 
 def test_explain_names_the_line_of_robots_txt_and_the_scope(crawl: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
 from mannerly.crawl.store.base import Batch, Committed, Counts, HostRecord, RobotsRecord
+from mannerly.crawl.store.letters import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -238,19 +239,20 @@ class StoreContract:
         assert store.counts() == counts(skipped=1, hosts=1)
 
     def test_known_covers_every_set(self, open_stores):
-        """Queued, waiting, fetched, skipped and outgoing URLs are known; others are not."""
+        """Queued, waiting, fetched and skipped URLs are known; other shards' are theirs to know."""
         store, _ = open_stores(2, frontier_limit=3)
         paths = ("/done", "/queued", "/skipped")
         done, queued, skipped = store.commit(offer(candidate(path) for path in paths)).new
         waiting, outgoing = candidate("/waiting"), candidate(host="b.example")
         store.commit(Batch(found=[waiting], outgoing=[(1, outgoing)]))
         store.commit(Batch(pages=[(done, page(done))], dropped=[(skipped, "robots")]))
-        everything = {done.url, queued.url, waiting.url, outgoing.url, skipped.url}
+        everything = {done.url, queued.url, waiting.url, skipped.url}
 
-        assert store.known([*everything, "https://a.example/new"]) == everything
+        assert store.known([*everything, outgoing.url, "https://a.example/new"]) == everything
         assert store.known([]) == set()
         assert sorted(store.urls()) == sorted(everything)
         assert store.find("https://a.example/new") is None
+        assert store.find(outgoing.url) is None
         assert store.counts() == counts(
             queued=2, waiting=1, fetched=1, skipped=1, outgoing=1, hosts=1
         )
@@ -282,8 +284,8 @@ class StoreContract:
         assert isinstance(found, Entry)
         assert found.host == "b.example"
 
-    def test_a_link_travels_to_its_shard_once(self, open_stores):
-        """It waits in the outbox, is handed over, and arrives as an entry like any other."""
+    def test_a_link_travels_to_its_shard(self, open_stores):
+        """It waits in the outbox, is handed over, and arrives once, as an entry like any other."""
         sender, owner = open_stores(2)
         link = candidate("/x", host="b.example", depth=3, hops=1)
         sender.commit(Batch(outgoing=[(1, link), (1, link)]))
@@ -292,25 +294,40 @@ class StoreContract:
         handed_over = sender.deliver()
         (entry,) = owner.receive(10).new
 
-        assert in_outbox == counts(outgoing=1)
-        assert handed_over == 1
+        assert in_outbox == counts(outgoing=2)
+        assert handed_over == 2
         assert entry[1:] == (*link[:3], link.priority, link.parent, link.hops, 0)
         assert sender.counts() == counts()
         assert owner.queued("b.example", after=START, limit=9) == [entry]
         assert (sender.deliver(), owner.receive(10)) == (0, Committed([], 0))
 
-    def test_a_link_that_was_handed_over_is_not_sent_again(self, open_stores):
-        """The sender remembers it, so a link on every page is one message."""
-        sender, _ = open_stores(2)
+    def test_a_link_that_is_sent_again_changes_nothing(self, open_stores):
+        """Its owner knows it, whatever has become of it since."""
+        sender, owner = open_stores(2)
         link = candidate(host="b.example")
-        sender.commit(Batch(outgoing=[(1, link)]))
-        sender.deliver()
+        for _ in range(2):
+            sender.commit(Batch(outgoing=[(1, link)]))
+            sender.deliver()
+            for entry in owner.receive(10).new:
+                owner.commit(Batch(pages=[(entry, page(entry))]))
 
-        sender.commit(Batch(outgoing=[(1, link)]))
+        assert owner.counts() == counts(fetched=1, hosts=1)
 
-        assert sender.deliver() == 0
-        assert sender.known([link.url]) == {link.url}
-        assert sender.find(link.url) is None
+    def test_many_links_arrive_in_their_order(self, open_stores):
+        """More than a letter holds, and some of them for a third shard in between."""
+        sender, owner, other = open_stores(3, frontier_limit=9999)
+        links = [candidate(f"/{n}", host="b.example") for n in range(2 * LINKS + 1)]
+        elsewhere = [candidate(f"/{n}", host="c.example") for n in range(len(links))]
+        both = zip(links, elsewhere, strict=True)
+        sender.commit(Batch(outgoing=[pair for a, b in both for pair in ((1, a), (2, b))]))
+
+        handed_over = sender.deliver()
+        received = [owner.receive(LINKS).new, owner.receive(LINKS + 1).new]
+
+        assert handed_over == 2 * len(links)
+        assert [entry.url for part in received for entry in part] == [link.url for link in links]
+        assert [entry.url for entry in other.receive(9999).new] == [link.url for link in elsewhere]
+        assert sender.counts() == counts()
 
     def test_links_from_two_shards_arrive_once(self, open_stores):
         """What several shards found is deduplicated on arrival, a limited batch at a time."""

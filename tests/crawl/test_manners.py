@@ -211,7 +211,7 @@ def in_virtual_time(
     settings: CrawlSettings, seeds: list[str], fetcher: FakeFetcher
 ) -> tuple[Shard, Engine]:
     manifest = Manifest.new(seeds=seeds, settings={}, shards=1, created_at=0.0)
-    rules, store = rules_of(settings, manifest), MemoryStore(0, frontier_limit=99, inboxes={0: []})
+    rules, store = rules_of(settings, manifest), MemoryStore(frontier_limit=99)
     shard = Shard(
         0, store, Sharding(1), settings, rules, max_in_flight=8, is_resumed=False, now=0.0
     )

@@ -160,7 +160,7 @@ class Life:
 
 
 def disk() -> Disk:
-    return Disk(0, frontier_limit=1000, inboxes={0: []})
+    return Disk(frontier_limit=1000)
 
 
 # ---------------------------------------------------------------------- what is kept

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from store_contract import candidate, offer
 
+from mannerly.crawl.store import letters
 from mannerly.crawl.store.base import StoreError
 from mannerly.crawl.store.directory import (
     CrawlDirectory,
@@ -220,7 +221,7 @@ def test_a_crawl_that_lost_its_manifest_is_not_started_over(path, manifest):
 def test_links_on_their_way_are_a_crawl_too(path, manifest):
     """An inbox with links in it keeps its directory from being started over."""
     inbox = Inbox(path, 1)
-    inbox.post([candidate()])
+    inbox.post(letters.written([candidate()]))
     inbox.close()
     (path / "crawl.json").unlink()
 

@@ -14,6 +14,7 @@ from mannerly.crawl.store.base import Batch, HostRecord, StoreError
 from mannerly.crawl.store.checkup import examine
 from mannerly.crawl.store.inbox import inbox_path, unread
 from mannerly.crawl.store.reader import SqliteReader, shard_path
+from mannerly.crawl.store.schema import SHARD
 from mannerly.crawl.store.sqlite import CARRY_OVER, SqliteStore, create_shard
 
 if TYPE_CHECKING:
@@ -207,14 +208,14 @@ def test_an_inbox_is_no_shard(directory):
         open_shard(directory)
 
 
-@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("version", [SHARD.version - 1, SHARD.version + 1])
 def test_another_format_is_refused_with_what_to_do(directory, version):
     """A file of a newer or older version names both versions."""
     other = apsw.Connection(str(shard_path(directory, 0)))
     other.execute(f"PRAGMA user_version = {version}")
     other.close()
 
-    with pytest.raises(StoreError, match=f"format {version}.*knows format 1"):
+    with pytest.raises(StoreError, match=f"format {version}.*knows format {SHARD.version}"):
         open_shard(directory)
 
 
@@ -276,3 +277,22 @@ def test_an_inbox_that_is_busy_is_left_for_the_next_round(tmp_path):
     other.close()
     assert (while_busy, afterwards) == (0, 1)
     assert (unread(tmp_path, 0), unread(tmp_path, 1)) == (0, 1)
+
+
+def test_a_damaged_letter_stops_the_crawl_and_is_kept(tmp_path):
+    """Nobody can tell which links it held, so it is neither passed over nor thrown away."""
+    for shard in range(2):
+        create_shard(tmp_path, shard, shards=2)
+    with open_shard(tmp_path, 0, shards=2) as store:
+        store.commit(Batch(outgoing=[(1, candidate(host="b.example"))]))
+        store.deliver()
+    other = apsw.Connection(str(inbox_path(tmp_path, 1)))
+    other.execute("UPDATE letters SET text = substr(text, 1, 9)")
+    other.close()
+
+    with open_shard(tmp_path, 1, shards=2) as owner:
+        with pytest.raises(StoreError, match="letter between two shards is damaged"):
+            owner.receive(10)
+
+        assert owner.counts() == counts()
+    assert unread(tmp_path, 1) == 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from itertools import chain
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 
@@ -18,10 +19,13 @@ from .stored import opened, settings_of
 from .terminal import fail, failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
-    from mannerly.crawl.model import Entry, PageRecord, Skipped
+    from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
     from mannerly.crawl.settings import CrawlSettings
 
     from .stored import StoredCrawl
+
+Place: TypeAlias = "Candidate | Entry | PageRecord | Skipped | None"
+"""What the stores say of a URL; None: nothing."""
 
 _STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
 
@@ -67,7 +71,7 @@ def facts_of(crawl: StoredCrawl, text: str, *, now: float) -> Facts:
     """Ask the store everything about one URL."""
     settings = settings_of(crawl.manifest)
     url = _canonical(text, settings)
-    place = _find(crawl, url)
+    place = _find(crawl, url) or _on_its_way(crawl, url)
     depth = None if place is None else place.depth
     scope = _scope(crawl, settings, url, depth)
     state, because = _state(crawl, place, now)
@@ -88,7 +92,7 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
     return url
 
 
-def _find(crawl: StoredCrawl, url: str) -> Entry | PageRecord | Skipped | None:
+def _find(crawl: StoredCrawl, url: str) -> Place:
     """The owner's word first; a skipped URL may be known only to whoever came across it."""
     from mannerly.crawl.urls import host_key_of
 
@@ -100,10 +104,19 @@ def _find(crawl: StoredCrawl, url: str) -> Entry | PageRecord | Skipped | None:
     return None
 
 
-def _state(
-    crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None, now: float
-) -> tuple[str, str]:
-    from mannerly.crawl.model import Entry, PageRecord, Skipped
+def _on_its_way(crawl: StoredCrawl, url: str) -> Place:
+    """A link that one shard has found and another has not taken over yet."""
+    from mannerly.crawl.store.inbox import unread_links
+
+    for shard, reader in enumerate(crawl.readers):
+        for link in chain(reader.outgoing(), unread_links(crawl.path, shard)):
+            if link.url == url:
+                return link
+    return None
+
+
+def _state(crawl: StoredCrawl, place: Place, now: float) -> tuple[str, str]:
+    from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
 
     match place:
         case PageRecord():
@@ -112,6 +125,8 @@ def _state(
             return "skipped", place.reason
         case Entry():
             return "queued", _queued(crawl, place, now)
+        case Candidate():
+            return "queued", "on its way to the process that has its host"
     return "unknown", "no page, sitemap or seed of this crawl has named it"
 
 
@@ -144,14 +159,14 @@ def _queued(crawl: StoredCrawl, entry: Entry, now: float) -> str:
     return "; ".join(said)
 
 
-def _found_by(crawl: StoredCrawl, place: Entry | PageRecord | Skipped | None) -> list[str]:
-    chain: list[str] = []
-    while place is not None and place.parent is not None and len(chain) < _STEPS:
-        chain.append(place.parent)
+def _found_by(crawl: StoredCrawl, place: Place) -> list[str]:
+    parents: list[str] = []
+    while place is not None and place.parent is not None and len(parents) < _STEPS:
+        parents.append(place.parent)
         place = _find(crawl, place.parent)
-    if place is not None and place.parent is None and not chain:
+    if place is not None and place.parent is None and not parents:
         return ["seed"]
-    return chain
+    return parents
 
 
 def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:

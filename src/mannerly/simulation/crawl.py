@@ -36,8 +36,6 @@ from .servers import EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mannerly.crawl.model import Candidate
-
     from .crawl_web import Web
 
 DAY_S = 86_400.0
@@ -144,11 +142,7 @@ class _Crawl:
         self._clock = clock
         self._servers = servers
         self._sharding = Sharding(shards)
-        self._inboxes: dict[int, list[Candidate]] = {number: [] for number in range(shards)}
-        self._stores = [
-            MemoryStore(number, frontier_limit=settings.frontier_limit, inboxes=self._inboxes)
-            for number in range(shards)
-        ]
+        self._stores = MemoryStore.group(shards, frontier_limit=settings.frontier_limit)
         rules = Rules(
             Scope((web.start,), settings.scope),
             settings.agent_token,
@@ -201,7 +195,8 @@ class _Crawl:
             if seen.requests >= next_check:
                 next_check = seen.requests + check_every
                 self._check()
-            if engine.in_flight == 0 and engine.is_idle and not any(self._inboxes.values()):
+            is_idle = engine.in_flight == 0 and engine.is_idle
+            if is_idle and not any(store.has_unread for store in self._stores):
                 self._is_finished = True
                 break
         engine.stop()

@@ -1,15 +1,14 @@
 """What a shard's store promises. SQLite keeps it today; Redis will, without the engine noticing.
 
-A store belongs to one shard and has one owner. It holds four sets of URLs, and every URL that was
-ever offered is in exactly one of them:
+A store belongs to one shard and has one owner. It holds three sets of URLs, and every URL of the
+shard that was ever offered is in exactly one of them:
 
     queued      waiting to be fetched, in order of (priority, seq) within a host
     fetched     has a page record
     skipped     has a reason
-    outgoing    belongs to another shard and waits in the outbox; once handed over it is that
-                shard's, and only remembered here as known, so that it is not sent again
 
-and, beside them, one record per host (learned pace, robots.txt, counts) and the crawl's settings.
+and, beside them, links that belong to other shards and wait to be handed over (*outgoing*), one
+record per host (learned pace, robots.txt, counts) and the crawl's settings.
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
@@ -20,16 +19,18 @@ recorded or dropped again, so a batch whose commit failed may be offered once mo
 
 **New or known is decided here.** `commit` reports which candidates were new. A filter in front of
 the store may save it the question, but never answers it: offering a known URL changes nothing,
-whichever of the four sets it is in (an earlier arrival keeps its depth and priority).
+whichever of the three sets it is in (an earlier arrival keeps its depth and priority).
 
 **Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
 and the rest of the frontier costs nothing.
 
-**Messages between shards.** A link to another shard is committed to the outbox together with its
-page. `deliver` copies outbox rows to the owner's inbox, and removes them only when that is safe;
-the owner's `receive` moves inbox rows into its own queue in one transaction. Both may be repeated
-after a crash at any point: at least once, deduplicated on arrival, so none is lost.
+**Letters between shards.** A link to another shard is committed to the outbox together with its
+page, in one letter with the others of the batch. `deliver` copies letters to the owner's inbox, and
+removes them only when that is safe; the owner's `receive` moves their links into its own queue in
+one transaction. Both may be repeated after a crash at any point: at least once, deduplicated on
+arrival, so none is lost. The sender keeps no list of what it sent: a link that it meets again after
+a long while is sent again, and is known by then.
 
 **Limits.** Beyond `frontier_limit` queued URLs new ones are kept in arrival order in a waiting
 room (still "queued" in the sense above, but in no host's window) and let in as room appears:
@@ -138,16 +139,16 @@ class ShardStore(Protocol):
         """Every host with URLs in its window, and how many; the waiting room is not counted."""
 
     def known(self, urls: Sequence[str]) -> set[str]:
-        """Which of these the store already has, in any of the four sets."""
+        """Which of these the store already has, in any of the three sets."""
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
 
     def deliver(self) -> int:
-        """Hand outbox rows over to their shards; returns how many were handed over."""
+        """Hand outgoing links over to their shards; returns how many were handed over."""
 
     def receive(self, limit: int) -> Committed:
-        """Take over what other shards left in the inbox."""
+        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
 
     def host(self, host: str) -> HostRecord | None:
         """What is kept of a host; None if no URL and no record of it was ever committed."""
@@ -164,7 +165,7 @@ class ShardStore(Protocol):
     def skipped(self) -> Iterator[Skipped]: ...
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL stands; None if it is unknown, or was handed over to its shard."""
+        """Where a URL of this shard stands; None if it is unknown."""
 
     def urls(self) -> Iterator[str]:
         """Every URL known to the shard: to fill the filter after a restart."""

@@ -6,6 +6,7 @@ then URLs arrive.
     leave     only an entry that is still queued can be recorded or dropped. A late or repeated
               record changes nothing, so a batch whose commit failed can be offered again
     arrive    only a URL that is in none of the tables gets a number and a row
+    send      every link to another shard is written down; whether it is new is for that shard
 
 Nothing here begins, commits or rolls back.
 """
@@ -17,6 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Candidate, Entry, PageRecord
+from . import letters
 from .base import Batch, Committed
 from .schema import HOST_COLUMNS
 
@@ -32,7 +34,8 @@ _PAGE = """
 _SKIP = "INSERT INTO skipped VALUES (?, ?, ?, ?, ?)"
 _QUEUE = "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _WAIT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SEND = "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_SEND = "INSERT INTO outbox VALUES (NULL, ?, ?, ?)"
+_FORGET = "DELETE FROM outbox WHERE id = ? RETURNING links"
 _ARRIVE = "INSERT INTO arrivals VALUES (?, ?, ?, ?)"
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
@@ -111,7 +114,8 @@ class Change:
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
         """The whole batch; `fresh` tells which URLs are in none of the tables."""
         self._leave(batch.pages, batch.dropped)
-        applied = self._arrive(batch, fresh)
+        applied = self._arrive(batch.found, fresh)
+        self._send(batch.outgoing)
         self._keep(batch)
         return applied
 
@@ -126,12 +130,12 @@ class Change:
             self._totals["waiting"] -= len(entries)
         return entries
 
-    def forget_outgoing(self, sequences: Iterable[int]) -> int:
-        """Remove what was handed over; returns how many that were."""
-        rows = [(seq,) for seq in sequences]
-        self._connection.executemany("DELETE FROM outbox WHERE seq = ?", rows)
-        self._totals["outgoing"] -= len(rows)
-        return len(rows)
+    def forget_outgoing(self, numbers: Iterable[int]) -> int:
+        """Remove letters that were handed over; returns how many links that were."""
+        gone = self._connection.executemany(_FORGET, [(number,) for number in numbers])
+        links: int = sum(links for (links,) in gone)
+        self._totals["outgoing"] -= links
+        return links
 
     def finish(self) -> None:
         """Write what was counted along the way."""
@@ -171,28 +175,11 @@ class Change:
         self._ready[self._ids[entry.host]] -= 1
         self._totals["ready"] -= 1
 
-    def _arrive(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
-        asked = {candidate[0] for candidate in batch.found}
-        asked.update(candidate.url for _, candidate in batch.outgoing)
-        new = fresh(asked)
-        arrivals: list[tuple[int, str, int | None, int | None]] = []
-        found = self._arrive_found(batch.found, new, arrivals)
-        self._arrive_outgoing(batch.outgoing, new, arrivals)
-        self._connection.executemany(_ARRIVE, arrivals)
-        room = len(found)
-        if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
-            # Nobody overtakes in the waiting room.
-            room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
-        self._enqueue(found[:room])
-        self._wait(found[room:])
-        return Applied(Committed(found[:room], len(found) - room), [row[1] for row in arrivals])
-
-    def _arrive_found(
-        self,
-        candidates: list[Candidate],
-        new: set[str],
-        arrivals: list[tuple[int, str, int | None, int | None]],
-    ) -> list[Entry]:
+    def _arrive(
+        self, candidates: list[Candidate], fresh: Callable[[set[str]], set[str]]
+    ) -> Applied:
+        new = fresh({candidate[0] for candidate in candidates})
+        arrivals: list[tuple[int, str, int, int]] = []
         entries: list[Entry] = []
         for candidate in candidates:
             if candidate[0] in new:  # most are not: unpack the others only
@@ -201,23 +188,27 @@ class Change:
                 seq = self._next_seq()
                 arrivals.append((seq, url, self._ids[host], priority))
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, 0))
-        return entries
+        self._connection.executemany(_ARRIVE, arrivals)
+        room = len(entries)
+        if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
+            # Nobody overtakes in the waiting room.
+            room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
+        self._enqueue(entries[:room])
+        self._wait(entries[room:])
+        committed = Committed(entries[:room], len(entries) - room)
+        return Applied(committed, [row[1] for row in arrivals])
 
-    def _arrive_outgoing(
-        self,
-        outgoing: list[tuple[int, Candidate]],
-        new: set[str],
-        arrivals: list[tuple[int, str, int | None, int | None]],
-    ) -> None:
-        rows: list[Row] = []
-        for shard, (url, host, depth, priority, parent, hops) in outgoing:
-            if url in new:
-                new.remove(url)
-                seq = self._next_seq()
-                arrivals.append((seq, url, None, None))
-                rows.append((seq, shard, host, priority, url, depth, parent, hops))
+    def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
+        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
+        for shard, candidate in outgoing:
+            by_shard[shard].append(candidate)
+        rows = [
+            (shard, *letter)
+            for shard, candidates in by_shard.items()
+            for letter in letters.written(candidates)
+        ]
         self._connection.executemany(_SEND, rows)
-        self._totals["outgoing"] += len(rows)
+        self._totals["outgoing"] += len(outgoing)
 
     def _enqueue(self, entries: list[Entry]) -> None:
         rows = []

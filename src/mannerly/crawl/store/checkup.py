@@ -24,17 +24,17 @@ _CLAIMS = {
     "no URL is in two places": """
         SELECT count(*) - count(DISTINCT seq) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM outbox)
+            UNION ALL SELECT seq FROM skipped)
     """,
     "every URL that has a place is known": """
         SELECT count(*) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM outbox)
+            UNION ALL SELECT seq FROM skipped)
         WHERE seq NOT IN (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
     """,
-    "every URL of this shard has a place": """
-        SELECT count(*) FROM (SELECT seq, host FROM seen UNION ALL SELECT seq, host FROM arrivals)
-        WHERE host IS NOT NULL AND seq NOT IN (
+    "every URL that is known has a place": """
+        SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
+        WHERE seq NOT IN (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
             UNION ALL SELECT seq FROM skipped)
     """,
@@ -48,7 +48,7 @@ _CLAIMS = {
              + (fetched != (SELECT count(*) FROM pages))
              + (failed != (SELECT count(*) FROM pages WHERE status IS NULL))
              + (skipped != (SELECT count(*) FROM skipped))
-             + (outgoing != (SELECT count(*) FROM outbox))
+             + (outgoing != (SELECT coalesce(sum(links), 0) FROM outbox))
              + (hosts != (SELECT count(*) FROM hosts)) FROM totals
     """,
     "every host's queue is as long as it says": """

@@ -72,7 +72,7 @@ def connect(
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
         connection.execute(f"PRAGMA cache_size = {-cache_bytes // 1024}")
         connection.execute("PRAGMA temp_store = MEMORY")
-        synchronise(connection, durable=durable)
+        _synchronise(connection, durable=durable)
     return connection
 
 
@@ -83,8 +83,21 @@ def connect_reader(path: Path, kind: Kind) -> apsw.Connection:
     return connection
 
 
-def synchronise(connection: apsw.Connection, *, durable: bool) -> None:
-    """Choose whether a commit waits for the disk."""
+@contextmanager
+def on_disk(connection: apsw.Connection, path: Path, *, usually: bool = False) -> Iterator[None]:
+    """Commits in here wait for the disk, and everything before them is on it too.
+
+    `usually` tells whether those after it do.
+    """
+    with translated(connection, path):
+        _synchronise(connection, durable=True)
+        try:
+            yield
+        finally:
+            _synchronise(connection, durable=usually)
+
+
+def _synchronise(connection: apsw.Connection, *, durable: bool) -> None:
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
 
 

@@ -1,10 +1,10 @@
 """Links between shards: at least once, deduplicated on arrival, so that a crash loses none.
 
-    sender      commit: page + outbox rows          one transaction, in the sender's file
-                post: rows into the owner's inbox   one transaction, in the inbox, ON DISK
-                forget: rows out of the outbox
-    owner       take: inbox rows into the queue     one transaction, in the owner's file, ON DISK
-                remove: rows out of the inbox
+    sender      commit: page + letters in the outbox   one transaction, in the sender's file
+                post: letters into the owner's inbox   one transaction, in the inbox, ON DISK
+                forget: letters out of the outbox
+    owner       take: their links into the queue       one transaction, in the owner's file, ON DISK
+                remove: letters out of the inbox
 
 A copy is removed only when the next one is safe; whatever is repeated after a crash is known by
 then and changes nothing. "On disk" matters because the two files are written out independently: if
@@ -19,24 +19,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..model import Candidate
-from .database import connect, connect_reader, shut, transaction, translated
+from . import letters
+from .database import connect, connect_reader, on_disk, shut, transaction, translated
 from .schema import INBOX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from ..model import Candidate
+    from .letters import Letter
 
 _CACHE_BYTES = 1 << 20
 
 # Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
 _BUSY_MS = 200
 
-_POST = """
-    INSERT INTO messages (url, host, depth, priority, parent, hops) VALUES (?, ?, ?, ?, ?, ?)
-"""
+_POST = "INSERT INTO letters (links, text) VALUES (?, ?)"
+# Whole letters, as many as it takes to reach the number of links that is wanted.
 _READ = """
-    SELECT id, url, host, depth, priority, parent, hops FROM messages ORDER BY id LIMIT ?
+    SELECT id, text FROM (
+        SELECT id, text, sum(links) OVER (ORDER BY id) - links AS before FROM letters
+    ) WHERE before < ? ORDER BY id
 """
 
 
@@ -51,20 +55,24 @@ class Inbox:
     def __init__(self, directory: Path, shard: int, *, vfs: str | None = None) -> None:
         self._path = inbox_path(directory, shard)
         self._connection = connect(
-            self._path, INBOX, durable=True, cache_bytes=_CACHE_BYTES, vfs=vfs
+            self._path, INBOX, durable=False, cache_bytes=_CACHE_BYTES, vfs=vfs
         )
         self._connection.set_busy_timeout(_BUSY_MS)
 
-    def post(self, candidates: Iterable[Candidate]) -> None:
+    def post(self, posted: Iterable[Letter]) -> None:
         """Add these; they are on disk when this returns."""
-        with transaction(self._connection, self._path):
-            self._connection.executemany(_POST, candidates)
+        with on_disk(self._connection, self._path), transaction(self._connection, self._path):
+            self._connection.executemany(_POST, posted)
 
     def read(self, limit: int) -> tuple[int, list[Candidate]]:
-        """The oldest messages, and the number by which to remove them; nothing is removed here."""
+        """What the oldest letters say, `limit` links or the rest of a letter more.
+
+        And the number by which to remove them; nothing is removed here.
+        """
         with translated(self._connection, self._path):
             rows: list[tuple[Any, ...]] = self._connection.execute(_READ, (limit,)).fetchall()
-        return (rows[-1][0] if rows else 0), [Candidate._make(row[1:]) for row in rows]
+        links = [link for _, text in rows for link in letters.read(text)]
+        return (rows[-1][0] if rows else 0), links
 
     def remove(self, last: int) -> None:
         """Remove what was read, up to the number that `read` gave.
@@ -73,7 +81,7 @@ class Inbox:
         the file's write lock, and only from beyond the largest one present.
         """
         with transaction(self._connection, self._path):
-            self._connection.execute("DELETE FROM messages WHERE id <= ?", (last,))
+            self._connection.execute("DELETE FROM letters WHERE id <= ?", (last,))
 
     def close(self) -> None:
         """Let go of the file; twice is harmless."""
@@ -87,11 +95,21 @@ def inbox_path(directory: Path, shard: int) -> Path:
 
 def unread(directory: Path, shard: int) -> int:
     """How many links wait in a shard's inbox: a crawl with any is not finished."""
+    return sum(links for (links,) in _asked(directory, shard, "SELECT links FROM letters"))
+
+
+def unread_links(directory: Path, shard: int) -> Iterator[Candidate]:
+    """The links that wait there."""
+    for (text,) in _asked(directory, shard, "SELECT text FROM letters ORDER BY id"):
+        yield from letters.read(text)
+
+
+def _asked(directory: Path, shard: int, query: str) -> list[tuple[Any, ...]]:
+    """A look into an inbox beside its owner."""
     path = inbox_path(directory, shard)
     connection = connect_reader(path, INBOX)
     try:
         with translated(connection, path):
-            row = connection.execute("SELECT count(*) FROM messages").fetchone()
-            return int(row[0]) if row else 0
+            return connection.execute(query).fetchall()
     finally:
         shut(connection)

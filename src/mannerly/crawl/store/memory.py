@@ -29,7 +29,7 @@ class MemoryStore:
         shard: int = 0,
         *,
         frontier_limit: int,
-        inboxes: dict[int, list[Candidate]] | None = None,
+        inboxes: dict[int, list[list[Candidate]]] | None = None,
     ) -> None:
         self.shard = shard
         self._inboxes = {shard: []} if inboxes is None else inboxes
@@ -42,7 +42,7 @@ class MemoryStore:
         self._pages: list[PageRecord] = []
         self._fetched: dict[int, PageRecord] = {}
         self._skipped: dict[int, Skipped] = {}
-        self._outbox: dict[int, tuple[int, Candidate]] = {}
+        self._outbox: list[tuple[int, list[Candidate]]] = []
         self._hosts: dict[str, HostRecord | None] = {}  # None: met, and nothing to say of it yet
         self._robots: dict[str, RobotsRecord] = {}
         self._failed = 0
@@ -50,7 +50,7 @@ class MemoryStore:
     @classmethod
     def group(cls, shards: int, *, frontier_limit: int) -> list[Self]:
         """The stores of a crawl of several shards, in one process."""
-        inboxes: dict[int, list[Candidate]] = {shard: [] for shard in range(shards)}
+        inboxes: dict[int, list[list[Candidate]]] = {shard: [] for shard in range(shards)}
         return [cls(shard, frontier_limit=frontier_limit, inboxes=inboxes) for shard in inboxes]
 
     def commit(self, batch: Batch) -> Committed:
@@ -67,7 +67,8 @@ class MemoryStore:
         for entry, reason in batch.dropped:
             if self._take(entry):
                 self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
-        committed = self._arrive(batch)
+        committed = self._arrive(batch.found)
+        self._send(batch.outgoing)
         self._hosts.update([(record.host, record) for record in batch.hosts])
         self._robots.update(batch.robots)
         return committed
@@ -96,19 +97,25 @@ class MemoryStore:
         return entries
 
     def deliver(self) -> int:
-        """Hand outbox rows over to their shards; returns how many were handed over."""
-        delivered = len(self._outbox)
-        for shard, candidate in self._outbox.values():
-            self._inboxes[shard].append(candidate)
+        """Hand outgoing links over to their shards; returns how many were handed over."""
+        delivered = self.counts().outgoing
+        for shard, letter in self._outbox:
+            self._inboxes[shard].append(letter)
         self._outbox.clear()
         return delivered
 
     def receive(self, limit: int) -> Committed:
-        """Take over what other shards left in the inbox."""
+        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
         inbox = self._inboxes[self.shard]
-        batch = Batch(found=inbox[:limit])
-        del inbox[:limit]
-        return self._arrive(batch)
+        found: list[Candidate] = []
+        while inbox and len(found) < limit:
+            found += inbox.pop(0)
+        return self._arrive(found)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there is anything in the inbox."""
+        return bool(self._inboxes[self.shard])
 
     def host(self, host: str) -> HostRecord | None:
         """What is kept of a host; None if no URL of it was ever offered."""
@@ -130,7 +137,7 @@ class MemoryStore:
             fetched=len(self._pages),
             failed=self._failed,
             skipped=len(self._skipped),
-            outgoing=len(self._outbox),
+            outgoing=sum(len(letter) for _, letter in self._outbox),
             hosts=len(self._hosts),
         )
 
@@ -147,13 +154,10 @@ class MemoryStore:
             yield self._skipped[seq]
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL stands; None if it is unknown, or was handed over to its shard."""
+        """Where a URL of this shard stands; None if it is unknown."""
         seq = self._seen.get(url, 0)
         if record := self._fetched.get(seq):
             return record
-        if seq in self._outbox:
-            _, (url, host, depth, priority, parent, hops) = self._outbox[seq]
-            return Entry(seq, url, host, depth, priority, parent, hops, 0)
         return self._queued.get(seq) or self._waiting.get(seq) or self._skipped.get(seq)
 
     def urls(self) -> Iterator[str]:
@@ -181,10 +185,10 @@ class MemoryStore:
         self._queued[entry.seq] = entry
         self._queues[entry.host][entry.seq] = entry
 
-    def _arrive(self, batch: Batch) -> Committed:
+    def _arrive(self, candidates: list[Candidate]) -> Committed:
         new: list[Entry] = []
         waiting = 0
-        for url, host, depth, priority, parent, hops in batch.found:
+        for url, host, depth, priority, parent, hops in candidates:
             if seq := self._number(url):
                 entry = Entry(seq, url, host, depth, priority, parent, hops, 0)
                 self._hosts.setdefault(host, None)
@@ -194,10 +198,14 @@ class MemoryStore:
                 else:
                     self._enqueue(entry)
                     new.append(entry)
-        for shard, candidate in batch.outgoing:
-            if seq := self._number(candidate.url):
-                self._outbox[seq] = (shard, candidate)
         return Committed(new, waiting)
+
+    def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
+        """A letter to every shard that is named."""
+        letters: defaultdict[int, list[Candidate]] = defaultdict(list)
+        for shard, candidate in outgoing:
+            letters[shard].append(candidate)
+        self._outbox += letters.items()
 
     def _number(self, url: str) -> int:
         """The number of a new URL; 0 if it is known."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import apsw
 
 from ..model import Entry, PageRecord, Skipped
+from . import letters
 from .base import Counts, HostRecord, RobotsRecord, StoreError
 from .database import connect_reader, shut, translated
 from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
+
+    from ..model import Candidate
 
 _SLICE = 1000
 _URL_SLICE = 10_000  # short rows, and a restart reads them all
@@ -49,8 +52,6 @@ _FIND_QUEUED = """
     UNION ALL
     SELECT seq, url, hosts.host, depth, priority, parent, hops, 0
     FROM waiting JOIN hosts ON hosts.id = waiting.host WHERE seq = ?1
-    UNION ALL
-    SELECT seq, url, host, depth, priority, parent, hops, 0 FROM outbox WHERE seq = ?1
 """
 # The columns put into these are constants of the schema (S608).
 _FIND_PAGE = f"""
@@ -61,6 +62,7 @@ _PAGES = f"""
     WHERE position > ? ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
+_OUTGOING = "SELECT id, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 _HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
@@ -150,7 +152,7 @@ class SqliteReader:
             yield Skipped._make(row)
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL stands; None if it is unknown, or was handed over to its shard."""
+        """Where a URL of this shard stands; None if it is unknown."""
         place = self._row(_LOCATE, (url,))
         if place is None:
             return None
@@ -160,6 +162,11 @@ class SqliteReader:
             return Entry._make(row)
         row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
         return Skipped._make(row) if row else None
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Links to other shards that are not handed over yet."""
+        for _, text in self._slices(_OUTGOING, 0):
+            yield from letters.read(text)
 
     def urls(self) -> Iterator[str]:
         """Every URL known to the shard, each once."""

@@ -1,7 +1,7 @@
 """The tables of a shard, and why each has the key it has.
 
 Every URL gets a number on arrival, `seq`, that is never used again, and has one row in exactly one
-of `queue`, `waiting`, `pages`, `skipped` and `outbox` (none once it was handed to another shard).
+of `queue`, `waiting`, `pages` and `skipped`. Links to other shards have none: they are `letters`.
 
 What a commit costs is the number of pages that it makes dirty, not the number of rows: a row that
 lands anywhere in a large tree costs ten times as much as one at the end. Hence
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 SHARD = Kind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    1,
+    2,
     """
     CREATE TABLE owner (shard INTEGER NOT NULL, shards INTEGER NOT NULL);
     CREATE TABLE totals (
@@ -52,10 +52,12 @@ SHARD = Kind(
     );
     INSERT INTO totals DEFAULT VALUES;
     CREATE TABLE seen (
-        url TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, host INTEGER, priority INTEGER
+        url TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, host INTEGER NOT NULL,
+        priority INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE arrivals (
-        seq INTEGER PRIMARY KEY, url TEXT NOT NULL, host INTEGER, priority INTEGER
+        seq INTEGER PRIMARY KEY, url TEXT NOT NULL, host INTEGER NOT NULL,
+        priority INTEGER NOT NULL
     );
     CREATE TABLE queue (
         host INTEGER NOT NULL, priority INTEGER NOT NULL, seq INTEGER NOT NULL,
@@ -68,9 +70,7 @@ SHARD = Kind(
         url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL
     );
     CREATE TABLE outbox (
-        seq INTEGER PRIMARY KEY, shard INTEGER NOT NULL, host TEXT NOT NULL,
-        priority INTEGER NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT,
-        hops INTEGER NOT NULL
+        id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, links INTEGER NOT NULL, text BLOB NOT NULL
     );
     CREATE TABLE skipped (
         seq INTEGER PRIMARY KEY, url TEXT NOT NULL, reason TEXT NOT NULL,
@@ -110,11 +110,10 @@ SHARD = Kind(
 INBOX = Kind(
     "inbox",
     0x6D6E6962,  # "mnib"
-    1,
+    2,
     """
-    CREATE TABLE messages (
-        id INTEGER PRIMARY KEY, url TEXT NOT NULL, host TEXT NOT NULL, depth INTEGER NOT NULL,
-        priority INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL
+    CREATE TABLE letters (
+        id INTEGER PRIMARY KEY, links INTEGER NOT NULL, text BLOB NOT NULL
     );
     """,
 )

@@ -22,7 +22,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 from ..dedup import Doubts
-from ..model import Candidate
 from .base import Batch, Committed, StoreError
 from .change import Applied, Change, HostIds
 from .database import (
@@ -31,12 +30,12 @@ from .database import (
     closed_on_error,
     connect,
     create,
+    on_disk,
     shut,
-    synchronise,
     transaction,
-    translated,
 )
 from .inbox import Inbox, inbox_path
+from .letters import Letter
 from .lock import OwnerLock
 from .reader import Row, SqliteReader, shard_path
 from .schema import INBOX, SHARD
@@ -58,12 +57,9 @@ CATCH_UP = 8
 
 # Five million queued URLs of a thousand hosts then need some 80 MB in all, Python included.
 _CACHE_BYTES = 48 << 20
-_OUTBOX_SLICE = 5000
+_OUTBOX_SLICE = 100  # letters
 
-_OUTBOX = """
-    SELECT seq, shard, url, host, depth, priority, parent, hops FROM outbox
-    WHERE seq > ? ORDER BY seq LIMIT ?
-"""
+_OUTBOX = "SELECT id, shard, links, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 
 # OR ROLLBACK: to undo one statement alone SQLite would keep a copy of every page that it touches,
 # 60 MB here.
@@ -177,7 +173,7 @@ class SqliteStore(SqliteReader):
             return change.admit(room)
 
     def deliver(self) -> int:
-        """Hand outbox rows over to their shards; returns how many were handed over."""
+        """Hand outgoing links over to their shards; returns how many were handed over."""
         delivered = last = 0
         while rows := self._rows(_OUTBOX, (last, _OUTBOX_SLICE)):
             last = rows[-1][0]
@@ -186,13 +182,14 @@ class SqliteStore(SqliteReader):
         return delivered
 
     def receive(self, limit: int) -> Committed:
-        """Take over what other shards left in the inbox."""
+        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
         inbox = self._inbox(self.shard)
         last, candidates = inbox.read(limit)
         if not candidates:
             return Committed([], 0)
         self._carry_over()
-        with self._on_disk(), self._change() as change:
+        durably = on_disk(self._connection, self.path, usually=self._durable)
+        with durably, self._change() as change:
             applied = change.apply(Batch(found=candidates), self._fresh)
         committed = self._believe(applied)
         with suppress(StoreBusy):  # then they come again, and are known
@@ -223,16 +220,6 @@ class SqliteStore(SqliteReader):
             self._ids.roll_back()
             raise
 
-    @contextmanager
-    def _on_disk(self) -> Iterator[None]:
-        """Commits in here wait for the disk, and everything before them is on it too."""
-        with translated(self._connection, self.path):
-            synchronise(self._connection, durable=True)
-            try:
-                yield
-            finally:
-                synchronise(self._connection, durable=self._durable)
-
     def _fresh(self, urls: set[str]) -> set[str]:
         """Which of these are in none of the tables."""
         fresh = urls - self._recent - self._confirmed
@@ -259,7 +246,7 @@ class SqliteStore(SqliteReader):
     def _hand_over(self, shard: int, rows: Sequence[Row]) -> int:
         """Post first, forget then: a crash in between only repeats it."""
         try:
-            self._inbox(shard).post(Candidate._make(row[2:]) for row in rows)
+            self._inbox(shard).post(Letter(*row[2:]) for row in rows)
         except StoreBusy:
             return 0
         with self._change() as change:
