@@ -172,23 +172,13 @@ def found_links(
     if outside:
         passed_over |= Counter(reason.value for _, reason in outside)
     origin = entry.url[: entry.url.index("/", 8) + 1]
-    own, host = len(origin), entry.host
-    usual = priority(depth)
+    usual, of_home_page = priority(depth), priority(depth, is_home_page=True)
     found = []
     for url in inside:
-        if url.startswith(origin):
-            rank = usual if len(url) > own else priority(depth, is_home_page=True)
-            found.append(Candidate(url, host, depth, rank, entry.url))
-        else:
-            found.append(_elsewhere(url, depth, entry.url))
+        host = entry.host if url.startswith(origin) else host_key_of(url)
+        rank = of_home_page if url.find("/", 8) == len(url) - 1 else usual
+        found.append(Candidate(url, host, depth, rank, entry.url))
     return found
-
-
-def _elsewhere(url: str, depth: int, parent: str) -> Candidate:
-    is_home_page = url.index("/", 8) == len(url) - 1
-    return Candidate(
-        url, host_key_of(url), depth, priority(depth, is_home_page=is_home_page), parent
-    )
 
 
 def _harvest_redirect(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:
