@@ -5,7 +5,7 @@
 
 wire        HTTP beside HTTPS with kept-alive connections, HTTPS with a new connection for every
             page, and HTTP/2
-processes   two processes beside one, the server on the same two cores, 24,000 pages
+processes   two processes beside one, the server on the same two cores
 hosts       5,000 hosts of 3 pages beside 200 of 60
 manners     pace, breaker and robots.txt on beside off
 store       the durable store beside dictionaries
@@ -44,8 +44,6 @@ ROUNDS = 3
 PLAIN = WebSpec()
 SECURE = WebSpec(scheme="https", port=18443)
 CROWD = WebSpec(hosts=5000, pages=3)
-# Two processes are through with the plain one in three seconds, of which the start is half a one.
-LARGE = WebSpec(hosts=400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +68,8 @@ COMPARISONS: dict[str, tuple[Variant, ...]] = {
         Variant(name="http2", spec=SECURE, http2=True),
     ),
     "processes": (
-        Variant(name="one process", spec=LARGE, shares_cores=True),
-        Variant(name="two processes", spec=LARGE, shares_cores=True, processes=2),
+        Variant(name="one process", shares_cores=True),
+        Variant(name="two processes", shares_cores=True, processes=2),
     ),
     "hosts": (Variant(name="200 hosts"), Variant(name="5,000 hosts", spec=CROWD)),
     "manners": (Variant(name="impolite", kind="impolite"), Variant(name="polite", kind="usual")),

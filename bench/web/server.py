@@ -2,8 +2,10 @@
 
     with served(spec, core=1, keep_alive=False) as serving: ...
 
-The server is one process of its own, pinned to a core if asked to, so that what it costs is not
-the crawler's. It listens on all addresses because the hosts are many, and answers loopback only.
+The server is pinned to a core if asked to, so that what it costs is not the crawler's. Otherwise
+nginx has a worker on each core and takes the same of all: a single one stays on one of them, and
+slows down whichever crawler happens to be there. It listens on all addresses because the hosts are
+many, and answers loopback only.
 Nothing of the system's nginx is touched: configuration, pid and logs are in a temporary directory.
 """
 
@@ -40,7 +42,8 @@ NGINX = """
 daemon off;
 pid {directory}/pid;
 error_log stderr crit;
-worker_processes 1;
+worker_processes {workers};
+worker_cpu_affinity {cores};
 worker_rlimit_nofile 16384;
 events {{ worker_connections 8192; multi_accept on; }}
 http {{
@@ -63,7 +66,7 @@ http {{
   {servers}
 }}
 """
-OPEN = "server {{ listen {port} backlog=4096; }}"
+OPEN = "server {{ listen {port} backlog=4096 reuseport; }}"
 TLS = "ssl_session_cache shared:tls:10m;"
 SECURE = """server {{
     listen {address}:{port} ssl {http2};
@@ -105,6 +108,7 @@ def served(
         ServerFailed: the port is taken, or HTTP/2 was asked for without nginx.
     """
     tree = ensure(spec)
+    cores = os.sched_getaffinity(0) if core is None else {core}
     with TemporaryDirectory(prefix="mannerly-web-") as name:
         directory = Path(name)
         authority = Authority(directory) if spec.scheme == "https" else None
@@ -112,7 +116,15 @@ def served(
             server = "nginx"
             config = directory / "nginx.conf"
             config.write_text(
-                nginx_config(spec, tree, directory, authority, keep_alive=keep_alive, http2=http2)
+                nginx_config(
+                    spec,
+                    tree,
+                    directory,
+                    authority,
+                    cores=cores,
+                    keep_alive=keep_alive,
+                    http2=http2,
+                )
             )
             command = ["nginx", "-p", name, "-c", str(config), "-e", "stderr"]
         else:
@@ -122,7 +134,7 @@ def served(
             command = [sys.executable, "-m", "bench.web.plain", str(tree / "hosts"), str(spec.port)]
             command += [] if keep_alive else ["--cold"]
             command += [] if authority is None else ["--tls", *map(str, authority.of_all(spec))]
-        with running(command, spec, core):
+        with running(command, spec, cores):
             yield Serving(spec, tree, server, authority.file if authority else None)
 
 
@@ -132,6 +144,7 @@ def nginx_config(
     directory: Path,
     authority: Authority | None,
     *,
+    cores: set[int],
     keep_alive: bool,
     http2: bool,
 ) -> str:
@@ -146,6 +159,8 @@ def nginx_config(
     return NGINX.format(
         user=user,
         directory=directory,
+        workers=len(cores),
+        cores=" ".join(f"{1 << core:b}" for core in sorted(cores)),
         keep_alive_s=KEEP_ALIVE_S if keep_alive else 0,
         tree=tree,
         servers="\n  ".join(servers),
@@ -153,11 +168,11 @@ def nginx_config(
 
 
 @contextmanager
-def running(command: list[str], spec: WebSpec, core: int | None) -> Iterator[None]:
+def running(command: list[str], spec: WebSpec, cores: set[int]) -> Iterator[None]:
     """Have the server run, from its first answer to the end of the block."""
     if answers(spec):
         raise ServerFailed(f"port {spec.port} is taken: is another benchmark running?")
-    with on_cores(os.sched_getaffinity(0) if core is None else {core}):
+    with on_cores(cores):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + START_S

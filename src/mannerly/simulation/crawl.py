@@ -228,7 +228,7 @@ class _Crawl:
             broken=seen.broken,
             duplicates=len(records) - len({record.url for record in records}),
             lost=self._lost(delivered) + sum(count.queued for count in counts),
-            handed_over=self._handed_over(),
+            handed_over=sum(store.handed_over for store in self._stores),
             checks=self._checks,
             in_memory=self._in_memory,
             fingerprint=seen.fingerprint,
@@ -243,9 +243,3 @@ class _Crawl:
         for store in self._stores:
             missing = [url for url in missing if store.find(url) is None]
         return len(set(missing))
-
-    def _handed_over(self) -> int:
-        if len(self._stores) == 1:
-            return 0
-        known = sum(1 for store in self._stores for _ in store.urls())
-        return known - len({url for store in self._stores for url in store.urls()})

@@ -32,6 +32,7 @@ class MemoryStore:
         inboxes: dict[int, list[list[Candidate]]] | None = None,
     ) -> None:
         self.shard = shard
+        self.handed_over = 0  # links to other shards
         self._inboxes = {shard: []} if inboxes is None else inboxes
         self._frontier_limit = frontier_limit
         self._next_seq = 1
@@ -102,6 +103,7 @@ class MemoryStore:
         for shard, letter in self._outbox:
             self._inboxes[shard].append(letter)
         self._outbox.clear()
+        self.handed_over += delivered
         return delivered
 
     def receive(self, limit: int) -> Committed:
