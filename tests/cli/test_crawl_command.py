@@ -125,6 +125,30 @@ def test_crawl_hands_over_what_was_asked_for(engine: FakeEngine) -> None:
     assert call.settings.max_urls == 5
 
 
+@pytest.mark.parametrize(
+    ("arguments", "processes"),
+    [
+        (("https://a.example/", "https://a.example/b"), 1),
+        (("https://a.example/", "https://b.example/"), 2),
+        (("https://a.example/", "--scope", "site"), 1),
+        (("https://a.example/", "--scope", "any"), 8),
+        (("https://a.example/", "--processes", 3), 3),
+    ],
+)
+def test_there_are_no_more_processes_than_hosts_unless_asked_for(
+    engine: FakeEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[object, ...],
+    processes: int,
+) -> None:
+    """On eight cores: a host is one process's, so the others would have nothing to do."""
+    monkeypatch.setattr("mannerly.cli.config.cores", lambda: 8)
+
+    invoke("crawl", *arguments)
+
+    assert engine.calls[0].settings.processes == processes
+
+
 def test_stopped_crawl_prints_how_to_go_on(engine: FakeEngine) -> None:
     """On stderr: stdout is for data."""
     engine.ending, engine.pending = Ending.STOPPED, 3

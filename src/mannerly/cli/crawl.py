@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import os
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -76,6 +77,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
     if configuration.value("fresh") or not is_crawl(directory):
         settings = configuration.settings()
         _check_start(settings, seeds, directory)
+        if "processes" not in configuration.given:
+            settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         settings = _taken_up(configuration, seeds, directory)
     return Order(settings, seeds, directory, configuration)
@@ -108,6 +111,16 @@ def run_order(order: Order) -> None:
     _export(order)
     _tell(order, result)
     raise typer.Exit(exit_code(result))
+
+
+def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
+    """One a core, but a host is one process's: there may be fewer hosts than cores."""
+    from mannerly.crawl.scope import ScopeMode
+    from mannerly.crawl.urls import host_key_of
+
+    if settings.scope is ScopeMode.ANY:
+        return settings.processes
+    return min(settings.processes, len({host_key_of(seed) for seed in seeds}))
 
 
 def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> None:

@@ -153,7 +153,13 @@ def _manners() -> tuple[Option, ...]:
 def _machine() -> tuple[Option, ...]:
     return (
         Option("workers", Kind.INTEGER, "Requests under way in all (512).", "workers", "N"),
-        Option("processes", Kind.INTEGER, "Processes (default: one a core).", "processes", "N"),
+        Option(
+            "processes",
+            Kind.INTEGER,
+            "Processes (default: by cores and hosts).",
+            "processes",
+            "N",
+        ),
         Option("timeout", Kind.NUMBER, "Patience with one answer (20).", "timeout_s", "S"),
         Option("max_bytes", Kind.INTEGER, "A body is cut here (10 MiB).", "max_bytes", "N"),
         Option("max_redirects", Kind.INTEGER, "Hops from one URL (10).", "max_redirects", "N"),
