@@ -2,7 +2,8 @@
 
 CPU and memory are the system's own account of the process and of all descendants it waited for.
 Where several live at once, their memory is also added up ten times a second, and the greater figure
-counts. Nothing here knows what the process does.
+counts. Python may keep what it has compiled, wherever we run: nobody compiles everything every time.
+Nothing here knows what the process does.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def measured(
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, "PYTHONDONTWRITEBYTECODE": ""},
                 stdout=printed,
                 stderr=complained,
             )
