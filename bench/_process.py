@@ -2,7 +2,7 @@
 
 CPU and memory are the system's own account of the process and of all descendants it waited for.
 Where several live at once, their memory is also added up ten times a second, and the greater figure
-counts. Python may keep what it has compiled, wherever we run: nobody compiles everything every time.
+counts. Python may keep what it has compiled, as it does everywhere else.
 Nothing here knows what the process does.
 """
 
