@@ -279,6 +279,25 @@ def test_an_inbox_that_is_busy_is_left_for_the_next_round(tmp_path):
     assert (unread(tmp_path, 0), unread(tmp_path, 1)) == (0, 1)
 
 
+def test_a_full_inbox_is_read_as_far_as_wanted(tmp_path):
+    """What has piled up behind the letters that are taken now costs nothing: it is not opened."""
+    for shard in range(2):
+        create_shard(tmp_path, shard, shards=2)
+    with open_shard(tmp_path, 0, shards=2) as store:
+        for number in range(3):
+            store.commit(Batch(outgoing=[(1, candidate(f"/{number}", "b.example"))]))
+        store.deliver()
+    other = apsw.Connection(str(inbox_path(tmp_path, 1)))
+    other.execute("UPDATE letters SET text = 'damaged' WHERE id = 3")
+    other.close()
+
+    with open_shard(tmp_path, 1, shards=2) as owner:
+        received = owner.receive(2).new
+
+    assert [entry.url for entry in received] == ["https://b.example/0", "https://b.example/1"]
+    assert unread(tmp_path, 1) == 1
+
+
 def test_a_damaged_letter_stops_the_crawl_and_is_kept(tmp_path):
     """Nobody can tell which links it held, so it is neither passed over nor thrown away."""
     for shard in range(2):

@@ -17,6 +17,7 @@ removes. One that is busy is left for the next round, since nothing here may hol
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from . import letters
@@ -36,12 +37,7 @@ _CACHE_BYTES = 1 << 20
 _BUSY_MS = 200
 
 _POST = "INSERT INTO letters (links, text) VALUES (?, ?)"
-# Whole letters, as many as it takes to reach the number of links that is wanted.
-_READ = """
-    SELECT id, text FROM (
-        SELECT id, text, sum(links) OVER (ORDER BY id) - links AS before FROM letters
-    ) WHERE before < ? ORDER BY id
-"""
+_READ = "SELECT id, text FROM letters ORDER BY id"
 
 
 class Inbox:
@@ -67,12 +63,19 @@ class Inbox:
     def read(self, limit: int) -> tuple[int, list[Candidate]]:
         """What the oldest letters say, `limit` links or the rest of a letter more.
 
-        And the number by which to remove them; nothing is removed here.
+        And the number by which to remove them; nothing is removed here. However many there are,
+        no more are looked at than it takes.
         """
+        last = 0
+        links: list[Candidate] = []
         with translated(self._connection, self._path):
-            rows: list[tuple[Any, ...]] = self._connection.execute(_READ, (limit,)).fetchall()
-        links = [link for _, text in rows for link in letters.read(text)]
-        return (rows[-1][0] if rows else 0), links
+            rows: Any = self._connection.execute(_READ)  # the schema says what the columns hold
+            with closing(rows):
+                for last, text in rows:  # noqa: B007 - of the last one that was read
+                    links += letters.read(text)
+                    if len(links) >= limit:
+                        break
+        return last, links
 
     def remove(self, last: int) -> None:
         """Remove what was read, up to the number that `read` gave.

@@ -1,7 +1,7 @@
 """Links to another shard travel in letters: many links, one row.
 
 A link is written once, when its page is committed, and read once, by the shard it belongs to; what
-lies between (`inbox`) moves closed letters. A row for each link took seven times as long.
+lies between (`inbox`) moves closed letters. A row for each link took four times as long.
 """
 
 from __future__ import annotations
