@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mannerly.crawl.urls import (
@@ -193,6 +193,10 @@ def test_canonical_is_idempotent(href: str) -> None:
 
 
 @given(HOSTILE)
+@example("page.html #top")
+@example("https:\0#")
+@example("/a ?utm_source=x")
+@example("/a?b=1 &utm_source=x")
 def test_bare_href_means_the_same(href: str) -> None:
     """What a shorter spelling leaves out does not matter, on no page."""
     base = LinkBase(PAGE)

@@ -144,13 +144,15 @@ class LinkBase:
     def bare(self, href: str) -> str:
         """A shorter way to write `href` on any page, without some of what `resolve` leaves out.
 
-        Where nothing is before a query (`?a`, ` ?a`, `http:?a`), it stands for the page's own.
+        Where nothing is before a query (`?a`, ` ?a`, `http:?a`), it stands for the page's own. A
+        blank means something within an href (`/a #b` is `/a%20`), and nothing at its end.
         """
         mark = href.find("#")
-        if mark > 0:
-            href = href[:mark]
-        mark = href.find("?")
-        return self._with_bare_query(href) if mark > 0 and "/" in href[:mark] else href
+        short = href[:mark] if mark > 0 else href
+        mark = short.find("?")
+        if mark > 0 and "/" in short[:mark]:
+            short = self._with_bare_query(short)
+        return short if short[-1:] > " " else href
 
     def _with_bare_query(self, text: str) -> str:
         """Without tracking parameters, and without a question mark that nothing follows."""
