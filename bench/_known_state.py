@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawl.model import Candidate
-from mannerly.crawl.store.directory import CrawlDirectory, Manifest
-from mannerly.crawl.store.sqlite import SqliteStore
+from mannerly.crawler.model import Candidate
+from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
+from mannerly.crawler.store.sqlite.shard import SqliteStore
 
 from ._unusual_crawl import USUAL
 from .scale import fill

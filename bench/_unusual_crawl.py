@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from mannerly.crawl import workplace
-from mannerly.crawl.run import crawl
-from mannerly.crawl.scope import ScopeMode
-from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.store.memory import MemoryStore
+from mannerly.crawler.runtime import worker as workplace
+from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings
 
 UNPACED = Settings(strategy="fixed", max_rate="unlimited")

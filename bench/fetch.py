@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import pycurl
 
-from mannerly.crawl.fetch import NetworkGuard, Request
-from mannerly.crawl.fetch.curl import CurlFetcher
+from mannerly.crawler.fetch import NetworkGuard, Request
+from mannerly.crawler.fetch.curl import CurlFetcher
 
 REQUESTS = 4000
 ROUNDS = 3

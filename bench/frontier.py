@@ -19,8 +19,8 @@ import time
 import tracemalloc
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawl.frontier import Frontier
-from mannerly.crawl.model import Entry
+from mannerly.crawler.frontier import Frontier
+from mannerly.crawler.model import Entry
 from mannerly.politeness import Politeness, Response, Settings
 from mannerly.politeness.model import Grant, Permit
 

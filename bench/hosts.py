@@ -21,8 +21,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mannerly.crawl.run import crawl
-from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.settings import CrawlSettings
 from mannerly.demo import (
     DemoWeb,
     Record,

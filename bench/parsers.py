@@ -2,7 +2,7 @@
 
 All are given the bytes of a UTF-8 page and return the hrefs of its `<a>`, in the quickest way that
 each library has. None of them reads the title, the robots directives, `<base>` or the other
-elements that lead to pages; `mannerly.crawl.parse` does, and is measured beside them.
+elements that lead to pages; `mannerly.crawler.page` does, and is measured beside them.
 
     turbohtml       HTML5, in C: what the crawler uses
     selectolax      HTML5, lexbor in C: what checks it, in the crawler only behind a scan

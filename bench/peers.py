@@ -31,8 +31,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mannerly.crawl.store.directory import read_manifest
-from mannerly.crawl.store.reader import SqliteReader
+from mannerly.crawler.store.sqlite.directory import read_manifest
+from mannerly.crawler.store.sqlite.reader import SqliteReader
 
 from ._cores import two_cores
 from ._figures import write

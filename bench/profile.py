@@ -27,8 +27,8 @@ from pathlib import Path
 from time import process_time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawl.scope import ScopeMode
-from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings
 
 from . import _figures
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 # In the way of a URL. A function that calls another one of the table is charged for the rest only.
 STAGES: Mapping[str, Sequence[str]] = {
     "frontier: whose turn is it?": (
-        "mannerly.crawl.frontier.core:Frontier.take",
-        "mannerly.crawl.frontier.core:Frontier.done",
-        "mannerly.crawl.frontier.core:Frontier.add",
-        "mannerly.crawl.frontier.core:Frontier.committed",
-        "mannerly.crawl.frontier.core:Frontier.needs_refill",
-        "mannerly.crawl.frontier.core:Frontier.next_due",
+        "mannerly.crawler.frontier.core:Frontier.take",
+        "mannerly.crawler.frontier.core:Frontier.done",
+        "mannerly.crawler.frontier.core:Frontier.add",
+        "mannerly.crawler.frontier.core:Frontier.committed",
+        "mannerly.crawler.frontier.core:Frontier.needs_refill",
+        "mannerly.crawler.frontier.core:Frontier.next_due",
     ),
     "robots.txt: may it be fetched?": (
-        "mannerly.crawl.robots_cache:RobotsCache.rule",
-        "mannerly.crawl.robots_cache:RobotsCache.fetched",
+        "mannerly.crawler.robots.cache:RobotsCache.rule",
+        "mannerly.crawler.robots.cache:RobotsCache.fetched",
     ),
     "politeness: may it be now, what was learned": (
         "mannerly.politeness.core:Politeness.reserve",
@@ -60,49 +60,49 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.politeness.core:Politeness.drain",
     ),
     "request: made, and handed to curl": (
-        "mannerly.crawl.shard:Shard._request",
-        "mannerly.crawl.fetch.curl:CurlFetcher.start",
+        "mannerly.crawler.shard.shard:Shard._request",
+        "mannerly.crawler.fetch.curl:CurlFetcher.start",
     ),
-    "curl and the kernel's sockets": ("mannerly.crawl.fetch.curl:CurlFetcher.wait",),
-    "answer: status, headers, body": ("mannerly.crawl.fetch.transfer:Transfer.finish",),
+    "curl and the kernel's sockets": ("mannerly.crawler.fetch.curl:CurlFetcher.wait",),
+    "answer: status, headers, body": ("mannerly.crawler.fetch.transfer:Transfer.finish",),
     "scan: bytes to elements": (
-        "mannerly.crawl.parse.html:parse_page",
-        "mannerly.crawl.parse.scan:read",
+        "mannerly.crawler.page.html:parse_page",
+        "mannerly.crawler.page.scan:read",
     ),
-    "tree, where a scan is not enough": ("mannerly.crawl.parse.turbo:read",),
+    "tree, where a scan is not enough": ("mannerly.crawler.page.tree:read",),
     "walk: the elements that matter": (
-        "mannerly.crawl.parse.html:_Collector.walk",
-        "mannerly.crawl.parse.html:_Collector.page",
+        "mannerly.crawler.page.html:_Collector.walk",
+        "mannerly.crawler.page.html:_Collector.page",
     ),
-    "links: hrefs to canonical URLs": ("mannerly.crawl.parse.links:resolve_links",),
+    "links: hrefs to canonical URLs": ("mannerly.crawler.page.links:resolve_links",),
     "dedup: not seen lately": (
-        "mannerly.crawl.dedup:Recent.others",
-        "mannerly.crawl.shard:Shard._route",
+        "mannerly.crawler.web.dedup:Recent.others",
+        "mannerly.crawler.shard.shard:Shard._route",
     ),
-    "scope and candidates": ("mannerly.crawl.pipeline:found_links",),
+    "scope and candidates": ("mannerly.crawler.page.harvest:found_links",),
     "record of the page, with its digest": (
-        "mannerly.crawl.pipeline:harvest",
-        "mannerly.crawl.pipeline:_record",
+        "mannerly.crawler.page.harvest:harvest",
+        "mannerly.crawler.page.harvest:_record",
     ),
     "counts of the host": (
-        "mannerly.crawl.hostbook:HostBook.count",
-        "mannerly.crawl.hostbook:HostBook.changes",
+        "mannerly.crawler.shard.hosts:HostBook.count",
+        "mannerly.crawler.shard.hosts:HostBook.changes",
     ),
     "store: commits and look-ups": (
-        "mannerly.crawl.store.sqlite:SqliteStore.commit",
-        "mannerly.crawl.store.sqlite:SqliteStore.counts",
-        "mannerly.crawl.store.sqlite:SqliteStore.host",
-        "mannerly.crawl.store.sqlite:SqliteStore.robots",
+        "mannerly.crawler.store.sqlite.shard:SqliteStore.commit",
+        "mannerly.crawler.store.sqlite.shard:SqliteStore.counts",
+        "mannerly.crawler.store.sqlite.shard:SqliteStore.host",
+        "mannerly.crawler.store.sqlite.shard:SqliteStore.robots",
     ),
     "shard and engine: the rest of the loop": (
-        "mannerly.crawl.shard:Shard.due",
-        "mannerly.crawl.shard:Shard._judge",
-        "mannerly.crawl.shard:Shard.finished",
-        "mannerly.crawl.shard:Shard.commit",
-        "mannerly.crawl.shard:Shard.tick",
-        "mannerly.crawl.engine:Engine.turn",
+        "mannerly.crawler.shard.shard:Shard.due",
+        "mannerly.crawler.shard.shard:Shard._judge",
+        "mannerly.crawler.shard.shard:Shard.finished",
+        "mannerly.crawler.shard.shard:Shard.commit",
+        "mannerly.crawler.shard.shard:Shard.tick",
+        "mannerly.crawler.runtime.engine:Engine.turn",
     ),
-    "the crawl's start and end": ("mannerly.crawl.run:crawl",),
+    "the crawl's start and end": ("mannerly.crawler.runtime.run:crawl",),
 }
 
 WEB = WebSpec(hosts=100, port=18082)
@@ -111,7 +111,7 @@ SETTINGS = CrawlSettings(
     scope=ScopeMode.ANY, politeness=UNPACED, seeding="none", allow_net=("127.0.0.0/8",)
 )
 PLACES = [place for places in STAGES.values() for place in places]
-PROBED = "mannerly.crawl.pipeline:harvest"  # once a page, in the middle of its way
+PROBED = "mannerly.crawler.page.harvest:harvest"  # once a page, in the middle of its way
 TOLERANCE = 0.1  # the stages add up to the whole within this
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- Written by `python -m bench profile --write` from here -->"
@@ -141,7 +141,7 @@ def crawl_once(is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001 - a
     clock = StageClock()
     probe = Probe(clock)
     tallies = install(clock, probe, PLACES, PROBED) if is_timed else {}
-    crawl = import_module("mannerly.crawl.run").crawl
+    crawl = import_module("mannerly.crawler.runtime.run").crawl
     gc.collect()
     with tempfile.TemporaryDirectory() as directory:
         began_ns = process_time_ns()

@@ -2,7 +2,7 @@
 
 All join and normalise as far as their library goes, drop the fragment and whatever is not http(s),
 and keep each URL once. None takes tracking parameters off, counts refusals or checks that the host
-is one a server can have; `mannerly.crawl.parse.resolve_links` does, and is measured beside them.
+is one a server can have; `mannerly.crawler.page.resolve_links` does, and is measured beside them.
 
     url-py     the URL Standard that browsers follow, in Rust: what the crawler uses
     ada-url    the same standard, in C++

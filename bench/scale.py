@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawl.frontier.priority import priority
-from mannerly.crawl.frontier.sharding import Sharding
-from mannerly.crawl.model import Candidate
-from mannerly.crawl.run import crawl
-from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.store.base import Batch
-from mannerly.crawl.store.directory import CrawlDirectory, Manifest
-from mannerly.crawl.store.sqlite import SqliteStore
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import Candidate
+from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.store.base import Batch
+from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
+from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.web.priority import priority
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.demo.pages import path_of
 from mannerly.politeness import Settings
@@ -42,7 +42,7 @@ from .store import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mannerly.crawl.stats import Stats
+    from mannerly.crawler.stats import Stats
 
 HOSTS = 1000
 KNOWN = 1_000_000

@@ -22,7 +22,7 @@ import time
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawler.settings import CrawlSettings
 from mannerly.simulation.crawl import simulate_crawl
 from mannerly.simulation.crawl_servers import Faults
 from mannerly.simulation.crawl_web import Web

@@ -24,9 +24,12 @@ import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mannerly.crawl.dedup import SeenFilter, fingerprints
-from mannerly.crawl.parse import HrefMemory, Page, lexbor, parse_page, resolve_links, turbo
-from mannerly.crawl.scope import Scope
+from tests.crawler.page import lexbor
+
+from mannerly.crawler.page import HrefMemory, Page, parse_page, resolve_links
+from mannerly.crawler.page import tree as turbo
+from mannerly.crawler.web.dedup import SeenFilter, fingerprints
+from mannerly.crawler.web.scope import Scope
 
 from . import _figures
 from ._rounds import Rounds

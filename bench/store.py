@@ -17,10 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawl.model import Candidate, Entry, PageRecord
-from mannerly.crawl.store.base import Batch, HostRecord, ShardStore
-from mannerly.crawl.store.memory import MemoryStore
-from mannerly.crawl.store.sqlite import SqliteStore, create_shard
+from mannerly.crawler.model import Candidate, Entry, PageRecord
+from mannerly.crawler.store.base import Batch, HostRecord, ShardStore
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from mannerly.cli import app
 from mannerly.cli.config import ConfigError, Configuration, resolve, user_file
 from mannerly.cli.options import OPTIONS, Kind, cores
-from mannerly.crawl.scope import ScopeMode
-from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.web.scope import ScopeMode
 
 if TYPE_CHECKING:
     from pathlib import Path

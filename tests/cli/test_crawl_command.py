@@ -10,18 +10,18 @@ from tests.exports.stored_example import PAGES, make_crawl
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawl.ending import Ending
-from mannerly.crawl.run import CrawlResult
-from mannerly.crawl.scope import ScopeMode
-from mannerly.crawl.stats import Stats
-from mannerly.crawl.store.base import StoreError
+from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.runtime.run import CrawlResult
+from mannerly.crawler.stats import Stats
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.web.scope import ScopeMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from click.testing import Result
 
-    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawler.settings import CrawlSettings
 
 
 class Call(NamedTuple):
@@ -63,7 +63,7 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr("mannerly.crawl.run.crawl", fake.crawl)
+    monkeypatch.setattr("mannerly.crawler.runtime.run.crawl", fake.crawl)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)

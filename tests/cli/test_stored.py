@@ -17,11 +17,11 @@ from tests.exports.stored_example import (
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawl.model import Candidate
-from mannerly.crawl.store.base import Batch
-from mannerly.crawl.store.directory import CrawlDirectory
-from mannerly.crawl.store.reader import SqliteReader
-from mannerly.crawl.store.sqlite import SqliteStore
+from mannerly.crawler.model import Candidate
+from mannerly.crawler.store.base import Batch
+from mannerly.crawler.store.sqlite.directory import CrawlDirectory
+from mannerly.crawler.store.sqlite.reader import SqliteReader
+from mannerly.crawler.store.sqlite.shard import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path

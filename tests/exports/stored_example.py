@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawl.frontier.sharding import Sharding
-from mannerly.crawl.model import Candidate, Entry, PageRecord
-from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.store.base import Batch, HostRecord, RobotsRecord
-from mannerly.crawl.store.directory import CrawlDirectory, Manifest
-from mannerly.crawl.store.sqlite import SqliteStore
-from mannerly.crawl.urls import host_key_of
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import Candidate, Entry, PageRecord
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.store.base import Batch, HostRecord, RobotsRecord
+from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
+from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

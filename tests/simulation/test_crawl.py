@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawl.fetch.base import Request
-from mannerly.crawl.fetch.fake import FakeFetcher, VirtualClock
-from mannerly.crawl.settings import CrawlSettings
+from mannerly.crawler.fetch.base import Request
+from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Settings
 from mannerly.simulation.crawl import DAY_S, simulate_crawl
 from mannerly.simulation.crawl_servers import Faults, Servers

@@ -23,7 +23,7 @@ from .options import ALIASES, OPTIONS, Kind, Option, cores, run_defaults
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawler.settings import CrawlSettings
 
 Value: TypeAlias = "str | int | float | bool | list[str]"
 
@@ -68,7 +68,7 @@ class Configuration(NamedTuple):
         Raises:
             ConfigError: one of them is out of its range.
         """
-        from mannerly.crawl.settings import CrawlSettings
+        from mannerly.crawler.settings import CrawlSettings
         from mannerly.politeness import SettingsError
 
         if base is None:
@@ -99,7 +99,7 @@ class Configuration(NamedTuple):
         return found
 
     def _scope(self, given: Given) -> object:
-        from mannerly.crawl.scope import ScopeMode
+        from mannerly.crawler.web.scope import ScopeMode
 
         try:
             return ScopeMode(str(given.value))

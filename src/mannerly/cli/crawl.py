@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from mannerly.crawl.run import CrawlResult
-    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawler.runtime.run import CrawlResult
+    from mannerly.crawler.settings import CrawlSettings
 
     from .config import Configuration, Value
     from .options import Option
@@ -64,7 +64,7 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
 
 def prepare(arguments: list[str], configuration: Configuration) -> Order:
     """Check everything that can be checked before the first request."""
-    from mannerly.crawl.store.directory import is_crawl
+    from mannerly.crawler.store.sqlite.directory import is_crawl
 
     from .seeds import read_seeds
 
@@ -86,14 +86,14 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
 
 def default_directory(seed: str) -> Path:
     """`./crawl-<host>`, in characters that every file system takes."""
-    from mannerly.crawl.urls import host_key_of
+    from mannerly.crawler.web.urls import host_key_of
 
     return Path("crawl-" + host_key_of(seed).replace(":", "-").strip("[]"))
 
 
 def run_order(order: Order) -> None:
     """Crawl, export, tell, and leave with the exit code."""
-    from mannerly.crawl.run import crawl as run_crawl
+    from mannerly.crawler.runtime.run import crawl as run_crawl
 
     from .endings import exit_code
 
@@ -115,8 +115,8 @@ def run_order(order: Order) -> None:
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
     """One a core, but a host is one process's: there may be fewer hosts than cores."""
-    from mannerly.crawl.scope import ScopeMode
-    from mannerly.crawl.urls import host_key_of
+    from mannerly.crawler.web.scope import ScopeMode
+    from mannerly.crawler.web.urls import host_key_of
 
     if settings.scope is ScopeMode.ANY:
         return settings.processes
@@ -125,7 +125,7 @@ def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
 
 def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> None:
     """Whatever the engine would refuse: --fresh has removed the old crawl by then."""
-    from mannerly.crawl.fetch.guard import NetworkGuard
+    from mannerly.crawler.fetch.guard import NetworkGuard
 
     if not seeds:
         fail(f"nothing to start from in {directory}: give a URL or a file of URLs")
@@ -135,8 +135,8 @@ def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> 
 
 def _taken_up(configuration: Configuration, seeds: list[str], directory: Path) -> CrawlSettings:
     """The settings of a crawl that is there, and of this run; what cannot be is not ignored."""
-    from mannerly.crawl.fetch.guard import NetworkGuard
-    from mannerly.crawl.store.directory import read_manifest
+    from mannerly.crawler.fetch.guard import NetworkGuard
+    from mannerly.crawler.store.sqlite.directory import read_manifest
 
     from .stored import settings_of
 

@@ -26,9 +26,9 @@ def demo(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from mannerly.crawl.run import crawl
-    from mannerly.crawl.scope import ScopeMode
-    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawler.runtime.run import crawl
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.web.scope import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
     from mannerly.demo.log import table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mannerly.crawl.run import CrawlResult
+    from mannerly.crawler.runtime.run import CrawlResult
 
 _CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
 

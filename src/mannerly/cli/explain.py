@@ -19,8 +19,8 @@ from .stored import opened, settings_of
 from .terminal import fail, failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
-    from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
-    from mannerly.crawl.settings import CrawlSettings
+    from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
+    from mannerly.crawler.settings import CrawlSettings
 
     from .stored import StoredCrawl
 
@@ -82,7 +82,7 @@ def facts_of(crawl: StoredCrawl, text: str, *, now: float) -> Facts:
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
-    from mannerly.crawl.urls import UrlRules, canonical
+    from mannerly.crawler.web.urls import UrlRules, canonical
 
     plain = UrlRules(drop_params=frozenset(), drop_prefixes=())
     rules = UrlRules() if settings.drop_tracking else plain
@@ -94,7 +94,7 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
 
 def _find(crawl: StoredCrawl, url: str) -> Place:
     """The owner's word first; a skipped URL may be known only to whoever came across it."""
-    from mannerly.crawl.urls import host_key_of
+    from mannerly.crawler.web.urls import host_key_of
 
     owner = crawl.owner_of(host_key_of(url))
     for reader in (crawl.readers[owner], *crawl.readers):
@@ -106,7 +106,7 @@ def _find(crawl: StoredCrawl, url: str) -> Place:
 
 def _on_its_way(crawl: StoredCrawl, url: str) -> Place:
     """A link that one shard has found and another has not taken over yet."""
-    from mannerly.crawl.store.inbox import unread_links
+    from mannerly.crawler.store.sqlite.inbox import unread_links
 
     for shard, reader in enumerate(crawl.readers):
         for link in chain(reader.outgoing(), unread_links(crawl.path, shard)):
@@ -116,7 +116,7 @@ def _on_its_way(crawl: StoredCrawl, url: str) -> Place:
 
 
 def _state(crawl: StoredCrawl, place: Place, now: float) -> tuple[str, str]:
-    from mannerly.crawl.model import Candidate, Entry, PageRecord, Skipped
+    from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
 
     match place:
         case PageRecord():
@@ -172,7 +172,7 @@ def _found_by(crawl: StoredCrawl, place: Place) -> list[str]:
 def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:
     from dataclasses import replace
 
-    from mannerly.crawl.pipeline import moved_seeds
+    from mannerly.crawler.page.harvest import moved_seeds
 
     seeds = crawl.manifest.seeds
     scope = settings.scope_of(seeds)
@@ -185,7 +185,7 @@ def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | N
 
 
 def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:
-    from mannerly.crawl.urls import Url
+    from mannerly.crawler.web.urls import Url
     from mannerly.politeness.robots import Robots
 
     parts = Url.of(url)

@@ -19,7 +19,7 @@ from .stored import opened, require_crawl
 from .terminal import fail, failing_clearly, note, print_json, safe_term, table
 
 if TYPE_CHECKING:
-    from mannerly.crawl.store.base import HostRecord
+    from mannerly.crawler.store.base import HostRecord
 
     from .stored import StoredCrawl
 
@@ -85,9 +85,9 @@ def show(directory: Directory, host: Host, *, json: AsJson = False) -> None:
 
 def forget(directory: Directory, host: Host) -> None:
     """Forget what was learned of a host; waits that it asked for stay."""
-    from mannerly.crawl.store.base import Batch
-    from mannerly.crawl.store.directory import CrawlDirectory
-    from mannerly.crawl.store.sqlite import SqliteStore
+    from mannerly.crawler.store.base import Batch
+    from mannerly.crawler.store.sqlite.directory import CrawlDirectory
+    from mannerly.crawler.store.sqlite.shard import SqliteStore
 
     with failing_clearly():
         require_crawl(directory)
@@ -191,7 +191,7 @@ def _state(record: HostRecord, now: float) -> str:
 
 def _key(host: str) -> str:
     """A host as the store has it, from whatever a person may paste."""
-    from mannerly.crawl.urls import canonical, host_key_of
+    from mannerly.crawler.web.urls import canonical, host_key_of
 
     url = canonical(host if "://" in host else f"https://{host}")
     if url is None:

@@ -23,7 +23,7 @@ from .terminal import safe_term, tell
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mannerly.crawl.stats import Stats, Waits
+    from mannerly.crawler.stats import Stats, Waits
 
 _WINDOW_S = 10.0  # over which "how fast" is asked: longer than most gaps, shorter than patience
 _TROUBLE = 60  # characters of a trouble that somebody should see to

@@ -84,7 +84,7 @@ def _lines(content: bytes, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _seed(text: str, where: str) -> str:
-    from mannerly.crawl.urls import canonical
+    from mannerly.crawler.web.urls import canonical
 
     full = text if "://" in text else f"https://{text}"
     scheme, _, rest = full.partition("://")

@@ -15,9 +15,9 @@ from .terminal import fail
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mannerly.crawl.settings import CrawlSettings
-    from mannerly.crawl.store.directory import Manifest
-    from mannerly.crawl.store.reader import SqliteReader
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.sqlite.directory import Manifest
+    from mannerly.crawler.store.sqlite.reader import SqliteReader
 
 _LOCKS = Path("/proc/locks")  # Linux; elsewhere nobody tells
 
@@ -31,7 +31,7 @@ class StoredCrawl(NamedTuple):
 
     def owner_of(self, host: str) -> int:
         """The shard that has everything about a host."""
-        from mannerly.crawl.frontier.sharding import Sharding
+        from mannerly.crawler.frontier.sharding import Sharding
 
         return Sharding(len(self.readers)).shard_of(host)
 
@@ -43,8 +43,8 @@ def opened(path: Path) -> Iterator[StoredCrawl]:
     Raises:
         StoreError: it is damaged, or of another version.
     """
-    from mannerly.crawl.store.directory import read_manifest
-    from mannerly.crawl.store.reader import SqliteReader
+    from mannerly.crawler.store.sqlite.directory import read_manifest
+    from mannerly.crawler.store.sqlite.reader import SqliteReader
 
     require_crawl(path)
     manifest = read_manifest(path)
@@ -58,7 +58,7 @@ def opened(path: Path) -> Iterator[StoredCrawl]:
 
 def require_crawl(path: Path) -> None:
     """End with a sentence if there is no crawl in a directory."""
-    from mannerly.crawl.store.directory import is_crawl
+    from mannerly.crawler.store.sqlite.directory import is_crawl
 
     if not is_crawl(path):
         fail(f"there is no crawl in {path}: give the --data-dir of one")
@@ -72,8 +72,8 @@ def settings_of(manifest: Manifest) -> CrawlSettings:
     """
     import msgspec
 
-    from mannerly.crawl.settings import CrawlSettings
-    from mannerly.crawl.store.base import StoreError
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import StoreError
 
     try:
         return msgspec.convert(manifest.settings, CrawlSettings, strict=False)
@@ -86,7 +86,7 @@ def pid_at_work(path: Path) -> int | None:
 
     Trying the lock, for however short a time, could make a crawl that starts just then fail.
     """
-    from mannerly.crawl.store.directory import LOCK
+    from mannerly.crawler.store.sqlite.directory import LOCK
 
     try:
         inode = (path / LOCK).stat().st_ino

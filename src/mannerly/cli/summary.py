@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections import Counter
     from pathlib import Path
 
-    from mannerly.crawl.run import CrawlResult
-    from mannerly.crawl.stats import HostTally, Stats
+    from mannerly.crawler.runtime.run import CrawlResult
+    from mannerly.crawler.stats import HostTally, Stats
 
 _HEADLINES = {
     "finished": "Finished",

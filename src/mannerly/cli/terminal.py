@@ -56,7 +56,7 @@ def fail(why: str, code: int = USAGE) -> NoReturn:
 @contextmanager
 def failing_clearly() -> Iterator[None]:
     """Turn what a user or a disk can do wrong into one sentence and its exit code."""
-    from mannerly.crawl.store.base import StoreError
+    from mannerly.crawler.store.base import StoreError
 
     try:
         yield

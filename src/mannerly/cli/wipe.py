@@ -17,7 +17,7 @@ def wipe(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove a crawl's directory."""
-    from mannerly.crawl.store.directory import wipe as remove
+    from mannerly.crawler.store.sqlite.directory import wipe as remove
 
     if not directory.is_dir():
         fail(f"there is no directory {directory}")

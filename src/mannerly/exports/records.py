@@ -8,15 +8,15 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from mannerly.crawl.store.directory import read_manifest
-from mannerly.crawl.store.reader import SqliteReader
+from mannerly.crawler.store.sqlite.directory import read_manifest
+from mannerly.crawler.store.sqlite.reader import SqliteReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
-    from mannerly.crawl.model import PageRecord, Skipped
+    from mannerly.crawler.model import PageRecord, Skipped
 
 
 class Records:

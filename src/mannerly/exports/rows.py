@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from mannerly.crawl.model import PageRecord
-from mannerly.crawl.urls import host_key_of
+from mannerly.crawler.model import PageRecord
+from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
-    from mannerly.crawl.model import Skipped
+    from mannerly.crawler.model import Skipped
 
 Row: TypeAlias = "dict[str, str | int | float | None]"
 

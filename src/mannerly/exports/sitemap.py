@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from mannerly.crawl.model import PageRecord
+    from mannerly.crawler.model import PageRecord
 
 MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from mannerly.crawl.budget import LocalBudget
-from mannerly.crawl.engine import Engine
-from mannerly.crawl.fetch.fake import FakeFetcher, VirtualClock
-from mannerly.crawl.frontier.sharding import Sharding
-from mannerly.crawl.parse.links import HrefMemory
-from mannerly.crawl.pipeline import Rules, seed_candidates
-from mannerly.crawl.scope import Scope, ScopeMode
-from mannerly.crawl.settings import CrawlSettings
-from mannerly.crawl.shard import Shard
-from mannerly.crawl.store.memory import MemoryStore
+from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.page.harvest import Rules, seed_candidates
+from mannerly.crawler.page.links import HrefMemory
+from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.engine import Engine
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.web.scope import Scope, ScopeMode
 
 from .crawl_servers import Faults, Servers
 from .crawl_web import place_of

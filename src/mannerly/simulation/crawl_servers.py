@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from math import ceil, exp, inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawl.fetch.fake import Reply
+from mannerly.crawler.fetch.fake import Reply
 from mannerly.politeness.model import ErrorKind
 
 from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
@@ -31,8 +31,8 @@ from .spec import parse_server
 from .witness import TOLERANCE_S, announced_wait_s
 
 if TYPE_CHECKING:
-    from mannerly.crawl.fetch.base import Request
-    from mannerly.crawl.fetch.fake import VirtualClock
+    from mannerly.crawler.fetch.base import Request
+    from mannerly.crawler.fetch.fake import VirtualClock
     from mannerly.politeness import Settings
 
     from .crawl_web import Web

@@ -1,0 +1,43 @@
+"""Whose host is it? Rendezvous hashing: every shard draws a number, the highest wins.
+
+    shard(site) = argmax over i of hash(site, seed = i)
+
+The registrable domain is hashed, not the host, so that a site's hosts meet in one shard and may
+share a budget. A shard that is added wins 1/N of the sites and the others lose nothing else; there
+is no ring to balance and nothing to store but N. The hash is XXH3 (64 bit), whose values are fixed
+by its specification, so every process and every version agrees.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xxhash import xxh3_64_intdigest
+
+from mannerly.crawler.web.urls import site_of
+
+# A crawl names the same hosts again and again; a trap that invents them must not cost memory.
+_CACHE_SIZE = 65_536
+
+
+class Sharding:
+    """Assigns hosts to `shards` shards, numbered from 0."""
+
+    def __init__(self, shards: int) -> None:
+        if shards < 1:
+            raise ValueError(f"a crawl has 1 shard or more, not {shards}")
+        self.shards = shards
+        # One shard owns everything; nobody need look for the host's site.
+        self.shard_of = lru_cache(maxsize=_CACHE_SIZE)(self._shard_of) if shards > 1 else _the_only
+
+    def __repr__(self) -> str:
+        return f"<Sharding over {self.shards}>"
+
+    def _shard_of(self, host: str) -> int:
+        """The shard that owns a host (a name or a politeness key)."""
+        site = site_of(host).encode()
+        return max(range(self.shards), key=lambda shard: xxh3_64_intdigest(site, shard))
+
+
+def _the_only(_host: str) -> int:
+    return 0

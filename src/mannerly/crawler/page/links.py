@@ -1,0 +1,193 @@
+"""Raw hrefs become canonical URLs, those that lead nowhere new are left out, and every refusal is
+counted.
+
+The links of a site repeat: its menu stands on each of its pages. What an href means depends on
+little of the page that it stands on,
+
+    http://…             on nothing
+    /path                on the origin alone
+    page.html, ../x      on the folder of the page
+    ?query, #fragment    on the page itself
+
+so an href whose URL was passed on is noted by the place that decides it (`HrefMemory`), and the
+next page that has it there pays one look-up for it instead of a parse. An absolute href that is
+spelled like a URL that was passed on lately needs no note. Forgetting costs time only: what is
+passed on twice is still one URL to the store.
+
+This file knows no parser and no scope.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.urls import DEFAULT_RULES, LinkBase, UrlRefusal, UrlRules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .parsed import Page
+
+# About 130 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
+DEFAULT_HREFS = 150_000
+DEFAULT_HREFS_PER_PLACE = 500
+
+_NOTHING_MET = Recent()
+
+
+class Places(NamedTuple):
+    """What decides the meaning of most hrefs of a page, each as the hrefs that are known there."""
+
+    origin: set[str]
+    folder: set[str]
+
+
+class PageLinks(NamedTuple):
+    """Where a page leads, beyond what was passed on before."""
+
+    urls: list[str]  # canonical, unique, in page order
+    nofollow_urls: list[str]  # the same for rel=nofollow, without those that are in `urls`
+    canonical: str | None
+    refused: dict[UrlRefusal, int]
+    spelled: dict[str, str]  # how URLs are written on this page
+    places: Places
+
+
+class HrefMemory:
+    """Hrefs whose URLs were passed on, at the places (origins, folders) used last.
+
+    One memory serves one set of `UrlRules`. A place that is full starts over: a menu is back with
+    the next page, and what else it held was mostly seen once.
+    """
+
+    __slots__ = ("_hrefs_per_place", "_places", "_room")
+
+    def __init__(
+        self, hrefs: int = DEFAULT_HREFS, hrefs_per_place: int = DEFAULT_HREFS_PER_PLACE
+    ) -> None:
+        self._room = hrefs
+        self._hrefs_per_place = hrefs_per_place
+        # A plain dict finds its first key the slower the more were removed before it.
+        self._places: OrderedDict[str, set[str]] = OrderedDict()
+
+    def at(self, base: str) -> Places:
+        """The hrefs that are known where a page stands, to be read only."""
+        path = base.partition("?")[0]
+        folder = self._at(path[: path.rfind("/") + 1])
+        # Asked for last, and so forgotten last. Without its slash it is no folder's name.
+        return Places(self._at(path[: path.find("/", 8)]), folder)
+
+    def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
+        """Note how these URLs were written on a page, before another page is looked at."""
+        spelled = links.spelled
+        self.note([spelled[url] for url in urls if url in spelled], links.places)
+
+    def note(self, hrefs: Iterable[str], places: Places) -> None:
+        """Their URLs were passed on. Only where other pages mean the same by one is it kept."""
+        origin, folder = places
+        for href in hrefs:
+            if href.startswith("/"):
+                known = origin
+            elif _is_of_the_folder(href):
+                known = folder
+            else:
+                continue
+            if len(known) >= self._hrefs_per_place:
+                self._room += len(known)
+                known.clear()
+            known.add(href)
+            self._room -= 1
+        self._make_room()
+
+    def _at(self, place: str) -> set[str]:
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = set()
+            # An empty place counts as an href, or folders without number would cost nothing.
+            self._room -= 1
+            self._make_room()
+        else:
+            self._places.move_to_end(place)
+        return known
+
+    def _make_room(self) -> None:
+        # The last two are in use: a page's folder and its origin.
+        while self._room < 0 and len(self._places) > 2:
+            self._room += 1 + len(self._places.popitem(last=False)[1])
+
+
+def resolve_links(
+    page: Page,
+    rules: UrlRules = DEFAULT_RULES,
+    memory: HrefMemory | None = None,
+    met: Recent = _NOTHING_MET,
+) -> PageLinks:
+    """Normalise the links of one page. `met` are URLs that were passed on, by the same rules."""
+    resolver = _Resolver(LinkBase(page.base, rules=rules), memory or HrefMemory(), met)
+    urls = resolver.news(page.links)
+    nofollow_urls = resolver.news(page.nofollow_links)
+    if nofollow_urls:
+        followed = set(urls)
+        nofollow_urls = [url for url in nofollow_urls if url not in followed]
+    return PageLinks(
+        urls,
+        nofollow_urls,
+        resolver.one(page.canonical),
+        resolver.refused,
+        resolver.spelled,
+        resolver.places,
+    )
+
+
+class _Resolver:
+    """The links of one page."""
+
+    __slots__ = ("_bare", "_memory", "_met", "_resolve", "places", "refused", "spelled")
+
+    def __init__(self, base: LinkBase, memory: HrefMemory, met: Recent) -> None:
+        self._resolve = base.resolve
+        self._bare = base.bare
+        self._memory = memory
+        self._met = met
+        self.places = memory.at(base.text)
+        self.refused: dict[UrlRefusal, int] = {}
+        self.spelled: dict[str, str] = {}
+
+    def news(self, hrefs: Sequence[str]) -> list[str]:
+        """The URLs that were not passed on lately, in page order."""
+        if not hrefs:
+            return []
+        origin, folder = self.places
+        unknown = [href for href in hrefs if href not in origin and href not in folder]
+        spelled: dict[str, str] = {}
+        for href in self._met.others(unknown):
+            if "#" in href or "?" in href:
+                href = self._bare(href)
+                if href in origin or href in folder or href in self._met:
+                    continue
+            url = self._resolve(href)
+            if isinstance(url, str):
+                spelled[url] = href
+            else:
+                self.refused[url] = self.refused.get(url, 0) + 1
+        urls = self._met.others(spelled)
+        if len(urls) < len(spelled):
+            met = spelled.keys() - set(urls)
+            self._memory.note([spelled[url] for url in met], self.places)
+        self.spelled |= spelled
+        return urls
+
+    def one(self, href: str | None) -> str | None:
+        """A URL that is also among the links, where it was counted if it was refused."""
+        if href is None or href in self._met:
+            return href
+        found = self._resolve(href)
+        return found if isinstance(found, str) else None
+
+
+def _is_of_the_folder(href: str) -> bool:
+    """Surely: `http:?q` looks like a name, and blanks before a query are passed over."""
+    first = href[:1]
+    return (first.isalnum() or first in ("_", ".")) and ":" not in href

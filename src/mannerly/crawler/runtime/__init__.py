@@ -1,0 +1,1 @@
+"""Processes, loops and limits: everything around the shards."""

@@ -1,0 +1,245 @@
+"""The loop of one process: start what is due, wait on the sockets, handle what finished, commit.
+
+No asyncio and no threads: a callback per page would cost more than the page's own bookkeeping, and
+the same loop runs in virtual time when it is given a fake fetcher and its clock. Nobody sleeps in a
+host's wait; the loop sleeps until the earliest instant that any host is due.
+
+Limits and ends are checked on a tick, so that an idle crawl sees them too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mannerly.crawler.stats import Stats
+from mannerly.crawler.store.base import StoreFull
+
+from .governor import Governor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mannerly.crawler.fetch.base import Fetcher, Request
+    from mannerly.crawler.frontier.model import Start
+    from mannerly.crawler.shard.shard import Shard, Work
+    from mannerly.politeness.model import Instant
+
+    from .offload import Offload
+
+TICK_S = 0.25
+COMMIT_AFTER_S = 0.02  # a page is at risk this long, more while commits themselves take longer
+COMMIT_SHARE = 0.1  # of the time may go into commits before they are made rarer
+COMMIT_PAGES = 256
+FULL_RETRY_S = 1.0  # how often to look whether the disk has room again
+FULL_PATIENCE_S = 300.0  # time to notice and to delete something; then we end, and can be resumed
+
+
+class Clock(Protocol):
+    """`politeness.clock`, or a virtual one."""
+
+    def now(self) -> Instant: ...
+
+    def wall(self) -> float: ...
+
+
+class Budget(Protocol):
+    """How many more pages this run may fetch; shared by all processes."""
+
+    def take(self, wanted: int) -> int:
+        """Up to `wanted` pages, taken off the budget."""
+
+    def settle(self, used: int) -> None:
+        """So many of the pages just taken were started; the others go back."""
+
+    def give_back(self, pages: int) -> None:
+        """These were started, and will have to be asked for again."""
+
+    @property
+    def is_spent(self) -> bool: ...
+
+
+class Engine:
+    """Some shards, one fetcher, one loop."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        shards: Sequence[Shard],
+        clock: Clock,
+        budget: Budget,
+        *,
+        workers: int,
+        governed: bool = True,
+        tick_s: float = TICK_S,
+        offload: Offload[Work] | None = None,
+    ) -> None:
+        self._fetcher = fetcher
+        self._shards = shards
+        self._clock = clock
+        self._budget = budget
+        self._workers = workers
+        self._tick_s = tick_s
+        self._offload = offload
+        if offload is not None:
+            fetcher.watch(offload.descriptor)
+        self._governor = Governor(workers) if governed else None
+        now = clock.now()
+        self._next_tick = now
+        # An instant, not a span: the sum of two floats may never become as large as a third.
+        self._next_commit = now + COMMIT_AFTER_S
+        self._commit_s = 0.0
+        self._full_since: Instant | None = None
+        self._trouble: str | None = None
+        self.is_draining = False
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way, and pages that others are at work on."""
+        offload = self._offload
+        return self._fetcher.in_flight + (offload.pending if offload is not None else 0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing to do here now, or ever, unless another shard sends something."""
+        return self.in_flight == 0 and all(shard.is_idle for shard in self._shards)
+
+    def turn(self, longest_s: float = TICK_S) -> None:
+        """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
+        clock = self._clock
+        now = clock.now()
+        if self._may_start:
+            self._start(now, clock.wall())
+        answers = self._fetcher.wait(self._patience_s(now, longest_s))
+        for request, instant in self._fetcher.sent():
+            shard, start = _owner(request)
+            shard.sent(start, instant)
+        if answers:
+            now, wall = clock.now(), clock.wall()
+            for answer in answers:
+                shard, start = _owner(answer.request)
+                if shard.finished(start, answer, now, wall):
+                    self._budget.give_back(1)
+            if self._governor is not None:
+                self._governor.turned(clock.now() - now)
+        if self._offload is not None and self._offload.pending:
+            now, wall = clock.now(), clock.wall()
+            for (shard, entry, answer, outcome), work in self._offload.collect():
+                shard.worked(entry, answer, outcome, work, now, wall)
+        try:
+            self._commit_if_due()
+            self._tick_if_due()
+        except StoreFull as error:
+            self._wait_for_room(error)
+
+    @property
+    def _may_start(self) -> bool:
+        return not self.is_draining and self._full_since is None
+
+    def _start(self, now: Instant, wall: float) -> None:
+        total = self._workers if self._governor is None else self._governor.total
+        share = max(1, total // len(self._shards))
+        fetcher, budget = self._fetcher, self._budget
+        for shard in self._shards:
+            frontier = shard.frontier
+            room = share - shard.pending
+            granted = budget.take(room) if room > 0 else 0
+            # Also when it is nothing: or the frontier would go on saying that somebody is due.
+            frontier.max_in_flight = frontier.in_flight + granted
+            if granted == 0:
+                continue
+            requests, pages = shard.due(now, wall)
+            budget.settle(pages)
+            for request in requests:
+                fetcher.start(request)
+
+    def _patience_s(self, now: Instant, longest_s: float) -> float:
+        """How long to wait on the sockets: until the next host, tick or commit is due."""
+        until = min(now + longest_s, max(now, self._next_tick))
+        if any(shard.has_batch for shard in self._shards):
+            until = min(until, self._next_commit)
+        if self._may_start:
+            for shard in self._shards:
+                due = shard.frontier.next_due(now)
+                if due is not None:
+                    until = min(until, due)
+        return max(0.0, until - now)
+
+    def _commit_if_due(self) -> None:
+        if self._clock.now() >= self._next_commit or self._is_worth_a_commit:
+            self.commit()
+
+    @property
+    def _is_worth_a_commit(self) -> bool:
+        """There is much to be committed, or nothing else to do; unless there is no room for it."""
+        if self._is_unoccupied:
+            return any(shard.has_batch for shard in self._shards)
+        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
+        return is_large and self._full_since is None
+
+    def hurry(self) -> None:
+        """With nothing under way, look at once whether other shards have sent something."""
+        if self._is_unoccupied:
+            self._next_tick = self._clock.now()
+
+    def _tick_if_due(self) -> None:
+        now = self._clock.now()
+        if now < self._next_tick and not self._has_time_to_deliver:
+            return
+        for shard in self._shards:
+            shard.tick(now, self._clock.wall())
+        self._next_tick = now + self._tick_s
+        self._full_since = self._trouble = None
+
+    @property
+    def _has_time_to_deliver(self) -> bool:
+        """With nothing under way, another shard may be waiting for what was found here."""
+        return self._is_unoccupied and any(shard.has_outgoing for shard in self._shards)
+
+    @property
+    def _is_unoccupied(self) -> bool:
+        """Nothing is under way, and that is not for want of room (`_wait_for_room`)."""
+        return self.in_flight == 0 and self._full_since is None
+
+    def _wait_for_room(self, error: StoreFull) -> None:
+        """Nothing was written, so nothing is lost: start nothing, and try again in a while."""
+        now = self._clock.now()
+        if self._full_since is None:
+            self._full_since = now
+        if now - self._full_since >= FULL_PATIENCE_S:
+            raise StoreFull(f"{error} (waited {FULL_PATIENCE_S:g} s)") from error
+        self._trouble = str(error)
+        self._next_commit = self._next_tick = now + FULL_RETRY_S
+
+    def commit(self) -> None:
+        """Make everything durable that has come in."""
+        clock = self._clock
+        began = clock.now()
+        for shard in self._shards:
+            shard.commit(began, clock.wall())
+        ended = clock.now()
+        self._commit_s = took_s = ended - began
+        rest_s = max(COMMIT_AFTER_S, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE)
+        self._next_commit = ended + rest_s
+        if self._governor is not None:
+            self._governor.committed(took_s, ended)
+
+    def stats(self) -> Stats:
+        """The totals of this process."""
+        total = Stats()
+        for shard in self._shards:
+            total.add(shard.stats)
+        total.commit_s = self._commit_s
+        total.trouble = self._trouble
+        return total
+
+    def stop(self) -> None:
+        """Give up what is under way, keep everything that came in."""
+        now = self._clock.now()
+        for request in self._fetcher.cancel_all():
+            shard, start = _owner(request)
+            shard.politeness.cancel(start.permit, now=now, was_sent=True)
+        self.commit()
+
+
+def _owner(request: Request) -> tuple[Shard, Start]:
+    return request.tag  # type: ignore[return-value]  # `Shard` put it there

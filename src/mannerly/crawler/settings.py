@@ -1,0 +1,110 @@
+"""What a crawl is to do: one frozen value, checked when it is made, kept in the crawl's manifest.
+
+A sentence for every field; a bad value names the field, the value and what is allowed. How polite
+to be is the politeness core's own `Settings`, which stands here as one field. Nothing is read from
+the environment: that is the command's business (`cli.config`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from mannerly.politeness import Settings, SettingsError
+
+from .fetch.guard import NetworkGuard
+from .fetch.settings import check_header
+from .web.scope import Scope, ScopeMode
+from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
+USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
+
+
+def _option(default: Any, doc: str, *, low: float | None = None) -> Any:
+    return field(default=default, metadata={"doc": doc, "low": low})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlSettings:
+    """The operator's wishes for one crawl."""
+
+    scope: ScopeMode = _option(ScopeMode.HOST, "How far from the seeds: host, site, prefix or any.")
+    include: tuple[str, ...] = _option((), "Fetch only URLs that match one of these globs.")
+    exclude: tuple[str, ...] = _option((), "Never fetch URLs that match one of these globs.")
+    max_urls: int | None = _option(None, "Stop after this many pages in this run.", low=1)
+    max_depth: int | None = _option(None, "Links from a seed at most.", low=0)
+    max_per_host: int | None = _option(None, "Pages of one host at most.", low=1)
+    duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
+
+    politeness: Settings = _option(Settings(), "How polite to be: see docs/settings.md.")
+    user_agent: str = _option(USER_AGENT, "What we call ourselves; robots.txt is read for it.")
+    contact: str | None = _option(None, "Sent as the From header: whom to write to about us.")
+    ignore_robots: bool = _option(False, "Fetch what robots.txt forbids, too.")
+    robots_unreachable: str = _option(
+        "disallow", "An unreachable robots.txt: disallow (RFC 9309) or allow (document 003)."
+    )
+    robots_timeout_s: float = _option(3.0, "Patience with a robots.txt.", low=0.001)
+    robots_patience_s: float = _option(
+        150.0, "Pages wait this long for a robots.txt that cannot be reached.", low=0
+    )
+    robots_limit: int = _option(64, "robots.txt files fetched at once.", low=1)
+
+    workers: int = _option(512, "Requests under way over all hosts.", low=1)
+    processes: int = _option(1, "Processes; each owns its share of the hosts.", low=1)
+    timeout_s: float = _option(20.0, "Patience with one answer.", low=0.001)
+    max_bytes: int = _option(10 * 1024 * 1024, "A body is cut here, after inflation.", low=1)
+    max_redirects: int = _option(10, "Hops followed from one URL.", low=0)
+    allow_net: tuple[str, ...] = _option(
+        (), "Private networks or host:port that may be contacted although they are no seeds."
+    )
+    seeding: str = _option("sitemap", "Where further seeds come from: " + ", ".join(SEEDING) + ".")
+    ct_url: str = _option(CT_URL, "The certificate-transparency index; {site} stands for the site.")
+    commoncrawl_url: str = _option(COMMONCRAWL_URL, "The Common Crawl index, likewise.")
+    drop_tracking: bool = _option(True, "Take utm_… and other tracking parameters off links.")
+
+    frontier_limit: int = _option(5_000_000, "URLs queued; more wait on disk.", low=1)
+    heap_limit: int = _option(500_000, "Hosts scheduled; more wait in line.", low=1)
+    parse_limit: int = _option(2, "Processes that parse big pages, beside the crawl's own.", low=1)
+    check_limit: int = _option(512, "URLs that the store is asked about at once.", low=1)
+    governor: bool = _option(True, "Start fewer requests while commits or reading pages take long.")
+    durable: bool = _option(False, "Wait for the disk at every commit: survives a power cut, too.")
+    host_failure_limit: int = _option(
+        20, "Failures in a row after which a host is given up.", low=1
+    )
+    give_up_stalled: bool = _option(False, "Give a host up when it does nothing but throttle.")
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            low, value = spec.metadata["low"], getattr(self, spec.name)
+            if low is None or value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= low:
+                raise SettingsError(spec.name, value, f"a number of at least {low:g}")
+        if not isinstance(self.scope, ScopeMode):
+            raise SettingsError("scope", self.scope, "one of " + ", ".join(ScopeMode))
+        CT.address(self.ct_url, "example.com")
+        COMMONCRAWL.address(self.commoncrawl_url, "example.com")
+        if self.seeding not in SEEDING:
+            raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
+        if self.robots_unreachable not in ("disallow", "allow"):
+            raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        self._check_wire()
+
+    def _check_wire(self) -> None:
+        """What would fail at the first request is named before there is a crawl."""
+        NetworkGuard(allow_net=self.allow_net)
+        check_header("User-Agent", self.user_agent)
+        check_header("From", self.contact or "")
+
+    @property
+    def agent_token(self) -> str:
+        """The name that robots.txt knows us by."""
+        return self.user_agent.split("/")[0].split(" ")[0]
+
+    def scope_of(self, seeds: Iterable[str]) -> Scope:
+        """What is to be fetched, from these seeds. Raises ValueError if that cannot be said."""
+        return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)

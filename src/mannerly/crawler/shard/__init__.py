@@ -1,0 +1,1 @@
+"""One shard: the conversation between frontier, politeness, fetch, page and store."""

@@ -1,0 +1,1 @@
+"""A crawl in a directory of SQLite files."""

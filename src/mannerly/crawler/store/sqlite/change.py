@@ -1,0 +1,243 @@
+"""What a batch does to the tables, inside the transaction that its caller opened.
+
+The order is part of the contract: what leaves the queue leaves first, so that its room is free;
+then URLs arrive.
+
+    leave     only an entry that is still queued can be recorded or dropped. A late or repeated
+              record changes nothing, so a batch whose commit failed can be offered again
+    arrive    only a URL that is in none of the tables gets a number and a row
+    send      every link to another shard is written down; whether it is new is for that shard
+
+Nothing here begins, commits or rolls back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.model import Candidate, Entry, PageRecord
+from mannerly.crawler.store.base import Batch, Committed
+
+from . import link_batch as letters
+from .schema import HOST_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import apsw
+
+_TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
+_PAGE = """
+    INSERT INTO pages VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SKIP = "INSERT INTO skipped VALUES (?, ?, ?, ?, ?)"
+_QUEUE = "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_WAIT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SEND = "INSERT INTO outbox VALUES (NULL, ?, ?, ?)"
+_FORGET = "DELETE FROM outbox WHERE id = ? RETURNING links"
+_ARRIVE = "INSERT INTO arrivals VALUES (?, ?, ?, ?)"
+_READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
+_HOST = f"""
+    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    WHERE id = ?
+"""  # noqa: S608 - a constant of ours
+_ROBOTS = "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)"
+_NEXT_WAITING = """
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, 0 AS attempts
+    FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
+"""
+_TOTALS = ("next_seq", "ready", "waiting", "fetched", "failed", "skipped", "outgoing", "hosts")
+_READ_TOTALS = """
+    SELECT next_seq, ready, waiting, fetched, failed, skipped, outgoing, hosts FROM totals
+"""
+_WRITE_TOTALS = """
+    UPDATE totals SET next_seq = ?, ready = ?, waiting = ?, fetched = ?, failed = ?, skipped = ?,
+                      outgoing = ?, hosts = ?
+"""
+
+# A name costs about 150 bytes here; a crawl works on few hosts at a time.
+_IDS_KEPT = 20_000
+
+Row = tuple[str | float | None, ...]
+
+
+class HostIds(dict[str, int]):
+    """The numbers of hosts, so that a queue's key is short. A cache in front of the table."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__()
+        self.given = 0  # to hosts that the table did not have, in the transaction under way
+        self._connection = connection
+
+    def __missing__(self, host: str) -> int:
+        if len(self) >= _IDS_KEPT:
+            self.clear()
+        row = self._connection.execute("SELECT id FROM hosts WHERE host = ?", (host,)).fetchone()
+        if row is None:
+            self.given += 1
+            row = self._connection.execute(
+                "INSERT INTO hosts (host) VALUES (?) RETURNING id", (host,)
+            ).fetchone()
+            assert row is not None
+        self[host] = number = int(row[0])
+        return number
+
+    def begin(self) -> None:
+        """Count from here."""
+        self.given = 0
+
+    def roll_back(self) -> None:
+        """Ask the table again: numbers given in a transaction that was rolled back are void."""
+        self.clear()
+
+
+class Applied(NamedTuple):
+    """What a change brought, to be believed once it is committed."""
+
+    committed: Committed
+    arrived: list[str]  # every new URL, whichever table it went to
+
+
+class Change:
+    """One transaction's worth of changes. `finish` writes the totals; call it last."""
+
+    def __init__(self, connection: apsw.Connection, ids: HostIds, *, frontier_limit: int) -> None:
+        self._connection = connection
+        self._ids = ids
+        self._limit = frontier_limit
+        row = connection.execute(_READ_TOTALS).fetchone()
+        self._totals: dict[str, int] = dict(zip(_TOTALS, row or (), strict=True))
+        self._ready: defaultdict[int, int] = defaultdict(int)
+        ids.begin()
+
+    def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
+        """The whole batch; `fresh` tells which URLs are in none of the tables."""
+        self._leave(batch.pages, batch.dropped)
+        applied = self._arrive(batch.found, fresh)
+        self._send(batch.outgoing)
+        self._keep(batch)
+        return applied
+
+    def admit(self, room: int) -> list[Entry]:
+        """Move the oldest of the waiting room into the queue, as far as the limit allows."""
+        room = min(room, self._limit - self._totals["ready"])
+        rows = self._connection.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
+        entries = [Entry._make(row) for row in rows]
+        if entries:
+            self._enqueue(entries)
+            self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
+            self._totals["waiting"] -= len(entries)
+        return entries
+
+    def forget_outgoing(self, numbers: Iterable[int]) -> int:
+        """Remove letters that were handed over; returns how many links that were."""
+        gone = self._connection.executemany(_FORGET, [(number,) for number in numbers])
+        links: int = sum(links for (links,) in gone)
+        self._totals["outgoing"] -= links
+        return links
+
+    def finish(self) -> None:
+        """Write what was counted along the way."""
+        self._totals["hosts"] += self._ids.given
+        changed = [(delta, host) for host, delta in self._ready.items() if delta]
+        self._connection.executemany(_READY, changed)
+        assert all(value >= 0 for value in self._totals.values()), self._totals
+        self._connection.execute(_WRITE_TOTALS, tuple(self._totals.values()))
+
+    def _leave(
+        self, pages: list[tuple[Entry, PageRecord]], dropped: list[tuple[Entry, str]]
+    ) -> None:
+        if not pages and not dropped:
+            return
+        keys = [self._key(entry) for entry, _ in chain(pages, dropped)]
+        taken = {seq for (seq,) in self._connection.executemany(_TAKE, keys)}
+        records: list[Row] = []
+        for entry, record in pages:
+            if entry.seq in taken:
+                taken.remove(entry.seq)
+                self._left(entry)
+                host = self._ids[record.host]
+                records.append((entry.seq, host, *record[:14], *record[15:]))
+                self._totals["failed"] += record.status is None
+        skipped: list[Row] = []
+        for entry, reason in dropped:
+            if entry.seq in taken:
+                taken.remove(entry.seq)
+                self._left(entry)
+                skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
+        self._connection.executemany(_PAGE, records)
+        self._connection.executemany(_SKIP, skipped)
+        self._totals["fetched"] += len(records)
+        self._totals["skipped"] += len(skipped)
+
+    def _left(self, entry: Entry) -> None:
+        self._ready[self._ids[entry.host]] -= 1
+        self._totals["ready"] -= 1
+
+    def _arrive(
+        self, candidates: list[Candidate], fresh: Callable[[set[str]], set[str]]
+    ) -> Applied:
+        new = fresh({candidate[0] for candidate in candidates})
+        arrivals: list[tuple[int, str, int, int]] = []
+        entries: list[Entry] = []
+        for candidate in candidates:
+            if candidate[0] in new:  # most are not: unpack the others only
+                url, host, depth, priority, parent, hops = candidate
+                new.remove(url)
+                seq = self._next_seq()
+                arrivals.append((seq, url, self._ids[host], priority))
+                entries.append(Entry(seq, url, host, depth, priority, parent, hops, 0))
+        self._connection.executemany(_ARRIVE, arrivals)
+        room = len(entries)
+        if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
+            # Nobody overtakes in the waiting room.
+            room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
+        self._enqueue(entries[:room])
+        self._wait(entries[room:])
+        committed = Committed(entries[:room], len(entries) - room)
+        return Applied(committed, [row[1] for row in arrivals])
+
+    def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
+        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
+        for shard, candidate in outgoing:
+            by_shard[shard].append(candidate)
+        rows = [
+            (shard, *letter)
+            for shard, candidates in by_shard.items()
+            for letter in letters.written(candidates)
+        ]
+        self._connection.executemany(_SEND, rows)
+        self._totals["outgoing"] += len(outgoing)
+
+    def _enqueue(self, entries: list[Entry]) -> None:
+        rows = []
+        for seq, url, host, depth, priority, parent, hops, attempts in entries:
+            number = self._ids[host]
+            self._ready[number] += 1
+            rows.append((number, priority, seq, url, depth, parent, hops, attempts))
+        rows.sort()
+        self._connection.executemany(_QUEUE, rows)
+        self._totals["ready"] += len(rows)
+
+    def _wait(self, entries: list[Entry]) -> None:
+        rows = [
+            (seq, self._ids[host], priority, url, depth, parent, hops)
+            for seq, url, host, depth, priority, parent, hops, _ in entries
+        ]
+        self._connection.executemany(_WAIT, rows)
+        self._totals["waiting"] += len(rows)
+
+    def _keep(self, batch: Batch) -> None:
+        records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
+        self._connection.executemany(_HOST, records)
+        self._connection.executemany(_ROBOTS, batch.robots.values())
+
+    def _key(self, entry: Entry) -> tuple[int, int, int]:
+        return self._ids[entry.host], entry.priority, entry.seq
+
+    def _next_seq(self) -> int:
+        seq = self._totals["next_seq"]
+        self._totals["next_seq"] = seq + 1
+        return seq

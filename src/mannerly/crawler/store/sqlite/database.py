@@ -1,0 +1,185 @@
+"""How a file of ours is made, opened and written, and what its errors mean to the crawl.
+
+    disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
+    another process is writing     StoreBusy    a matter of moments; only inboxes have two writers
+    everything else                StoreError   with the file, the reason and what to do
+
+Files are in WAL mode: a commit appends, readers are never in the way, and a crash leaves the last
+commit that reached the disk. With `synchronous` NORMAL a power cut may take the last commits with
+it, each of them whole; with FULL it takes none.
+
+This module knows tables by nothing but their kind.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import apsw
+
+from mannerly.crawler.store.base import StoreError, StoreFull
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .schema import Kind
+
+# Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
+PAGE_BYTES = 4096
+
+# 4,000 pages are 16 MB: then the log is copied into the file and used again from its start.
+CHECKPOINT_PAGES = 4000
+_LOG_BYTES_KEPT = 32 << 20
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
+START_OVER = "restore the directory from a copy, or start over with --fresh"
+
+
+class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
+    """Another process is writing to the file at this moment."""
+
+
+def create(path: Path, kind: Kind, *, vfs: str | None = None) -> apsw.Connection:
+    """Make an empty file of this kind; the tables and the marks of ownership appear together."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    connection = _connection(path, flags, vfs)
+    with closed_on_error(connection), translated(connection, path):
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        with transaction(connection, path):
+            connection.execute(kind.tables)
+            connection.execute(f"PRAGMA application_id = {kind.application_id}")
+            connection.execute(f"PRAGMA user_version = {kind.version}")
+        connection.execute("PRAGMA journal_mode = WAL")
+    return connection
+
+
+def connect(
+    path: Path, kind: Kind, *, durable: bool, cache_bytes: int, vfs: str | None = None
+) -> apsw.Connection:
+    """Open a file for its writer.
+
+    Raises:
+        StoreError: it is missing, somebody else's, of another version, or damaged.
+    """
+    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs)
+    with closed_on_error(connection), translated(connection, path):
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
+        connection.execute(f"PRAGMA cache_size = {-cache_bytes // 1024}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        _synchronise(connection, durable=durable)
+    return connection
+
+
+def connect_reader(path: Path, kind: Kind) -> apsw.Connection:
+    """Open a file beside its writer; nothing can be written through this connection."""
+    connection = _open(path, kind, apsw.SQLITE_OPEN_READONLY, None)
+    connection.set_busy_timeout(1000)  # the writer may be recovering its log
+    return connection
+
+
+@contextmanager
+def on_disk(connection: apsw.Connection, path: Path, *, usually: bool = False) -> Iterator[None]:
+    """Commits in here wait for the disk, and everything before them is on it too.
+
+    `usually` tells whether those after it do.
+    """
+    with translated(connection, path):
+        _synchronise(connection, durable=True)
+        try:
+            yield
+        finally:
+            _synchronise(connection, durable=usually)
+
+
+def _synchronise(connection: apsw.Connection, *, durable: bool) -> None:
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, path: Path) -> Iterator[None]:
+    """All of it or nothing, whatever is raised inside."""
+    with translated(connection, path):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                # The disk that failed the commit may fail this too; closing rolls back as well.
+                with suppress(apsw.Error):
+                    connection.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _meaning(error, path, connection.system_errno) from error
+
+
+@contextmanager
+def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
+    """A file that is refused is let go of."""
+    try:
+        yield
+    except BaseException:
+        shut(connection)
+        raise
+
+
+def shut(connection: apsw.Connection) -> None:
+    """Close, even on a broken disk: what was committed is in the log, whatever happens here."""
+    with suppress(apsw.Error):
+        connection.close()
+
+
+def _open(path: Path, kind: Kind, flags: int, vfs: str | None) -> apsw.Connection:
+    if not path.exists():
+        raise StoreError(f"{path} is missing: {START_OVER}")
+    connection = _connection(path, flags, vfs)
+    with closed_on_error(connection), translated(connection, path):
+        _identify(connection, path, kind)
+    return connection
+
+
+def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
+    try:
+        return apsw.Connection(str(path), flags=flags, vfs=vfs)
+    except apsw.Error as error:
+        raise _meaning(error, path, 0) from error
+
+
+def _identify(connection: apsw.Connection, path: Path, kind: Kind) -> None:
+    """Refuse what is not ours, before anything is written to it."""
+    if connection.pragma("application_id") != kind.application_id:
+        raise StoreError(f"{path} is not a {kind.name} file of mannerly: choose another --data-dir")
+    version = connection.pragma("user_version")
+    if version != kind.version:
+        raise StoreError(
+            f"{path} has format {version}, and this version of mannerly knows format "
+            f"{kind.version}: use the version that wrote it, or start over with --fresh"
+        )
+
+
+def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
+    if isinstance(error, apsw.FullError) or (
+        isinstance(error, apsw.IOError) and system_errno in _NO_ROOM
+    ):
+        return StoreFull(f"no room to write {path}: free some disk space")
+    if isinstance(error, _DAMAGE):
+        return StoreError(
+            f"{path} is damaged ({error}): {START_OVER}; `sqlite3 {path.name} .recover`, on a "
+            "copy, may save what can still be read"
+        )
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StoreBusy(f"{path} is in use by another process")
+    return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")

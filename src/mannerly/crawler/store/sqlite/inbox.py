@@ -1,0 +1,119 @@
+"""Links between shards: at least once, deduplicated on arrival, so that a crash loses none.
+
+    sender      commit: page + letters in the outbox   one transaction, in the sender's file
+                post: letters into the owner's inbox   one transaction, in the inbox, ON DISK
+                forget: letters out of the outbox
+    owner       take: their links into the queue       one transaction, in the owner's file, ON DISK
+                remove: letters out of the inbox
+
+A copy is removed only when the next one is safe; whatever is repeated after a crash is known by
+then and changes nothing. "On disk" matters because the two files are written out independently: if
+a power cut could take the new copy and spare the removal of the old one, the link would be gone.
+So these two commits, and no others, wait for the disk.
+
+An inbox is a small file per receiving shard: any number of processes add to it, its owner alone
+removes. One that is busy is left for the next round, since nothing here may hold up a crawl.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from . import link_batch as letters
+from .database import connect, connect_reader, on_disk, shut, transaction, translated
+from .schema import INBOX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from mannerly.crawler.model import Candidate
+
+    from .link_batch import Letter
+
+_CACHE_BYTES = 1 << 20
+
+# Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
+_BUSY_MS = 200
+
+_POST = "INSERT INTO letters (links, text) VALUES (?, ?)"
+_READ = "SELECT id, text FROM letters ORDER BY id"
+
+
+class Inbox:
+    """One shard's incoming links, in the order in which they were posted.
+
+    Raises:
+        StoreError: the file is missing, not ours, or damaged.
+        StoreBusy: by any method, when another process has the file at this moment.
+    """
+
+    def __init__(self, directory: Path, shard: int, *, vfs: str | None = None) -> None:
+        self._path = inbox_path(directory, shard)
+        self._connection = connect(
+            self._path, INBOX, durable=False, cache_bytes=_CACHE_BYTES, vfs=vfs
+        )
+        self._connection.set_busy_timeout(_BUSY_MS)
+
+    def post(self, posted: Iterable[Letter]) -> None:
+        """Add these; they are on disk when this returns."""
+        with on_disk(self._connection, self._path), transaction(self._connection, self._path):
+            self._connection.executemany(_POST, posted)
+
+    def read(self, limit: int) -> tuple[int, list[Candidate]]:
+        """What the oldest letters say, `limit` links or the rest of a letter more.
+
+        And the number by which to remove them; nothing is removed here. However many there are,
+        no more are looked at than it takes.
+        """
+        last = 0
+        links: list[Candidate] = []
+        with translated(self._connection, self._path):
+            rows: Any = self._connection.execute(_READ)  # the schema says what the columns hold
+            with closing(rows):
+                for last, text in rows:  # noqa: B007 - of the last one that was read
+                    links += letters.read(text)
+                    if len(links) >= limit:
+                        break
+        return last, links
+
+    def remove(self, last: int) -> None:
+        """Remove what was read, up to the number that `read` gave.
+
+        What is posted in the meantime has a larger number, because numbers are given out under
+        the file's write lock, and only from beyond the largest one present.
+        """
+        with transaction(self._connection, self._path):
+            self._connection.execute("DELETE FROM letters WHERE id <= ?", (last,))
+
+    def close(self) -> None:
+        """Let go of the file; twice is harmless."""
+        shut(self._connection)
+
+
+def inbox_path(directory: Path, shard: int) -> Path:
+    """The file of a shard's inbox."""
+    return directory / f"inbox-{shard}.db"
+
+
+def unread(directory: Path, shard: int) -> int:
+    """How many links wait in a shard's inbox: a crawl with any is not finished."""
+    return sum(links for (links,) in _asked(directory, shard, "SELECT links FROM letters"))
+
+
+def unread_links(directory: Path, shard: int) -> Iterator[Candidate]:
+    """The links that wait there."""
+    for (text,) in _asked(directory, shard, "SELECT text FROM letters ORDER BY id"):
+        yield from letters.read(text)
+
+
+def _asked(directory: Path, shard: int, query: str) -> list[tuple[Any, ...]]:
+    """A look into an inbox beside its owner."""
+    path = inbox_path(directory, shard)
+    connection = connect_reader(path, INBOX)
+    try:
+        with translated(connection, path):
+            return connection.execute(query).fetchall()
+    finally:
+        shut(connection)

@@ -1,0 +1,222 @@
+"""Everything that can be asked of a shard's file, by its owner or beside it.
+
+A reader in another process (status, export, explain) sees the last commit and is never in the
+owner's way. Long lists are read in slices, each its own short statement: a statement left open
+would pin the write-ahead log, which then grows for as long as an export takes, and the owner may
+commit between two slices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import apsw
+
+from mannerly.crawler.model import Entry, PageRecord, Skipped
+from mannerly.crawler.store.base import Counts, HostRecord, RobotsRecord, StoreError
+
+from . import link_batch as letters
+from .database import connect_reader, shut, translated
+from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from mannerly.crawler.model import Candidate
+
+_SLICE = 1000
+_URL_SLICE = 10_000  # short rows, and a restart reads them all
+
+# What the columns hold is in the schema, where no type checker can see it.
+Row = tuple[Any, ...]
+
+_COUNTS = "SELECT ready + waiting, waiting, fetched, failed, skipped, outgoing, hosts FROM totals"
+_WINDOW = """
+    SELECT seq, url, ?1, depth, priority, parent, hops, attempts FROM queue
+    WHERE host = (SELECT id FROM hosts WHERE host = ?1) AND (priority, seq) > (?2, ?3)
+    ORDER BY priority, seq LIMIT ?4
+"""
+_KNOWN = """
+    SELECT value FROM carray(?) AS asked
+    WHERE EXISTS (SELECT 1 FROM seen WHERE url = asked.value)
+"""
+_LOCATE = """
+    SELECT seq, host, priority FROM seen WHERE url = ?1
+    UNION ALL SELECT seq, host, priority FROM arrivals WHERE url = ?1
+"""
+_FIND_QUEUED = """
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, attempts
+    FROM queue JOIN hosts ON hosts.id = queue.host
+    WHERE queue.host = ?2 AND priority = ?3 AND seq = ?1
+    UNION ALL
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, 0
+    FROM waiting JOIN hosts ON hosts.id = waiting.host WHERE seq = ?1
+"""
+# The columns put into these are constants of the schema (S608).
+_FIND_PAGE = f"""
+    SELECT {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
+"""  # noqa: S608
+_PAGES = f"""
+    SELECT position, {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE position > ? ORDER BY position LIMIT ?
+"""  # noqa: S608
+_SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
+_OUTGOING = "SELECT id, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
+_HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
+_ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
+_READY_HOSTS = """
+    SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
+"""
+
+
+class SqliteReader:
+    """A shard's state as it was committed last."""
+
+    check_limit = 100_000  # URLs that one query asks about
+
+    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def beside(cls, directory: Path, shard: int) -> Self:
+        """A reader beside the owner, or after it.
+
+        Raises:
+            StoreError: the file is missing, not ours, of another version, or damaged.
+        """
+        path = shard_path(directory, shard)
+        return cls(path, connect_reader(path, SHARD))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
+        return [Entry._make(row) for row in self._rows(_WINDOW, (host, *after, limit))]
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Every host with URLs in its window, and how many; the waiting room has no window."""
+        for _, host, ready in self._slices(_READY_HOSTS, 0):
+            yield host, ready
+
+    def known(self, urls: Sequence[str]) -> set[str]:
+        """Which of these the store already has."""
+        arrived = self._arrivals()
+        asked = set(urls)
+        return (asked & arrived) | self._seen(asked - arrived)
+
+    def host(self, host: str) -> HostRecord | None:
+        """What is kept of a host; None if no URL of it was ever offered."""
+        row = self._row(_HOST, (host,))
+        return None if row is None else _host_record(row)
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Every host, in the order in which they were found."""
+        for _, *row in self._slices(_HOSTS, 0):
+            yield _host_record(row)
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """The robots.txt kept for an origin."""
+        row = self._row(_ROBOTS, (origin,))
+        return None if row is None else RobotsRecord._make(row)
+
+    def counts(self) -> Counts:
+        """Exact totals; they are kept by every commit, so nothing is counted here."""
+        row = self._row(_COUNTS)
+        if row is None:
+            raise StoreError(f"{self.path} is damaged: its totals are gone")
+        return Counts(*row)
+
+    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
+        """Page records in the order they were committed, each once, with their positions."""
+        for position, *row in self._slices(_PAGES, after):
+            yield position, PageRecord._make(row)
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Every URL that will not be fetched, in the order of arrival."""
+        for _, *row in self._slices(_SKIPPED, 0):
+            yield Skipped._make(row)
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Where a URL of this shard stands; None if it is unknown."""
+        place = self._row(_LOCATE, (url,))
+        if place is None:
+            return None
+        if row := self._row(_FIND_PAGE, place[:1]):
+            return PageRecord._make(row)
+        if row := self._row(_FIND_QUEUED, place):
+            return Entry._make(row)
+        row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
+        return Skipped._make(row) if row else None
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Links to other shards that are not handed over yet."""
+        for _, text in self._slices(_OUTGOING, 0):
+            yield from letters.read(text)
+
+    def urls(self) -> Iterator[str]:
+        """Every URL known to the shard, each once."""
+        arrived = self._arrivals()
+        yield from arrived
+        last = ""
+        while rows := self._rows(
+            "SELECT url FROM seen WHERE url > ? ORDER BY url LIMIT ?", (last, _URL_SLICE)
+        ):
+            last = rows[-1][0]
+            # Arrivals may be carried over into `seen` between two slices.
+            yield from (url for (url,) in rows if url not in arrived)
+
+    def close(self) -> None:
+        """Let go of the file; twice is harmless."""
+        shut(self._connection)
+
+    def _arrivals(self) -> set[str]:
+        """The URLs that the index does not have yet: a bounded number."""
+        return {url for (url,) in self._rows("SELECT url FROM arrivals")}
+
+    def _seen(self, urls: set[str]) -> set[str]:
+        """Which of these the index has. In order: neighbours are on the same page of the file."""
+        asked = sorted(urls)
+        known: set[str] = set()
+        for start in range(0, len(asked), self.check_limit):
+            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
+            known.update(url for (url,) in self._rows(_KNOWN, (part,)))
+        return known
+
+    def _slices(self, query: str, last: int) -> Iterator[Row]:
+        while rows := self._rows(query, (last, _SLICE)):
+            yield from rows
+            last = rows[-1][0]
+
+    def _rows(self, query: str, values: Sequence[apsw.Binding] = ()) -> list[Row]:
+        with translated(self._connection, self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def _row(self, query: str, values: Sequence[apsw.Binding] = ()) -> Row | None:
+        with translated(self._connection, self.path):
+            return self._connection.execute(query, values).fetchone()
+
+
+def shard_path(directory: Path, shard: int) -> Path:
+    """The file of a shard."""
+    return directory / f"shard-{shard}.db"
+
+
+def _host_record(row: Sequence[Any]) -> HostRecord:
+    record = HostRecord._make(row)
+    return record._replace(is_proven=bool(record.is_proven))

@@ -1,0 +1,1 @@
+"""Text in, text out: URLs, scope, sitemaps, character sets. No queue, no clock."""

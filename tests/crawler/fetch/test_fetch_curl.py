@@ -1,0 +1,632 @@
+"""Fetching over real sockets: keep-alive, caps, hostile servers, the guard, the environment."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import tracemalloc
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, routes, says
+from tests.crawler.runtime.harness import eventually
+
+from mannerly.crawler.fetch import (
+    DEFAULT_MAX_BYTES,
+    Fetched,
+    FetchSettings,
+    LocalError,
+    NetworkGuard,
+    Request,
+)
+from mannerly.crawler.fetch.curl import CurlFetcher
+from mannerly.politeness.model import ErrorKind
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+LOOPBACK = NetworkGuard(allow_net=["127.0.0.0/8"])
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def ask(
+    fetcher: CurlFetcher,
+    url: str,
+    *,
+    host: str = "127.0.0.1",
+    timeout_s: float = 5.0,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> Fetched:
+    fetcher.start(Request(url, host, timeout_s, max_bytes, headers))
+    finished: list[Fetched] = []
+    while not finished:
+        finished = fetcher.wait(5.0)
+    (fetched,) = finished
+    return fetched
+
+
+@pytest.fixture
+def fetcher() -> Iterator[CurlFetcher]:
+    fetcher = CurlFetcher(LOOPBACK)
+    yield fetcher
+    fetcher.close()
+
+
+def fetch_from(reply: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Fetched:
+    """What a fresh fetcher makes of these bytes; then a normal page must still be fetched."""
+    fetcher = CurlFetcher(LOOPBACK)
+    with RawServer(says(reply, keeps_open=False)) as server, RawServer(says(answer())) as other:
+        fetched = ask(fetcher, server.url(), max_bytes=max_bytes)
+        assert ask(fetcher, other.url()).body == b"hello"
+        fetcher.close()
+    return fetched
+
+
+# Connections
+
+
+def test_curl_keeps_connections_alive(fetcher: CurlFetcher) -> None:
+    """Ten requests to a host, one after another, use one connection."""
+    with RawServer(says(answer())) as server:
+        for _ in range(10):
+            ask(fetcher, server.url())
+
+        assert (server.connections, len(server.heads)) == (1, 10)
+
+
+def test_curl_keeps_open_connections_within_their_limit() -> None:
+    """With a limit of 4, a crawl of 20 hosts keeps no more than 4 connections open."""
+    fetcher = CurlFetcher(LOOPBACK, FetchSettings(max_connections=4))
+    with RawServer(says(answer()), "0.0.0.0") as server:
+        for number in range(1, 21):
+            host = f"127.0.0.{number}"
+            ask(fetcher, server.url(host=host), host=host)
+            # The server's threads may notice a close late; that it came is what counts.
+            eventually(lambda: server.open_connections <= 4)
+
+        assert server.connections == 20
+    fetcher.close()
+
+
+def test_curl_never_queues_in_secret() -> None:
+    """A request over the connection limit is an error, not a send without a permit later."""
+    fetcher = CurlFetcher(LOOPBACK, FetchSettings(max_connections=1))
+    with RawServer(lambda connection, _: hold(connection)) as server:
+        fetcher.start(Request(server.url(), "127.0.0.1", 5))
+
+        with pytest.raises(RuntimeError, match="more than 1"):
+            fetcher.start(Request(server.url(), "127.0.0.1", 5))
+        fetcher.close()
+
+
+def test_curl_does_not_send_twice_on_one_permit(fetcher: CurlFetcher) -> None:
+    """A kept-alive connection that dies under a request gives the request back unsent again."""
+    answers = iter([answer(), b"", answer()])
+
+    def handler(connection: socket.socket, _path: str) -> bool:
+        reply = next(answers)
+        connection.sendall(reply)
+        return bool(reply)
+
+    with RawServer(handler) as server:
+        first, second, third = (ask(fetcher, server.url()) for _ in range(3))
+
+        assert (first.status, third.status) == (200, 200)
+        assert second.error is LocalError.STALE_CONNECTION
+        assert len(server.heads) == 3
+
+
+def test_curl_opens_a_new_connection_after_an_idle_one_was_closed(fetcher: CurlFetcher) -> None:
+    """A kept-alive connection that the server closed in time costs nothing but a new one."""
+    with RawServer(says(answer(), keeps_open=False)) as server:
+        fetched = [ask(fetcher, server.url()) for _ in range(3)]
+
+        assert all(one.status == 200 or one.error is LocalError.STALE_CONNECTION for one in fetched)
+        assert len(server.heads) <= 3
+
+
+def test_curl_reports_a_refused_connection(fetcher: CurlFetcher) -> None:
+    """Nobody listening is a connect error."""
+    with RawServer(says(answer())) as server:
+        url = server.url()
+
+    fetched = ask(fetcher, url)
+
+    assert (fetched.error, fetched.detail) == (ErrorKind.CONNECT, "connection_refused")
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_curl_reports_a_lack_of_descriptors(fetcher: CurlFetcher, spare: int) -> None:
+    """Out of descriptors is our own error, whether none or one is left; later all is well."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with RawServer(says(answer())) as server:
+        highest = os.dup(0)
+        os.close(highest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, hard))
+        try:
+            starved = ask(fetcher, server.url())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        fed = ask(fetcher, server.url())
+
+    assert starved.error is LocalError.NO_DESCRIPTORS
+    assert fed.status == 200
+
+
+# What is sent
+
+
+def test_curl_sends_who_it_is_and_what_it_can_decode() -> None:
+    """The request names its agent and its encodings, carries the given headers, and no cookie."""
+    fetcher = CurlFetcher(LOOPBACK, FetchSettings(user_agent="mannerly/1 (+https://x.example)"))
+    with RawServer(says(answer(b"", "200 OK", "Set-Cookie: a=b"))) as server:
+        for _ in range(2):
+            fetched = ask(fetcher, server.url("/a/../b"), headers=(("X-One", "1"),))
+        lines = server.heads[1].split("\r\n")
+        fetcher.close()
+
+    assert lines[0] == "GET /a/../b HTTP/1.1"
+    assert "User-Agent: mannerly/1 (+https://x.example)" in lines
+    assert "X-One: 1" in lines
+    assert any(line.startswith("Accept-Encoding: ") and "gzip" in line for line in lines)
+    assert not any(line.lower().startswith("cookie") for line in lines)
+    assert "set-cookie" not in fetched.headers
+
+
+def test_curl_forgets_the_headers_of_the_request_before(fetcher: CurlFetcher) -> None:
+    """Headers belong to one request; a reused handle does not send them again."""
+    with RawServer(says(answer())) as server:
+        ask(fetcher, server.url(), headers=(("X-Secret", "1"),))
+        ask(fetcher, server.url())
+
+        assert ["X-Secret" in head for head in server.heads] == [True, False]
+
+
+def test_curl_refuses_headers_that_smuggle(fetcher: CurlFetcher) -> None:
+    """A line break in a header is the caller's error, raised before anything is sent."""
+    with pytest.raises(ValueError, match="header"):
+        fetcher.start(Request("http://127.0.0.1/", "127.0.0.1", 1, headers=(("A", "b\r\nC: d"),)))
+    with pytest.raises(ValueError, match="header"):
+        FetchSettings(user_agent="a\nb")
+
+
+def test_curl_ignores_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a proxy that is set explicitly is used; then it gets the whole URL."""
+    with RawServer(says(answer())) as server, RawServer(says(answer(b"by proxy"))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url())
+        direct = CurlFetcher(LOOPBACK)
+        monkeypatch.setenv("no_proxy", "*")
+        through = CurlFetcher(LOOPBACK, FetchSettings(proxy=proxy.url()))
+
+        bodies = [ask(fetcher, server.url()).body for fetcher in (direct, through)]
+
+        direct.close()
+        through.close()
+        assert bodies == [b"hello", b"by proxy"]
+        assert proxy.heads[0].startswith(f"GET {server.url()} ")
+
+
+def test_curl_follows_no_redirect(fetcher: CurlFetcher) -> None:
+    """A redirect is an answer: the next hop is the frontier's decision."""
+    with RawServer(says(answer(b"", "302 Found", "Location: /next"))) as server:
+        fetched = ask(fetcher, server.url())
+
+        assert (fetched.status, fetched.headers["location"]) == (302, "/next")
+        assert len(server.heads) == 1
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encoded"),
+    [
+        ("gzip", gzip.compress(b"hello")),
+        ("deflate", zlib.compress(b"hello")),
+        ("br", b"\x0b\x02\x80hello\x03"),
+    ],
+)
+def test_curl_decodes_bodies(encoding: str, encoded: bytes) -> None:
+    """gzip, deflate and brotli arrive decoded."""
+    fetched = fetch_from(answer(encoded, "200 OK", f"Content-Encoding: {encoding}"))
+
+    assert fetched.body == b"hello"
+
+
+def test_curl_defuses_a_bomb() -> None:
+    """A gzip bomb of 100 MB is cut at its cap and never takes more than cap + 16 MB."""
+    cap = 1_000_000
+    bomb = answer(gzip.compress(bytes(100_000_000)), "200 OK", "Content-Encoding: gzip")
+    tracemalloc.start()
+
+    fetched = fetch_from(bomb, max_bytes=cap)
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (fetched.status, len(fetched.body), fetched.is_truncated) == (200, cap, True)
+    assert peak < cap + 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        pytest.param(b"\r\n", id="until-close"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n", id="chunked"),
+        pytest.param(b"Content-Length: 999999999999\r\n\r\n", id="lying-length"),
+    ],
+)
+def test_curl_cuts_an_endless_body(fetcher: CurlFetcher, framing: bytes) -> None:
+    """A body without end is cut at the cap, and its connection is closed."""
+    piece = b"1000\r\n" + b"x" * 4096 + b"\r\n"
+
+    def pour(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(HEAD + framing)
+        while True:
+            connection.sendall(piece)
+
+    with RawServer(pour) as server:
+        fetched = ask(fetcher, server.url(), max_bytes=100_000)
+
+    assert (fetched.status, len(fetched.body), fetched.is_truncated) == (200, 100_000, True)
+
+
+def test_curl_misses_what_a_lying_length_promised() -> None:
+    """A body shorter than its Content-Length is a reset, not a page."""
+    fetched = fetch_from(HEAD + b"Content-Length: 20\r\n\r\nhello")
+
+    assert (fetched.status, fetched.error) == (None, ErrorKind.RESET)
+    assert (fetched.detail, fetched.body) == ("body_incomplete", b"")
+
+
+def test_curl_takes_no_answer_from_behind_a_body(fetcher: CurlFetcher) -> None:
+    """Bytes after the declared body are not the next request's answer."""
+    smuggled = answer(b"first") + answer(b"smuggled")
+    with RawServer(says(smuggled)) as server:
+        bodies = [ask(fetcher, server.url()).body for _ in range(3)]
+
+    assert bodies == [b"first"] * 3
+
+
+def test_curl_lets_go_of_bodies() -> None:
+    """Idle handles hold on to no body: after 20 megabytes next to nothing is left."""
+    fetcher = CurlFetcher(LOOPBACK)
+    with RawServer(says(answer(bytes(1_000_000)))) as server:
+        tracemalloc.start()
+        for _ in range(20):
+            fetcher.start(Request(server.url(), "127.0.0.1", 10))
+        sizes = []
+        while fetcher.in_flight:
+            sizes += [len(fetched.body) for fetched in fetcher.wait(5)]
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        fetcher.close()
+
+    assert sizes == [1_000_000] * 20
+    assert held < 3_000_000
+
+
+# Hostile servers
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        pytest.param(b"just text, no header", ErrorKind.PROTOCOL, id="http-0.9"),
+        pytest.param(b"HTTP/1.1 abc\r\n\r\n", ErrorKind.PROTOCOL, id="status-line"),
+        pytest.param(b"HTTP/9.9 200 OK\r\n\r\n", ErrorKind.PROTOCOL, id="version"),
+        pytest.param(b"HTTP/1.1 000 OK\r\n\r\n", ErrorKind.PROTOCOL, id="status-0"),
+        pytest.param(HEAD + b"no colon\r\n\r\n", ErrorKind.PROTOCOL, id="no-colon"),
+        pytest.param(HEAD + b"A: b\0c\r\n\r\n", ErrorKind.PROTOCOL, id="nul"),
+        pytest.param(HEAD + b"Content-Length: -1\r\n\r\n", ErrorKind.PROTOCOL, id="length"),
+        pytest.param(
+            HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", ErrorKind.PROTOCOL, id="two"
+        ),
+        pytest.param(
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n", ErrorKind.PROTOCOL, id="chunk"
+        ),
+        pytest.param(
+            HEAD + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+            ErrorKind.PROTOCOL,
+            id="not-gzip",
+        ),
+        pytest.param(
+            answer(b"x", "200 OK", "Content-Encoding: gzip, gzip, gzip, gzip, gzip, gzip"),
+            ErrorKind.PROTOCOL,
+            id="nested-encodings",
+        ),
+        pytest.param(
+            answer(gzip.compress(b"x") * 1000, "200 OK", "Content-Encoding: gzip"),
+            ErrorKind.PROTOCOL,
+            id="gzip-members",
+        ),
+        pytest.param(HEAD + b"A: b\r\n" * 10_000, ErrorKind.TOO_LARGE, id="many-headers"),
+        pytest.param(HEAD + b"A: " + b"x" * 1_000_000, ErrorKind.TOO_LARGE, id="huge-header"),
+        pytest.param(
+            HEAD + (b"A: " + b"x" * 4000 + b"\r\n") * 100, ErrorKind.TOO_LARGE, id="much-header"
+        ),
+        pytest.param(
+            b"HTTP/1.1 103 Early\r\nA: b\r\n\r\n" * 10_000, ErrorKind.TOO_LARGE, id="1xx-flood"
+        ),
+        pytest.param(b"", ErrorKind.RESET, id="empty"),
+        pytest.param(HEAD + b"A: b\r\n", ErrorKind.RESET, id="early-close"),
+        pytest.param(b"HTTP/1.1 101 Switching\r\n\r\n", ErrorKind.RESET, id="101"),
+    ],
+)
+def test_curl_types_what_is_malformed(reply: bytes, error: ErrorKind) -> None:
+    """Every malformed answer is a typed error, and no other request suffers from it."""
+    fetched = fetch_from(reply)
+
+    assert (fetched.status, fetched.error) == (None, error)
+    assert fetched.detail
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        pytest.param(HEAD, b"A: b\r\n", id="headers"),
+        pytest.param(HEAD, b"A: " + b"x" * 4000 + b"\r\n", id="long-headers"),
+        pytest.param(HEAD + b"A: ", b"x" * 4096, id="one-header"),
+        pytest.param(HEAD + b"A: b\r\n", b" c\r\n", id="folded-header"),
+        pytest.param(b"", b"HTTP/1.1 100 On\r\n\r\n", id="interim"),
+        pytest.param(b"", b"HTTP/1.1 103 Early\r\nA: b\r\n\r\n", id="interim-with-header"),
+        pytest.param(CHUNKED, b"A: b\r\n", id="trailers"),
+        pytest.param(CHUNKED, b"A: " + b"x" * 3000 + b"\r\n", id="long-trailers"),
+    ],
+)
+def test_curl_ends_a_flood_of_headers(fetcher: CurlFetcher, start: bytes, piece: bytes) -> None:
+    """Headers without end, wherever they may stand, are a typed error and cost no 2 MB."""
+    sent = piece * 100
+
+    def pour(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(start)
+        while True:
+            connection.sendall(sent)
+
+    with RawServer(pour) as server:
+        tracemalloc.start()
+        fetched = ask(fetcher, server.url())
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert (fetched.error, fetched.detail) == (ErrorKind.TOO_LARGE, "header_too_large")
+    assert (fetched.status, fetched.headers, fetched.body) == (None, {}, b"")
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("status", ["200 OK", "429 Slow"])
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        (FetchSettings(max_headers=5), None),
+        (FetchSettings(max_headers=4), ErrorKind.TOO_LARGE),
+        (FetchSettings(max_header_bytes=100), None),
+        (FetchSettings(max_header_bytes=40), ErrorKind.TOO_LARGE),
+    ],
+)
+def test_curl_holds_whole_answers_against_the_header_limits(
+    limits: FetchSettings, status: str, error: ErrorKind | None
+) -> None:
+    """A status line, three headers and an empty line are five; one too many spoils any answer."""
+    fetcher = CurlFetcher(LOOPBACK, limits)
+    with RawServer(says(answer(b"hello", status, "A: b", "C: d"))) as server:
+        fetched = ask(fetcher, server.url())
+        fetcher.close()
+
+    assert fetched.error is error
+    assert fetched.body == (b"" if error else b"hello")
+
+
+def test_curl_forgets_the_headers_of_the_answer_before(fetcher: CurlFetcher) -> None:
+    """A reused handle shows nobody the headers that came for another request."""
+    pages = {"/one": answer(b"", "200 OK", "X-One: 1"), "/two": answer(b"", "200 OK", "X-Two: 2")}
+    with RawServer(routes(pages)) as server:
+        names = [{*ask(fetcher, server.url(path)).headers} for path in pages]
+
+    assert names == [{"content-length", "x-one"}, {"content-length", "x-two"}]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([b"", b"HTTP/1.1 ", HEAD, HEAD + b"Transfer-Encoding: chunked\r\n\r\n"]),
+    st.binary(max_size=200),
+)
+def test_curl_survives_any_bytes(start: bytes, rest: bytes) -> None:
+    """Whatever a server says, one result comes back, with either a status or an error."""
+    fetched = fetch_from(start + rest)
+
+    assert (fetched.status is None) != (fetched.error is None)
+
+
+def test_curl_skips_interim_answers_and_trailers() -> None:
+    """Headers of 1xx answers and of trailers are not the answer's own."""
+    reply = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: early\r\n\r\n"
+        + HEAD
+        + b"Transfer-Encoding: chunked\r\nVia: a\r\nVia: b\r\n\r\n"
+        + b"5\r\nhello\r\n0\r\nRetry-After: 5\r\n\r\n"
+    )
+
+    fetched = fetch_from(reply)
+
+    assert (fetched.status, fetched.body) == (200, b"hello")
+    assert fetched.headers == {"transfer-encoding": "chunked", "via": "a, b"}
+
+
+def test_curl_unfolds_headers() -> None:
+    """A header over several lines is one value."""
+    fetched = fetch_from(HEAD + b"A: one\r\n two\r\nContent-Length: 0\r\n\r\n")
+
+    assert fetched.headers["a"] == "one two"
+
+
+def test_curl_reports_a_reset_in_the_body(fetcher: CurlFetcher) -> None:
+    """A page whose connection is reset half way is a reset."""
+
+    def handler(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\nhalf")
+        return reset(connection)
+
+    with RawServer(handler) as server:
+        fetched = ask(fetcher, server.url())
+
+    assert (fetched.status, fetched.error) == (None, ErrorKind.RESET)
+
+
+def test_curl_keeps_a_refusal_whose_body_broke_off(fetcher: CurlFetcher) -> None:
+    """A Retry-After is obeyed even if the connection is reset right behind the headers."""
+
+    def handler(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(b"HTTP/1.1 429 Slow\r\nRetry-After: 9\r\nContent-Length: 100\r\n\r\nx")
+        return reset(connection)
+
+    with RawServer(handler) as server:
+        fetched = ask(fetcher, server.url())
+
+    assert (fetched.status, fetched.error, fetched.is_truncated) == (429, None, True)
+    assert fetched.headers["retry-after"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("said", "detail"),
+    [
+        (b"HTTP/1.1 200", "first_byte_timeout"),
+        (HEAD + b"Content-Length: 100\r\n\r\nslow", "body_timeout"),
+    ],
+)
+def test_curl_drops_a_server_that_stops_talking(
+    fetcher: CurlFetcher, said: bytes, detail: str
+) -> None:
+    """A server that goes silent in its header or its body is a timeout."""
+
+    def handler(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(said)
+        return hold(connection)
+
+    with RawServer(handler) as server:
+        fetched = ask(fetcher, server.url(), timeout_s=0.1)
+
+        assert (fetched.error, fetched.detail) == (ErrorKind.TIMEOUT, detail)
+        assert fetcher.in_flight == 0
+
+
+def test_curl_drops_a_server_that_drips() -> None:
+    """A body slower than the minimum speed is given up long before the timeout."""
+    fetcher = CurlFetcher(LOOPBACK, FetchSettings(min_bytes_per_s=1000, min_speed_window_s=1))
+
+    def handler(connection: socket.socket, _path: str) -> bool:
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\nslow")
+        return hold(connection)
+
+    with RawServer(handler) as server:
+        fetched = ask(fetcher, server.url(), timeout_s=60)
+        fetcher.close()
+
+    assert (fetched.error, fetched.detail) == (ErrorKind.TIMEOUT, "too_slow")
+
+
+def test_curl_serves_other_hosts_while_one_hangs(fetcher: CurlFetcher) -> None:
+    """A server that never answers holds up nobody else."""
+    with RawServer(lambda connection, _: hold(connection)) as silent:
+        fetcher.start(Request(silent.url(), "127.0.0.1", 60))
+        with RawServer(says(answer())) as server:
+            fetched = [ask(fetcher, server.url()) for _ in range(5)]
+
+        assert [one.status for one in fetched] == [200] * 5
+        assert fetcher.in_flight == 1
+        fetcher.close()
+
+
+# Network guard
+
+
+CANARY_URLS = [
+    ("http://127.0.0.1:{port}/", "127.0.0.1"),
+    ("http://localhost:{port}/", "localhost"),
+    ("http://localhost.:{port}/", "localhost."),
+    ("http://rebound.localhost:{port}/", "rebound.localhost"),
+    ("http://[::ffff:127.0.0.1]:{port}/", "::ffff:127.0.0.1"),
+    ("http://[::ffff:7f00:1]:{port}/", "[::ffff:7f00:1]"),
+    ("http://0x7f.1:{port}/", "0x7f.1"),
+    ("http://2130706433:{port}/", "2130706433"),
+    ("http://0177.0.0.1:{port}/", "0177.0.0.1"),
+    ("http://127.1:{port}/", "127.1"),
+    ("http://127.0.0.1.:{port}/", "127.0.0.1."),
+    ("http://0x7F000001:{port}/", "0x7f000001"),
+    ("http://127.255.255.254:{port}/", "127.255.255.254"),
+    ("http://[::]:{port}/", "::"),
+    ("http://[::127.0.0.1]:{port}/", "::127.0.0.1"),
+    ("http://[64:ff9b::7f00:1]:{port}/", "64:ff9b::7f00:1"),
+    ("http://0.0.0.0:{port}/", "0.0.0.0"),
+    ("http://0:{port}/", "0"),
+    ("http://[::1]:{port}/", "::1"),
+    ("http://169.254.169.254/latest/meta-data/", "169.254.169.254"),
+]
+
+
+@pytest.mark.parametrize(("url", "host"), CANARY_URLS)
+def test_curl_never_reaches_the_canary(url: str, host: str) -> None:
+    """No spelling of a private address, and no name that leads to one, reaches a server there."""
+    with RawServer(says(answer())) as canary:
+        # The seed only opens the port, so that nothing but the address can be the reason.
+        fetcher = CurlFetcher(NetworkGuard(seeds=[f"http://example.com:{canary.port}/"]))
+
+        fetched = ask(fetcher, url.format(port=canary.port), host=host)
+
+        fetcher.close()
+        assert fetched.error is LocalError.BLOCKED_ADDRESS
+        assert fetched.detail == "blocked_address"
+        assert canary.connections == 0
+
+
+def test_curl_reaches_the_canary_when_it_is_the_seed() -> None:
+    """The same server is reached when it is itself a seed, and no other port beside it."""
+    with RawServer(says(answer())) as seed, RawServer(says(answer())) as canary:
+        fetcher = CurlFetcher(NetworkGuard(seeds=[seed.url()]))
+
+        statuses = [ask(fetcher, server.url()).status for server in (seed, canary)]
+
+        fetcher.close()
+        assert statuses == [200, None]
+        assert canary.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "detail"),
+    [
+        ("file:///etc/passwd", "", "bad_url"),
+        ("ftp://127.0.0.1/", "127.0.0.1", "bad_url"),
+        ("http://127.0.0.1:99999/", "127.0.0.1", "bad_url"),
+        ("http://example.com\\@127.0.0.1/", "example.com", "bad_url"),
+        ("http://example.com@127.0.0.1/", "example.com", "bad_url"),
+        ("http://127.0.0.1/", "example.com", "host_mismatch"),
+        ("http://%31%32%37.0.0.1/", "127.0.0.1", "bad_url"),
+        ("http://①②⑦.0.0.1/", "127.0.0.1", "bad_url"),
+        ("http://127.0.0.1/\ud800", "127.0.0.1", "bad_url"),
+        ("http://127.0.0.1/" + "\0", "127.0.0.1", "bad_url"),
+    ],
+)
+def test_curl_takes_no_ambiguous_url(
+    fetcher: CurlFetcher, url: str, host: str, detail: str
+) -> None:
+    """What is not plainly an http URL of the named host comes back without a connection."""
+    fetched = ask(fetcher, url, host=host)
+
+    assert (fetched.error, fetched.detail) == (LocalError.BAD_URL, detail)
+    assert fetched.total_s == 0.0
+
+
+def test_curl_takes_a_megabyte_of_url(fetcher: CurlFetcher) -> None:
+    """The longest URL is sent or refused with a type, like any other."""
+    with RawServer(routes({})) as server:
+        fetched = ask(fetcher, server.url("/" + "a" * 1_000_000))
+
+    assert fetched.status == 404

@@ -1,0 +1,491 @@
+"""Scheduling, told as what was sent when: `G1:a/3` is URL 3 of host a at second 1."""
+
+from __future__ import annotations
+
+import pytest
+from tests.crawler.frontier.frontier_world import FakePoliteness, World, robots_errand
+
+from mannerly.crawler.frontier import Drop, Errand, Frontier, Later, Ruling
+from mannerly.crawler.model import Entry
+from mannerly.politeness import (
+    Grant,
+    Politeness,
+    Reason,
+    Refuse,
+    Response,
+    Settings,
+    Wait,
+)
+
+
+def test_hosts_are_served_side_by_side_and_each_at_its_own_pace() -> None:
+    """Every host gets a start a second, whatever the others do."""
+    world = World()
+    world.offer("a", 5, 5, 5)
+    world.offer("b", 5, 5)
+
+    assert world.run() == "G0:a/1 G0:b/4 G1:a/2 G1:b/5 G2:a/3"
+
+
+def test_slow_host_does_not_delay_fast_ones() -> None:
+    """Document 003: a host that asks for five seconds is visited less, the other is not."""
+    politeness = FakePoliteness()
+    politeness.group("slow").gap_s = 5.0
+    world = World(politeness)
+    world.offer("slow", 5, 5)
+    world.offer("fast", *[5] * 6)
+
+    log = world.run()
+
+    assert log == "G0:slow/1 G0:fast/3 G1:fast/4 G2:fast/5 G3:fast/6 G4:fast/7 G5:slow/2 G5:fast/8"
+
+
+def test_hundred_hosts_make_a_hundred_requests_a_second() -> None:
+    """Document 000: a hundred hosts in parallel, and none above one request a second."""
+    world = World()
+    for host in range(100):
+        world.offer(f"h{host}", *[5] * 10)
+
+    world.run(until=8.5)
+
+    assert len(world.log) == 900
+    assert len(set(world.log)) == 900
+
+
+def test_long_queue_does_not_starve_others() -> None:
+    """With one slot for all, hosts take turns, however much one of them has."""
+    world = World(FakePoliteness(gap_s=0.0), max_in_flight=1, per_host_window=2)
+    world.offer("big", *[5] * 6)
+    world.offer("a", 5, 5)
+    world.offer("b", 5)
+
+    log = world.run(latency_s=1.0)
+
+    assert log == ("G0:big/1 G1:a/7 G2:b/9 G3:big/2 G4:a/8 G5:big/3 G6:big/4 G7:big/5 G8:big/6")
+
+
+def test_hosts_of_one_budget_stand_in_one_line() -> None:
+    """Hosts that share a limit of one request take turns, too."""
+    world = World(FakePoliteness(gap_s=0.0, is_grouped=True))
+    world.offer("a.x", 5, 5, 5)
+    world.offer("b.x", 5, 5)
+    world.offer("c.x", 5)
+
+    log = world.run(latency_s=1.0)
+
+    assert log == "G0:a.x/1 G1:b.x/4 G2:c.x/6 G3:a.x/2 G4:b.x/5 G5:a.x/3"
+
+
+def test_large_group_is_not_asked_host_by_host() -> None:
+    """When a request comes back one host is called, not every host of the address."""
+    politeness = CountingPoliteness(gap_s=0.0, is_grouped=True)
+    world = World(politeness)
+    for number in range(300):
+        world.offer(f"h{number}.x", 5, 5)
+
+    world.run(latency_s=1.0)
+
+    assert len(world.log) == 600
+    assert politeness.asked < 2000
+
+
+class CountingPoliteness(FakePoliteness):
+    """Counts how often it was asked."""
+
+    asked = 0
+
+    def reserve(self, host: str, *, now: float) -> Grant | Wait | Refuse:
+        self.asked += 1
+        return super().reserve(host, now=now)
+
+
+def test_host_uses_its_whole_limit() -> None:
+    """As many requests are under way as the host takes; the next goes when one comes back."""
+    world = World(FakePoliteness(gap_s=0.0, limit=2))
+    world.offer("a", *[5] * 5)
+
+    assert world.run(latency_s=2.0) == "G0:a/1 G0:a/2 G2:a/3 G2:a/4 G4:a/5"
+
+
+def test_priority_then_arrival_decides_within_a_host() -> None:
+    """A better URL that is found later still goes before what waits."""
+    world = World()
+    world.offer("a", 7, 5, 7)
+    world.take()
+
+    world.offer("a", 6, 9)
+
+    world.finish(world.under_way[0])
+    assert world.run() == "G0:a/2 G1:a/4 G2:a/1 G3:a/3 G4:a/5"
+
+
+def test_window_is_read_piece_by_piece() -> None:
+    """Only a window of a long queue is in memory, and each read brings the next."""
+    world = World(per_host_window=4)
+    world.offer("a", *[5] * 10)
+
+    in_memory = world.frontier.snapshot(0.0).in_memory
+    log = world.run()
+
+    assert in_memory == 4
+    assert log.split() == [f"G{second}:a/{second + 1}" for second in range(10)]
+    assert world.store.reads == 2
+
+
+def test_better_arrivals_push_the_tail_of_a_window_back_to_disk() -> None:
+    """A window never outgrows its limit, and what leaves it comes back in order."""
+    world = World(per_host_window=3)
+    world.offer("a", 9, 9, 9, 9)
+
+    world.offer("a", 1, 2, 1, 2)
+
+    assert world.frontier.snapshot(0.0).in_memory == 3
+    assert [start.partition("/")[2] for start in world.run().split()] == list("57681234")
+
+
+def test_memory_limit_leaves_one_entry_a_host() -> None:
+    """Past the limit on all windows together, hosts are still served, one URL at a time."""
+    world = World(memory_limit=5, per_host_window=4)
+    for host in "abcdefgh":
+        world.offer(host, 5, 5, 5)
+
+    world.run(until=1.5)
+    in_memory = world.frontier.snapshot(world.now).in_memory
+    world.run()
+
+    assert in_memory <= 5 + 8
+    assert len(world.log) == 24
+    assert len(world.store) == 0
+
+
+def test_retry_goes_to_the_front_when_it_is_due() -> None:
+    """A retry waits for its instant, lets others pass until then, and goes before them after."""
+    world = World()
+    world.offer("a", 5, 5, 5, 5)
+    (start,) = world.take()
+    world.retry(start, due=1.5)
+
+    assert world.run() == "G0:a/1 G1:a/2 G2:a/1 G3:a/3 G4:a/4"
+
+
+def test_retry_of_a_forgotten_host_brings_it_back() -> None:
+    """A host whose only URL waits for its retry costs nothing, and is remembered in time."""
+    world = World()
+    world.offer("a", 5)
+    (start,) = world.take()
+    world.retry(start, due=9.0)
+
+    assert world.frontier.snapshot(0.0).active == 0
+    assert world.frontier.next_due(0.0) == 9.0
+    assert world.run() == "G0:a/1 G9:a/1"
+
+
+def test_inactive_hosts_enter_in_order_as_others_end() -> None:
+    """Hosts beyond the heap's limit are a name and a count until there is a place for them."""
+    world = World(heap_limit=2)
+    for host in "abcd":
+        world.offer(host, 5, 5)
+
+    snapshot = world.frontier.snapshot(0.0)
+    log = world.run()
+
+    assert (snapshot.active, snapshot.inactive, snapshot.in_memory, snapshot.queued) == (2, 2, 4, 8)
+    assert log == "G0:a/1 G0:b/3 G1:a/2 G1:b/4 G1:c/5 G1:d/7 G2:c/6 G2:d/8"
+
+
+def test_frontier_goes_on_where_an_earlier_run_stopped() -> None:
+    """After a restart the hosts and counts of the store are enough."""
+    world = World(heap_limit=2)
+    for host in "abc":
+        world.store.offer(host, 5, 3)
+
+    world.frontier.load([("a", 2), ("b", 2), ("c", 2)], now=0.0)
+
+    assert world.frontier.queued == 6
+    assert world.run() == "G0:a/2 G0:b/4 G1:a/1 G1:b/3 G1:c/6 G2:c/5"
+
+
+def test_loading_again_finds_what_was_overlooked() -> None:
+    """The store may be asked once more before the end; known hosts are not doubled."""
+    world = World()
+    world.offer("a", 5)
+    world.store.offer("b", 5)
+
+    world.frontier.load([("a", 1), ("b", 1)], now=0.0)
+
+    assert world.frontier.queued == 2
+    assert world.run() == "G0:a/1 G0:b/2"
+
+
+def test_wrong_counts_are_put_right_by_reading() -> None:
+    """Neither a count that is too high nor one that is too low loses a URL or hangs a host."""
+    world = World(per_host_window=2)
+    world.store.offer("few", *[5] * 7)
+
+    world.frontier.load([("few", 1), ("none", 3)], now=0.0)
+    world.run()
+
+    assert len(world.log) == 7
+    assert world.frontier.queued == 0
+    assert world.frontier.snapshot(world.now).active == 0
+
+
+def test_finished_but_uncommitted_urls_are_not_read_again() -> None:
+    """What was fetched is still queued in the store until the commit, and must not come twice."""
+    world = World(FakePoliteness(gap_s=0.0), per_host_window=2)
+    world.offer("a", 9, 9, 9)
+    for start in world.take():
+        world.finish(start)
+    world.offer("a", 1, 1, 1)  # moves the cursor back, before what is finished
+
+    while starts := world.take():
+        for start in starts:
+            world.finish(start)
+
+    assert [start.partition("/")[2] for start in world.log] == list("145623")
+
+
+def test_robots_goes_first_and_alone() -> None:
+    """Until a host's errand is done none of its pages is sent; then all are."""
+    known = set()
+    politeness = FakePoliteness(gap_s=0.0, limit=8)
+    world = World(politeness, lambda e: Ruling.GO if e.host in known else robots_errand(e))
+    world.offer("a", 5, 5)
+    world.take()
+    world.take()
+    (errand,) = world.under_way
+
+    known.add("a")
+    world.finish(errand)
+    world.take()
+
+    assert errand.holds_host
+    assert world.log == ["E0:a/robots.txt", "G0:a/1", "G0:a/2"]
+
+
+def test_errands_are_capped_and_known_hosts_do_not_wait_for_them() -> None:
+    """Document 004: at most so many robots.txt at once; the line is first come, first served."""
+    world = World(max_errands=2, judge=lambda e: Ruling.GO if e.host == "z" else robots_errand(e))
+    for host in "abcdz":
+        world.offer(host, 5)
+
+    world.take()
+    snapshot = world.frontier.snapshot(0.0)
+    world.finish(world.under_way[0])
+    world.take()
+
+    assert (snapshot.errands, snapshot.errand_line, snapshot.in_flight) == (2, 2, 3)
+    assert world.log[:4] == ["E0:a/robots.txt", "E0:b/robots.txt", "G0:z/5", "E0:c/robots.txt"]
+
+
+def test_errand_from_elsewhere_is_run_before_pages_that_wait_for_it() -> None:
+    """A redirected robots.txt is fetched from a host whose own pages have to wait."""
+    is_known = False
+    world = World(judge=lambda entry: Ruling.GO if is_known else Later(None))
+    world.offer("a", 5)
+    world.take()
+
+    world.frontier.errand(Errand("https://a/moved", "a", "http://a"), now=0.0)
+    (errand,) = world.take()
+    world.finish(errand)
+    world.run(until=3.0)
+    before_wake = world.frontier.next_due(3.0)
+    is_known = True
+    world.frontier.wake("a", now=3.0)
+
+    assert not errand.holds_host
+    assert before_wake is None
+    assert world.run() == "E0:a/moved G3:a/1"
+
+
+def test_errand_from_elsewhere_does_not_let_the_pages_go() -> None:
+    """Only the errand that holds a host frees it; another one that comes back does not."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8), judge=robots_errand)
+    world.offer("a", 5)
+    world.frontier.errand(Errand("https://a/moved", "a", "http://b"), now=0.0)
+    elsewhere, own = world.take()
+
+    world.finish(elsewhere)
+
+    assert (elsewhere.holds_host, own.holds_host) == (False, True)
+    assert world.take() == []
+
+
+def test_entry_that_must_wait_is_passed_over() -> None:
+    """A URL whose robots.txt is out of reach does not hold up the rest of its host."""
+    world = World(judge=lambda e: Later(5.0) if e.seq == 1 and world.now < 5 else Ruling.GO)
+    world.offer("a", 5, 5, 5)
+
+    assert world.run() == "G0:a/2 G1:a/3 G5:a/1"
+
+
+def test_forbidden_urls_cost_no_slot() -> None:
+    """What the judge drops is handed back at once, and the next URL takes the slot."""
+    world = World(judge=lambda e: Drop("forbidden") if e.seq < 4 else Ruling.GO)
+    world.offer("a", *[5] * 5)
+
+    assert world.run() == "D0:a/1 D0:a/2 D0:a/3 G0:a/4 G1:a/5"
+
+
+def test_take_looks_at_a_bounded_number_of_entries() -> None:
+    """Ten thousand forbidden URLs are worked off in pieces, and other hosts come in between."""
+    world = World(
+        judge=lambda e: Drop("forbidden") if e.host == "a" else Ruling.GO, per_host_window=10**4
+    )
+    world.offer("a", *[5] * 10_000)
+    world.offer("b", 5)
+
+    starts, dropped = world.frontier.take(0.0, world.judge)
+
+    assert [start.item.host for start in starts] == ["b"]
+    assert 1000 < len(dropped) < 5000
+    assert world.frontier.next_due(0.0) == 0.0
+
+
+def test_paused_host_sleeps_until_it_is_woken() -> None:
+    """A refusal without an end is not asked about again and again."""
+    politeness = FakePoliteness()
+    world = World(politeness)
+    politeness.group("a").is_paused = True
+    world.offer("a", 5)
+    world.take()
+
+    asleep = world.frontier.snapshot(0.0).asleep
+    next_due = world.frontier.next_due(0.0)
+    politeness.group("a").is_paused = False
+    world.now = 7.0
+    world.frontier.wake("a", now=7.0)
+
+    assert (asleep, next_due) == (1, None)
+    assert world.run() == "G7:a/1"
+
+
+def test_dropped_host_is_forgotten_wherever_it_was() -> None:
+    """What was queued is counted, errands are handed back, and what is in flight may still end."""
+    world = World(per_host_window=2)
+    world.offer("a", *[5] * 5)
+    (start,) = world.take()
+    errand = Errand("https://a/moved", "a", "http://a")
+    world.frontier.errand(errand, now=0.0)
+
+    dropped = world.frontier.drop_host("a", now=0.0)
+    world.finish(start)
+
+    assert dropped == (4, [errand])
+    assert world.frontier.queued == 0
+    assert world.frontier.snapshot(0.0).active == 0
+    world.frontier.check()
+
+
+def test_next_due_tells_the_loop_how_long_to_wait() -> None:
+    """An instant while time will help, None while only an answer can."""
+    world = World(max_in_flight=2)
+    empty = world.frontier.next_due(0.0)
+    world.offer("a", 5, 5)
+    due_now = world.frontier.next_due(0.0)
+    world.take()
+    world.finish(world.under_way[0])
+    after_one = world.frontier.next_due(0.0)
+    world.offer("b", 5)
+    world.offer("c", 5)
+    world.take()
+
+    assert (empty, due_now, after_one) == (None, 0.0, 1.0)
+    assert world.frontier.next_due(0.0) is None  # two under way
+
+
+def test_limit_of_requests_may_be_lowered_while_running() -> None:
+    """The governor's word counts from the next `take` on."""
+    world = World(max_in_flight=3)
+    for host in "abcdef":
+        world.offer(host, 5)
+    world.take()
+
+    world.frontier.max_in_flight = 1
+    world.finish(world.under_way[0])
+    world.finish(world.under_way[0])
+
+    assert world.take() == []
+    world.finish(world.under_way[0])
+    assert len(world.take()) == 1
+
+
+def test_real_host_waits_out_its_retry_after_and_says_so() -> None:
+    """Nothing is sent inside a Retry-After, and the snapshot names what is waited for."""
+    world = World(Politeness(Settings(seed=1, strategy="fixed", delay_s=1.0)))
+    world.offer("a", 5, 5)
+    (start,) = world.take()
+    world.finish(start, Response(429, 0.01, {"retry-after": "30"}))
+    world.run(until=20.0)
+
+    waiting = world.frontier.snapshot(world.now).waiting
+    world.run()
+
+    assert waiting == {Reason.RETRY_AFTER: 1}
+    assert 30.0 <= float(world.log[1].partition(":")[0][1:]) <= 31.0
+
+
+def test_open_breaker_costs_no_url() -> None:
+    """A refusal puts the host back until the breaker's rest is over, and every URL is sent."""
+    world = World(Politeness(Settings(seed=1, strategy="fixed", delay_s=1.0)))
+    world.offer("a", *[5] * 20)
+    for _ in range(8):
+        for start in world.take():
+            world.finish(start, Response(error="timeout", latency_s=20.0))
+        world.now += 1.0
+
+    reasons = world.frontier.snapshot(world.now).waiting
+    world.run()
+
+    assert reasons == {Reason.BREAKER_OPEN: 1}
+    assert len(world.log) == 20
+
+
+def test_permit_of_a_stranger_is_waited_for_by_looking_again() -> None:
+    """If somebody else holds the host's only place, no `done` will tell: ask once a second."""
+    politeness = FakePoliteness(gap_s=0.0)
+    stranger = politeness.reserve("a", now=0.0).permit
+    world = World(politeness)
+    world.offer("a", 5)
+    world.take()
+
+    next_due = world.frontier.next_due(0.0)
+    politeness.report(stranger, Response(200), now=0.5)
+
+    assert next_due == 1.0
+    assert world.run() == "G1:a/1"
+
+
+def test_start_must_be_settled_before_it_is_done() -> None:
+    """The order report, then done, is what lets the next turn be computed."""
+    world = World()
+    world.offer("a", 5)
+    (start,) = world.take()
+
+    with pytest.raises(AssertionError, match="report or cancel"):
+        world.frontier.done(start, now=0.0)
+
+
+def test_only_what_was_handed_out_can_be_put_back() -> None:
+    """A retry of something that is still queued would be sent twice."""
+    frontier = Frontier(FakePoliteness())
+
+    with pytest.raises(AssertionError, match="handed out"):
+        frontier.put_back(Entry(1, "https://a/1", "a", 1, 5, None, 0, 0), 0.0)
+
+
+@pytest.mark.parametrize("name", ["per_host_window", "max_in_flight", "heap_limit", "memory_limit"])
+def test_limits_are_at_least_one(name: str) -> None:
+    """Zero never means unlimited."""
+    with pytest.raises(ValueError, match="1 or more"):
+        Frontier(FakePoliteness(), **{name: 0})
+
+
+def test_repr_tells_the_sizes() -> None:
+    """What an operator sees in a debugger is enough to know the state."""
+    world = World(heap_limit=1)
+    world.offer("a", 5, 5)
+    world.offer("b", 5)
+    world.take()
+
+    assert repr(world.frontier) == "<Frontier 1 + 1 hosts, 2 queued, 1 in flight>"

@@ -1,0 +1,461 @@
+"""Parsing: what is kept of a page, by the scan and by both parsers, however hostile the page."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.crawler.page import lexbor
+
+from mannerly.crawler.page import HrefMemory, Page, ParseFailed, parse_page, resolve_links, scan
+from mannerly.crawler.page import tree as turbo
+from mannerly.crawler.page.disarm import disarmed
+from mannerly.crawler.page.html import refresh_target
+from mannerly.crawler.page.parsed import Element, Elements, Reader, from_tree
+from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.urls import UrlRefusal
+
+URL = "https://example.com/a/b"
+
+PARSERS = [pytest.param(turbo.read, id="turbohtml"), pytest.param(lexbor.read, id="selectolax")]
+all_readers = pytest.mark.parametrize("reader", [pytest.param(scan.read, id="scan"), *PARSERS])
+
+
+def read(
+    html: str | bytes,
+    content_type: str | None = "text/html",
+    *,
+    reader: Reader = scan.read,
+    x_robots_tag: str | None = None,
+    max_links: int = 10_000,
+) -> Page:
+    body = html.encode() if isinstance(html, str) else html
+    page = parse_page(
+        body, content_type, URL, reader=reader, x_robots_tag=x_robots_tag, max_links=max_links
+    )
+    assert isinstance(page, Page), page
+    return page
+
+
+def is_clean(text: str) -> bool:
+    """No control character, no surrogate, no mark that reorders text."""
+    bad = {"Cc", "Cs", "Zl", "Zp"}
+    return not any(unicodedata.category(char) in bad or char in "\u202e\u2066" for char in text)
+
+
+@all_readers
+def test_page_is_read_whole(reader: Reader) -> None:
+    """Title, canonical, robots and every kind of link are found."""
+    html = """<!doctype html><title> A &amp;
+        B </title><meta name=Robots content="NoIndex"><base href="/base/"><base href="/other/">
+        <link rel="stylesheet" href="s.css"><link rel="Canonical" href="c"><link rel=next href=n>
+        <link rel="alternate stylesheet" href="t.css"><link rel="alternate" hreflang=de href=de>
+        <meta http-equiv=refresh content="3; URL='r'">
+        <a href="1">one</a><a>none</a><a href>empty</a><a href="2" rel="external NOFOLLOW">two</a>
+        <map><area href="3"><area href="4" rel=nofollow></map><iframe src="5"></iframe>
+        <a href=" 6?a=1&amp;b=2 ">six</a>"""
+
+    page = read(html, reader=reader)
+
+    assert page == Page(
+        base="https://example.com/base/",
+        title="A & B",
+        canonical="c",
+        noindex=True,
+        charset="utf-8",
+        links=["r", "c", "n", "de", "1", " 6?a=1&b=2 ", "3", "5"],
+        nofollow_links=["2", "4"],
+    )
+
+
+@all_readers
+def test_frames_are_links(reader: Reader) -> None:
+    """A frameset has no anchors, only frames."""
+    page = read("<frameset><frame src=a><frame src=b></frameset>", reader=reader)
+
+    assert page.links == ["a", "b"]
+
+
+@all_readers
+def test_title_is_the_documents_own(reader: Reader) -> None:
+    """The label of a drawing is not the title of the page."""
+    drawing = "<svg><title>Drawing</title></svg>"
+
+    assert read(drawing, reader=reader).title is None
+    assert read(drawing + "<title>Page</title>", reader=reader).title == "Page"
+
+
+@all_readers
+def test_markup_inside_scripts_and_comments_is_no_link(reader: Reader) -> None:
+    """Only elements are links, not text that looks like them."""
+    html = "<script>'<a href=1>'</script><!-- <a href=2> --><style><a href=3></style><a href=4>"
+
+    assert read(html, reader=reader).links == ["4"]
+
+
+def generated_page(rng: random.Random) -> str:
+    """A page of honest and broken markup, different with every seed."""
+    pieces = [
+        '<a href="/p/{n}">x</a>', "<a href='q{n}' rel=nofollow>y", "<p>text &lt; &eacute;",
+        "<div class=c>", "</div>", "<ul><li>one<li>two</ul>", "<b><i>wrong</b></i>",
+        "<table><tr><td><a href=t{n}>c</table>", "<area href=m{n}>", "<iframe src=f{n}></iframe>",
+        "<!-- <a href=no> -->", "<script>if (a<b) '<a href=no>'</script>", "<a name=x>anchor</a>",
+        "<link rel=next href=l{n}>", "<form><input value='<a href=no>'></form>", "</p></a>",
+        "<A HREF=Up{n}>", "<a href=/é/{n}>", "<a href='a&amp;b{n}'>", "<select><option>o</select>",
+        "<noscript><a href=ns{n}>n</a></noscript>", "<svg><a href=s{n}></a></svg>", "<h1>h</h2>",
+    ]  # fmt: skip
+    head = "<html><head><title>Page {n}</title></head><body>".replace("{n}", str(rng.random()))
+    body = (rng.choice(pieces).replace("{n}", str(n)) for n in range(rng.randrange(5, 80)))
+    return head + "".join(body)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_parsers_read_the_same(seed: int) -> None:
+    """On a generated corpus of broken markup two independent parsers find the same page."""
+    html = generated_page(random.Random(seed))
+
+    pages = [read(html, reader=param.values[0]) for param in PARSERS]
+
+    assert pages[0] == pages[1]
+    assert pages[0].links
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/pdf", b"<a href=x>"),
+        ("text/plain", b"<a href=x>"),
+        ("image/svg+xml; charset=utf-8", b"<svg><a href=x/></svg>"),
+        ("application/json", b"{}"),
+        (None, b"%PDF-1.7 <a href=x>"),
+        ("", b""),
+    ],
+)
+def test_other_content_has_no_links(content_type: str | None, body: bytes) -> None:
+    """What is not HTML is no error and leads nowhere."""
+    assert read(body, content_type) == Page(base=URL)
+
+
+@pytest.mark.parametrize("content_type", ["TEXT/HTML;x=y", "application/xhtml+xml", None, " "])
+def test_html_is_known_by_header_or_by_look(content_type: str | None) -> None:
+    """A server that names no type is believed by the first character of the body."""
+    assert read(b"\xef\xbb\xbf\r\n <a href=x>", content_type).links == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("header", "meta", "noindex", "nofollow"),
+    [
+        (None, "noindex", True, False),
+        (None, "none", True, True),
+        (None, "index, FOLLOW", False, False),
+        ("noindex", "nofollow", True, True),
+        ("googlebot: noindex, nofollow", "", False, False),
+        ("googlebot: noindex, mannerly: nofollow", "", False, True),
+        ("unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT, nofollow", "", False, True),
+        ("max-snippet: 20, noindex", "", True, False),
+        ("nofollowing, noindexed", "", False, False),
+    ],
+)
+def test_robots_wishes_are_understood(
+    header: str | None, meta: str, noindex: bool, nofollow: bool
+) -> None:
+    """Header and meta add up, and what is addressed to other crawlers is not ours."""
+    page = read(f"<meta name=robots content='{meta}'>", x_robots_tag=header)
+
+    assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_robots_header_holds_for_any_content() -> None:
+    """A document without markup can ask not to be indexed too."""
+    assert read(b"%PDF", "application/pdf", x_robots_tag="noindex").noindex
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0;url=/x", "/x"),
+        (" 5 ; URL = '/x y' rest", "/x y"),
+        ('1.5, url="/x"', "/x"),
+        ("0;/x", "/x"),
+        ("0; urlx", "urlx"),
+        ("5", None),
+        ("5;", None),
+        ("5;url=", None),
+        ("url=/x", None),
+        ("", None),
+    ],
+)
+def test_refresh_target_is_read_loosely(content: str, target: str | None) -> None:
+    """Spaces, quotes and the word url may vary as they do in browsers."""
+    assert refresh_target(content) == target
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "codec"),
+    [
+        ("é".encode(), None, "utf-8"),
+        (b"\xef\xbb\xbf" + "é".encode(), "text/html; charset=latin1", "utf-8"),
+        ("é".encode("utf-16"), "text/html", "utf-16-le"),
+        (b"\xfe\xff" + "é".encode("utf-16-be"), None, "utf-16-be"),
+        (b"\xe9", 'text/html; charset="ISO-8859-1"', "cp1252"),
+        (b"<meta charset=windows-1252>\xe9", "text/html", "cp1252"),
+        (b"<META CONTENT='text/html; charset=cp1252'>\xe9", None, "cp1252"),
+        (b"<meta charset=utf-16>" + "é".encode(), None, "utf-8"),
+        (b"<meta charset=punycode>" + "é".encode(), None, "utf-8"),
+        (b"<meta charset=nonsense>" + "é".encode(), "text/html; charset=utf-7", "utf-8"),
+    ],
+)
+def test_charset_follows_bom_header_meta(body: bytes, content_type: str | None, codec: str) -> None:
+    """The first that speaks decides, in the meanings of the web, and unknown names are UTF-8."""
+    used, mark = encoding(body, content_type)
+
+    assert body[mark:].decode(used).endswith("é")
+    assert used == codec
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<title>\xff\xfe\x80 wrong charset</title>",
+        b"<title>&#xD800;&#xDFFF; surrogates &#0; &#x85;</title>",
+        b"<title>\x1b[31m \x00 \x07 escape \x9b</title>",
+        "<title>\u202egnp.exe\u2066</title>".encode(),
+        "<title>no byte order mark</title>".encode("utf-16-le"),
+        b"<meta charset=utf-7><title>+ADw-script+AD4-</title>",
+        b"<title>" + "é".encode() * 100_000 + b"</title>",
+    ],
+)
+@all_readers
+def test_title_is_always_clean(body: bytes, reader: Reader) -> None:
+    """Whatever the bytes, a title is valid UTF-8 on one line, at most 512 characters long."""
+    title = read(body, reader=reader).title or ""
+
+    assert title.encode("utf-8").decode() == title
+    assert len(title) <= 512
+    assert is_clean(title)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise(body: bytes) -> None:
+    """Random bytes served as HTML are a page with a clean title."""
+    page = read(b"<title>" + body)
+
+    assert is_clean(page.title or "")
+
+
+def test_parser_error_costs_one_page() -> None:
+    """Whatever a parser raises comes back as a value that names it."""
+
+    def broken(body: bytes, codec: str, limit: int) -> Elements:
+        raise RecursionError("too deep")
+
+    failed = parse_page(b"<p>", "text/html", URL, reader=broken)
+
+    assert failed == ParseFailed("RecursionError: too deep")
+
+
+@all_readers
+def test_links_are_capped_and_told(reader: Reader) -> None:
+    """A page of very many links gives as many as allowed, and says that there are more."""
+    html = "<a href=x>" * 60 + "<a href=x rel=nofollow>" * 60
+
+    capped = read(html, reader=reader, max_links=100)
+    whole = read(html, reader=reader, max_links=120)
+
+    assert len(capped.links) + len(capped.nofollow_links) == 100
+    assert capped.links_capped
+    assert not whole.links_capped
+
+
+def test_no_more_elements_are_asked_for_than_the_cap() -> None:
+    """A tree is asked for one element more than the cap, so a million cost what ten thousand do."""
+    asked: dict[str, int] = {}
+
+    def endless(body: bytes, codec: str, limit: int) -> Elements:
+        def find(tag: str) -> list[Element]:
+            asked[tag] = limit
+            return [Link()] * limit if tag == "a" else []
+
+        return from_tree(None, find)
+
+    page = parse_page(b"<p>", "text/html", URL, reader=endless)
+
+    assert isinstance(page, Page)
+    assert len(page.links) == 10_000
+    assert page.links_capped
+    assert set(asked) == {"base", "meta", "link", "a", "area", "iframe", "frame"}
+    assert set(asked.values()) == {10_001}
+
+
+class Link:
+    """An element whose only attribute is an href."""
+
+    def attr(self, name: str, /) -> str | None:
+        return "x" if name == "href" else None
+
+
+def copied_formatting(tag: str, ends: str = "") -> str:
+    """Each paragraph would hold a copy of all that was left open: fifteen million elements."""
+    return "<p>" + "".join(f"<{tag} id={n}>" for n in range(500)) + ends + "<p>x" * 30_000
+
+
+HOSTILE_PAGES = {
+    "nested divs": "<div>" * 100_000,
+    "nested lists": "<ul><li>" * 20_000,
+    "formatting": "".join(f"<b id={n}>" for n in range(3000)) + "<p>" * 3000,
+    "copied formatting": copied_formatting("b"),
+    "copied formatting, hidden ends": copied_formatting("I", "<!--" + "</i>" * 500 + "-->"),
+    "copied formatting, shielded ends": copied_formatting("em", "<object>" + "</em>" * 500),
+    "attributes": "<i " + " ".join(f"a{n}=1" for n in range(50_000)) + ">",
+    "open tables": "<table>" * 5000 + "<a href=x>" * 2000,
+    "misnested": "<a href=x><div>" * 3000 + "</a>" * 3000,
+    "open comments": "<!--" * 100_000,
+    "open tags": "<" * 300_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PAGES)
+def test_hostile_markup_is_survived(name: str) -> None:
+    """Pages built to exhaust a parser are read like others, and the link before them is found."""
+    page = read("<a href=first></a>" + HOSTILE_PAGES[name])
+
+    assert page.links[0] == "first"
+
+
+@all_readers
+def test_formatting_is_not_copied(reader: Reader) -> None:
+    """However formatting is left open, a large page has no more links than it has tags."""
+    html = copied_formatting("b") + "<font color=red><a href=x>link</font></a>" * 1000
+
+    page = read(html, reader=reader)
+
+    assert page.links == ["x"] * 1000
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<B>x</B>", "<wbr>x</B>"),
+        ("<strong class=a><i/>", "<wbr class=a><wbr/>"),
+        ("<s\n>", "<wbr\n>"),
+        ("<a><body><img><span><section><table><ul><em-x>", None),
+    ],
+)
+def test_only_formatting_is_disarmed(html: str, expected: str | None) -> None:
+    """Start tags of formatting become harmless; every other tag stays as it is."""
+    assert disarmed(html) == (html if expected is None else expected)
+
+
+@pytest.mark.parametrize("name", ["nested divs", "nested lists", "formatting", "attributes"])
+def test_second_parser_refuses_what_would_hurt_it(name: str) -> None:
+    """The scan before lexbor keeps away the pages on which its time is quadratic."""
+    failed = parse_page(HOSTILE_PAGES[name].encode(), "text/html", URL, reader=lexbor.read)
+
+    assert isinstance(failed, ParseFailed)
+    assert failed.reason.startswith("TooComplex")
+
+
+def test_links_become_unique_urls_in_page_order() -> None:
+    """Spellings of one URL count once, where they stood first."""
+    page = Page(base=URL, links=["/x", "c", "HTTPS://example.com:443/x#y", "../a/c", "/y"])
+
+    found = resolve_links(page)
+
+    expected = ["https://example.com/x", "https://example.com/a/c", "https://example.com/y"]
+    assert found.urls == expected
+    assert found.refused == {}
+
+
+def test_refused_links_are_counted_by_reason() -> None:
+    """What is left out appears in numbers, each occurrence once."""
+    page = Page(
+        base=URL,
+        links=["mailto:a@b", "javascript:;", "http://[", "/ok"],
+        nofollow_links=["/" + "x" * 5000, "tel:1"],
+    )
+
+    found = resolve_links(page)
+
+    assert found.urls == ["https://example.com/ok"]
+    assert found.refused == {
+        UrlRefusal.SCHEME: 3,
+        UrlRefusal.MALFORMED: 1,
+        UrlRefusal.TOO_LONG: 1,
+    }
+
+
+def test_a_link_followed_once_is_not_nofollow() -> None:
+    """Nofollow URLs are those that no other link of the page leads to."""
+    found = resolve_links(Page(base=URL, links=["/x"], nofollow_links=["/x#n", "/z"]))
+
+    assert found.nofollow_urls == ["https://example.com/z"]
+
+
+@pytest.mark.parametrize(
+    ("href", "url"), [("/c#x", "https://example.com/c"), ("javascript:;", None), (None, None)]
+)
+def test_canonical_becomes_a_url(href: str | None, url: str | None) -> None:
+    """It is read against the page's base; what is no web address is none."""
+    assert resolve_links(Page(base=URL, canonical=href)).canonical == url
+
+
+HREFS = st.lists(
+    st.sampled_from(
+        [
+            *("/x", "x", "../x", "//o.org/y", "https://e.org/z", "?q", "#f", "/x?", "http:x"),
+            *("x?q", "http:?q", " ?q", "\t#f", "HTTP:", ".", "./?q", "%2e", "", "é", "x#f", "\\x"),
+            "/y/../z",
+        ]
+    )
+)
+BASES = st.sampled_from(
+    [
+        *("https://e.com/", "https://e.com/a/b", "http://e.com/a/", "https://o.org/"),
+        *(
+            "http://e.org:81/",
+            "https://e.com/a/c?q=/x/",
+            "https://e.com/a/b/c",
+            "http://e.com/a/b?q",
+        ),
+    ]
+)
+
+
+@given(st.lists(st.tuples(BASES, HREFS), max_size=8))
+def test_memory_hides_no_url(pages: list[tuple[str, list[str]]]) -> None:
+    """With little room and many places, what is left out is what was passed on before."""
+    memory, met = HrefMemory(hrefs=8, hrefs_per_place=3), Recent()
+
+    for base, hrefs in pages:
+        page = Page(base=base, links=hrefs)
+        found, all_urls = resolve_links(page, memory=memory, met=met), resolve_links(page).urls
+        assert found.urls == [url for url in all_urls if url not in met]
+        for url in found.urls:
+            met.add(url)
+        memory.passed_on(found, found.urls)
+
+
+def test_an_href_is_left_out_once_its_url_was_passed_on() -> None:
+    """Links that are out of scope are judged and counted on every page that has them."""
+    memory = HrefMemory()
+    page = Page(base=URL, links=["/in", "out", "/in#part"])
+
+    memory.passed_on(resolve_links(page, memory=memory), ["https://example.com/in"])
+
+    assert resolve_links(page, memory=memory).urls == ["https://example.com/a/out"]
+
+
+def test_a_url_met_before_is_left_out() -> None:
+    """However it is written, what was passed on lately is no news."""
+    met = Recent()
+    met.add("https://other.example/A?b")
+    met.add("https://example.com/x")
+
+    links = ["https://other.example/A?b", "/x", "HTTPS://other.example/A?b#c", "/y"]
+    found = resolve_links(Page(base=URL, links=links), met=met)
+
+    assert found.urls == ["https://example.com/y"]

@@ -1,0 +1,217 @@
+"""A crawl as a real process that can be killed, told to stop, and asked what it left behind.
+
+The crawl runs in a session of its own, so that one SIGKILL to the group takes the conductor and
+every child at once, as a power button would. What it did is read from the only two witnesses that
+survive it: the web's own log and the store. Instants of both sides are the machine's monotonic
+clock, so they can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.store.sqlite.directory import read_manifest
+from mannerly.crawler.store.sqlite.reader import SqliteReader
+from mannerly.demo import paths
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from mannerly.crawler.model import PageRecord
+    from mannerly.crawler.store.base import HostRecord
+    from mannerly.demo import DemoWeb, Record
+
+PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
+ROOT = Path(__file__).parents[2]
+
+_CRAWL = """
+import json, sys
+from pathlib import Path
+import msgspec
+from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.settings import CrawlSettings
+order = json.load(sys.stdin)
+settings = msgspec.convert(order["settings"], CrawlSettings, strict=False)
+try:
+    result = crawl(settings, order["seeds"], Path(order["data_dir"]))
+except Exception as error:
+    answer = {"error": type(error).__name__, "text": str(error)}
+else:
+    answer = {
+        "ending": result.ending.value,
+        "pending": result.pending,
+        "fetched": result.stats.fetched,
+        "robots": result.stats.robots,
+        "retries": result.stats.retries,
+        "seconds": result.seconds,
+    }
+print(json.dumps(answer), flush=True)
+"""
+
+
+def eventually(condition: Callable[[], object], *, within_s: float = PATIENCE_S) -> None:
+    """Wait until it holds; the only place where a test of ours sleeps."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"did not come true within {within_s:g} s")
+        time.sleep(0.002)
+
+
+def modest(**options: Any) -> CrawlSettings:
+    """Settings for small hosts on loopback: 20 requests/s to each, nothing but links."""
+    delay_s = options.pop("delay_s", 0.05)
+    pace = Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited")
+    usual: dict[str, Any] = {"politeness": pace, "workers": 8, "seeding": "none", "timeout_s": 5.0}
+    return CrawlSettings(**usual | options)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a crawl said when it ended."""
+
+    answer: dict[str, Any]
+    complaints: str  # on standard error
+
+    @property
+    def ending(self) -> str:
+        return str(self.answer.get("ending") or self.answer)
+
+
+class Crawler:
+    """One run of a crawl in a process of its own."""
+
+    def __init__(self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _CRAWL],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        )
+        order = {
+            "settings": msgspec.to_builtins(settings),
+            "seeds": list(seeds),
+            "data_dir": str(data_dir),
+        }
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order))
+        self._process.stdin.close()
+        self._process.stdin = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    def workers(self) -> list[int]:
+        """The processes that crawl for this one, in the order in which they were started."""
+        mine = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return [int(pid) for pid in mine.read_text().split()]
+
+    def tell(self, number: signal.Signals) -> float:
+        """Send a signal to the conductor; returns when."""
+        self._process.send_signal(number)
+        return time.monotonic()
+
+    def tell_workers(self, number: signal.Signals) -> None:
+        """Send a signal to the children alone, as far as there are any."""
+        for pid in self.workers():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    @staticmethod
+    def is_alive(pid: int) -> bool:
+        """Whether a process runs; one that nobody has waited for yet does not."""
+        try:
+            return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return False
+
+    def kill(self) -> float:
+        """SIGKILL for all of it at once; returns when nothing of it runs any more."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+        return time.monotonic()
+
+    @staticmethod
+    def kill_worker(pid: int) -> float:
+        """SIGKILL for one of the processes alone; returns when it is gone."""
+        os.kill(pid, signal.SIGKILL)
+        return time.monotonic()
+
+    def left(self, *, within_s: float = PATIENCE_S) -> Left:
+        """Wait for the end."""
+        text, errors = self._process.communicate(timeout=within_s)
+        if not text:
+            raise AssertionError(f"the crawl died ({self._process.returncode}): {errors}")
+        return Left(json.loads(text), errors)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the stores of a crawl hold."""
+
+    pages: list[PageRecord]
+    hosts: dict[str, HostRecord]
+    skipped: dict[str, str]
+    pending: int
+
+    @property
+    def urls(self) -> list[str]:
+        return [page.url for page in self.pages]
+
+
+def kept(data_dir: Path) -> Kept:
+    """Read every shard of a crawl that is not running."""
+    pages: list[PageRecord] = []
+    hosts: dict[str, HostRecord] = {}
+    skipped: dict[str, str] = {}
+    pending = 0
+    for number in range(read_manifest(data_dir).shards):
+        with SqliteReader.beside(data_dir, number) as reader:
+            pages += [page for _, page in reader.pages()]
+            hosts |= {record.host: record for record in reader.hosts()}
+            skipped |= {each.url: each.reason for each in reader.skipped()}
+            counts = reader.counts()
+            pending += counts.queued + counts.outgoing
+    return Kept(pages, hosts, skipped, pending)
+
+
+def real_pages(web: DemoWeb) -> Iterator[str]:
+    """Every URL that a complete crawl of this web must have fetched."""
+    for host, site in web.sites.items():
+        for path in paths(site):
+            yield f"http://{host}{path}"
+
+
+def url_of(record: Record) -> str:
+    return f"http://{record.host}{record.path}"
+
+
+def page_requests(log: Iterable[Record]) -> list[Record]:
+    """What counts against --max-urls: neither robots.txt nor a sitemap."""
+    return [r for r in log if not r.path.endswith(("/robots.txt", ".xml"))]

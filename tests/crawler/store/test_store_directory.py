@@ -1,0 +1,257 @@
+"""A crawl's directory is recognised, held by one process, and never mistaken for another's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.store.store_contract import candidate, offer
+
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.sqlite import link_batch as letters
+from mannerly.crawler.store.sqlite.directory import (
+    CrawlDirectory,
+    Manifest,
+    is_crawl,
+    read_manifest,
+    wipe,
+)
+from mannerly.crawler.store.sqlite.inbox import Inbox
+from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOLDER = """
+import sys
+from pathlib import Path
+from mannerly.crawler.store.sqlite.directory import CrawlDirectory
+
+held = CrawlDirectory.open(Path(sys.argv[1]))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    return Manifest.new(
+        seeds=["https://a.example/"],
+        settings={"scope": "host", "include": ["*"], "max_depth": None},
+        shards=2,
+        created_at=1_800_000_000.5,
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path, manifest: Manifest) -> Path:
+    """A directory with a crawl that nobody holds."""
+    CrawlDirectory.create(tmp_path / "crawl", manifest).close()
+    return tmp_path / "crawl"
+
+
+def names(path: Path) -> list[str]:
+    return sorted(file.name for file in path.iterdir())
+
+
+def test_a_crawl_is_found_again_as_it_was_created(path, manifest):
+    """Everything that must not change on resume comes back, the secret seed included."""
+    with CrawlDirectory.open(path) as directory:
+        assert directory.manifest == manifest
+        assert repr(directory) == f"<CrawlDirectory {path} of 2 shards>"
+    assert is_crawl(path)
+    assert read_manifest(path) == manifest
+
+
+def test_a_created_crawl_has_its_shards(path):
+    """Shards can be opened at once, and nothing else is in the directory."""
+    for shard in range(2):
+        SqliteStore.open(path, shard, shards=2, frontier_limit=1).close()
+
+    assert names(path) == [
+        "crawl.json",
+        "inbox-0.db",
+        "inbox-1.db",
+        "lock",
+        "shard-0.db",
+        "shard-0.lock",
+        "shard-1.db",
+        "shard-1.lock",
+    ]
+
+
+def test_two_crawls_have_nothing_in_common(manifest):
+    """Identity and secret are drawn anew for each crawl."""
+    other = Manifest.new(seeds=[], settings={}, shards=1, created_at=0.0)
+
+    assert other.id != manifest.id
+    assert other.fingerprint_seed != manifest.fingerprint_seed
+    assert 0 <= other.fingerprint_seed < 1 << 63
+
+
+def test_an_empty_directory_may_be_there_already(tmp_path, manifest):
+    """A mounted volume is a directory before the crawl begins."""
+    CrawlDirectory.create(tmp_path, manifest).close()
+
+    assert is_crawl(tmp_path)
+
+
+def test_a_second_crawl_is_not_created_over_the_first(path, manifest):
+    """Creating says that there is one, and leaves it alone."""
+    with pytest.raises(StoreError, match="holds a crawl already"):
+        CrawlDirectory.create(path, replace(manifest, id="other"))
+
+    assert read_manifest(path) == manifest
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path, manifest):
+    """Foreign files mean somebody else's directory, for creating and for opening."""
+    (tmp_path / "thesis.tex").write_text("mine")
+
+    attempts = [lambda: CrawlDirectory.create(tmp_path, manifest), lambda: read_manifest(tmp_path)]
+    for attempt in attempts:
+        with pytest.raises(StoreError, match=r"thesis\.tex.*choose another --data-dir"):
+            attempt()
+
+    assert names(tmp_path) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("where", ["nowhere", "."])
+def test_no_crawl_is_no_crawl(tmp_path, where):
+    """A missing or empty directory has nothing to resume."""
+    with pytest.raises(StoreError, match="there is no crawl"):
+        CrawlDirectory.open(tmp_path / where)
+
+    assert not is_crawl(tmp_path / where)
+
+
+def test_a_file_is_no_directory(tmp_path, manifest):
+    """A path that is a file gives an error of ours."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StoreError, match="cannot use"):
+        CrawlDirectory.create(tmp_path / "file", manifest)
+
+
+def test_a_crawl_is_held_by_one_process(path, manifest):
+    """The second is told the pid of the first, and may come when that is gone."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        holder.stdout.readline()
+
+        with pytest.raises(StoreError, match=f"is in use by pid {holder.pid}$"):
+            CrawlDirectory.open(path)
+        with pytest.raises(StoreError, match="in use"):
+            wipe(path)
+        holder.kill()
+
+    CrawlDirectory.open(path).close()
+
+
+@pytest.mark.parametrize("file", ["shard-1.db", "inbox-0.db"])
+def test_a_missing_file_is_noticed_before_anything_starts(path, file):
+    """A crawl without one of its files is refused, and the lock is free again."""
+    (path / file).unlink()
+
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"{file} is missing.*--fresh"):
+            CrawlDirectory.open(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be read"),
+        (b'{"format": 1, "id', "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[]", "not a manifest"),
+        (b'{"name": "someone else"}', "not a manifest"),
+        (b'{"format": 2}', "has format 2, and this version of mannerly knows format 1"),
+        (b'{"format": 1}', r"damaged \(id\)"),
+    ],
+)
+def test_a_manifest_that_cannot_be_trusted_is_refused(path, content, message):
+    """Cut short, foreign, newer or incomplete: each says what it is."""
+    (path / "crawl.json").write_bytes(content)
+
+    with pytest.raises(StoreError, match=message):
+        CrawlDirectory.open(path)
+
+
+@pytest.mark.parametrize("change", [{"shards": "2"}, {"seeds": None}, {"colour": "red"}])
+def test_a_manifest_with_a_wrong_value_is_refused(path, change):
+    """Types and keys are checked, so that nothing strange goes on into a crawl."""
+    values = json.loads((path / "crawl.json").read_bytes()) | change
+    (path / "crawl.json").write_text(json.dumps(values))
+
+    with pytest.raises(StoreError, match="is damaged"):
+        CrawlDirectory.open(path)
+
+
+def test_a_start_that_was_cut_short_is_made_anew(tmp_path, manifest):
+    """Empty shards without a manifest are left over from a start, and no obstacle to the next."""
+    create_shard(tmp_path, 0, shards=5)
+    (tmp_path / "shard-1.db").touch()
+    (tmp_path / "crawl.json.new").write_text("{")
+
+    CrawlDirectory.create(tmp_path, manifest).close()
+
+    SqliteStore.open(tmp_path, 0, shards=2, frontier_limit=1).close()
+
+
+def test_a_crawl_that_lost_its_manifest_is_not_started_over(path, manifest):
+    """Shards with URLs in them are a crawl, whatever else is missing."""
+    with SqliteStore.open(path, 0, shards=2, frontier_limit=9) as store:
+        store.commit(offer([candidate()]))
+    (path / "crawl.json").unlink()
+
+    with pytest.raises(StoreError, match=r"without its crawl\.json"):
+        CrawlDirectory.create(path, manifest)
+
+    with SqliteStore.open(path, 0, shards=2, frontier_limit=9) as store:
+        assert store.counts().queued == 1
+
+
+def test_links_on_their_way_are_a_crawl_too(path, manifest):
+    """An inbox with links in it keeps its directory from being started over."""
+    inbox = Inbox(path, 1)
+    inbox.post(letters.written([candidate()]))
+    inbox.close()
+    (path / "crawl.json").unlink()
+
+    with pytest.raises(StoreError, match=r"without its crawl\.json"):
+        CrawlDirectory.create(path, manifest)
+
+
+def test_wiping_removes_everything_of_ours(path):
+    """The directory goes with its files, and wiping nothing is harmless."""
+    wipe(path)
+    wipe(path)
+
+    assert not path.exists()
+
+
+def test_wiping_refuses_what_is_not_ours(path):
+    """One foreign file, and nothing at all is removed."""
+    (path / "notes.txt").write_text("mine")
+    before = names(path)
+
+    with pytest.raises(StoreError, match=r"notes\.txt.*nothing was removed"):
+        wipe(path)
+
+    assert names(path) == before
+
+
+def test_wiping_waits_for_no_worker(path):
+    """A worker that outlived its parent still holds its shard, and the crawl is left alone."""
+    with SqliteStore.open(path, 1, shards=2, frontier_limit=9):
+        with pytest.raises(StoreError, match=r"shard-1\.db is in use"):
+            wipe(path)
+
+        assert is_crawl(path)

@@ -1,0 +1,194 @@
+"""Scope: which URLs belong to a crawl, and the reason of those that do not."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mannerly.crawler.web.scope import Glob, Scope, ScopeMode, SkipReason
+
+SEED = "https://www.example.com/docs/intro.html"
+
+
+@pytest.mark.parametrize(
+    ("mode", "url", "verdict"),
+    [
+        (ScopeMode.HOST, "https://www.example.com/x", None),
+        (ScopeMode.HOST, "http://www.example.com/x", None),
+        (ScopeMode.HOST, "https://example.com/x", SkipReason.OFF_HOST),
+        (ScopeMode.HOST, "https://www.example.com:8443/x", SkipReason.OFF_HOST),
+        (ScopeMode.HOST, "https://www.example.com.evil.org/", SkipReason.OFF_HOST),
+        (ScopeMode.SITE, "https://blog.example.com/x", None),
+        (ScopeMode.SITE, "https://example.com:8443/x", None),
+        (ScopeMode.SITE, "https://notexample.com/", SkipReason.OFF_SITE),
+        (ScopeMode.PREFIX, "http://www.example.com/docs/more/x", None),
+        (ScopeMode.PREFIX, "https://www.example.com/docs", SkipReason.OFF_PREFIX),
+        (ScopeMode.PREFIX, "https://www.example.com/", SkipReason.OFF_PREFIX),
+        (ScopeMode.PREFIX, "https://example.com/docs/x", SkipReason.OFF_PREFIX),
+        (ScopeMode.ANY, "https://elsewhere.org/", None),
+    ],
+)
+def test_mode_draws_the_border(mode: ScopeMode, url: str, verdict: SkipReason | None) -> None:
+    """Host, site and prefix each leave out what lies beyond them, whatever the scheme."""
+    scope = Scope((SEED,), mode)
+
+    assert scope.judge(url, 1) is verdict
+
+
+def test_seeds_on_one_host_may_have_several_prefixes() -> None:
+    """A URL below any of the seeds is inside."""
+    scope = Scope(("https://e.com/a/x", "https://e.com/b/?q=/c/"), ScopeMode.PREFIX)
+
+    verdicts = [scope.judge(f"https://e.com/{path}", 1) for path in ("a/1", "b/1", "c/1")]
+
+    assert verdicts == [None, None, SkipReason.OFF_PREFIX]
+
+
+def test_depth_is_limited() -> None:
+    """Seeds have depth 0, and a URL deeper than the limit is outside."""
+    scope = Scope((SEED,), max_depth=1)
+
+    assert scope.judge(SEED, 1) is None
+    assert scope.judge(SEED, 2) is SkipReason.TOO_DEEP
+
+
+def test_exclude_beats_include() -> None:
+    """What both name is left out, and what neither names is not included."""
+    scope = Scope((SEED,), include=("*/docs/*",), exclude=("*.pdf",))
+
+    assert scope.judge("https://www.example.com/docs/a", 1) is None
+    assert scope.judge("https://www.example.com/docs/a.pdf", 1) is SkipReason.EXCLUDED
+    assert scope.judge("https://www.example.com/blog/a", 1) is SkipReason.NOT_INCLUDED
+
+
+def test_seed_needs_no_include() -> None:
+    """A crawl can start at a page that leads to what is included; exclude binds even seeds."""
+    scope = Scope(("https://e.com/",), include=("*/blog/*",), exclude=("*/secret",))
+
+    assert scope.judge("https://e.com/", 0) is None
+    assert scope.judge("https://e.com/secret", 0) is SkipReason.EXCLUDED
+
+
+def test_exclude_binds_outside_the_scope_too() -> None:
+    """A sitemap may lie on another host, but not where the operator said never."""
+    scope = Scope(("https://e.com/",), exclude=("*/secret",))
+
+    assert scope.judge("https://elsewhere.org/secret", 0) is SkipReason.OFF_HOST
+    assert scope.excludes("https://elsewhere.org/secret")
+    assert not scope.excludes("https://elsewhere.org/sitemap.xml")
+
+
+@pytest.mark.parametrize(
+    ("glob", "text", "is_match"),
+    [
+        ("*", "https://e.com/", True),
+        ("*/a*b*c", "https://e.com/aXbYc", True),
+        ("*/a*b*c", "https://e.com/aXcYb", False),
+        ("*aa*aa", "https://e.com/aaa", False),
+        ("https://e.com/*", "https://e.com/a/b/c", True),
+        ("https://e.com/", "https://e.com/", True),
+        ("https://e.com/", "https://e.com/x", False),
+        ("*?page=*", "https://e.com/list?page=2", True),
+        ("*?page=*", "https://e.com/listXpage=2", False),
+        ("*[::1]*", "http://[::1]/", True),
+        ("*/статьи/*", "https://e.com/%D1%81%D1%82%D0%B0%D1%82%D1%8C%D0%B8/1", True),
+    ],
+)
+def test_glob_matches_the_whole_url(glob: str, text: str, is_match: bool) -> None:
+    """A star stands for anything, every other character for itself."""
+    assert Glob(glob).matches(text) is is_match
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=12))
+def test_glob_agrees_with_fnmatch(pattern: str, text: str) -> None:
+    """On patterns of stars and letters an independent matcher gives the same answer."""
+    glob = Glob("*" + pattern)
+
+    expected = re.match(fnmatch.translate("*" + pattern), text) is not None
+    assert glob.matches(text) is expected
+
+
+def test_glob_takes_no_exponential_time() -> None:
+    """The pattern that freezes backtracking matchers is answered at once."""
+    glob = Glob("*" + "a*" * 500 + "b")
+
+    assert not glob.matches("https://e.com/" + "a" * 2000)
+
+
+@pytest.mark.parametrize("glob", ["", "/blog/*", "example.com/*", "*#top", "* x", "*\n"])
+def test_globs_that_match_nothing_are_errors(glob: str) -> None:
+    """A pattern that can never fit is told at the start, not found out after a day."""
+    with pytest.raises(ValueError, match="can match no URL"):
+        Scope((SEED,), exclude=(glob,))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ((), "at least one seed"),
+        (("example.com",), "not a canonical"),
+        (("HTTP://example.com",), "not a canonical"),
+        (("ftp://example.com/",), "not a canonical"),
+    ],
+)
+def test_bad_seeds_are_errors(seeds: tuple[str, ...], message: str) -> None:
+    """No seeds, or seeds that no link could equal, are refused with a clear message."""
+    with pytest.raises(ValueError, match=message):
+        Scope(seeds)
+
+
+def test_negative_depth_is_an_error() -> None:
+    """A limit that excludes the seeds themselves makes no sense."""
+    with pytest.raises(ValueError, match="max_depth"):
+        Scope((SEED,), max_depth=-1)
+
+
+def test_scope_can_be_widened() -> None:
+    """A seed that redirects elsewhere is added by replacing the seeds."""
+    scope = Scope(("https://example.com/",))
+
+    wider = dataclasses.replace(scope, seeds=(*scope.seeds, "https://www.example.com/"))
+
+    assert scope.judge("https://www.example.com/x", 1) is SkipReason.OFF_HOST
+    assert wider.judge("https://www.example.com/x", 1) is None
+
+
+URLS = st.sampled_from(
+    [
+        f"{scheme}://{host}{path}"
+        for scheme in ("http", "https")
+        for host in ("e.com", "www.e.com", "e.com:8080", "other.org")
+        for path in ("/", "/a/", "/a/x.pdf", "/b?q=1")
+    ]
+)
+
+
+@given(
+    st.lists(URLS, max_size=12),
+    URLS,
+    st.sampled_from(ScopeMode),
+    st.sampled_from([(), ("*/a/*",)]),
+    st.sampled_from([(), ("*.pdf",)]),
+    st.integers(0, 3),
+)
+def test_sorting_a_page_agrees_with_judging_each(
+    urls: list[str],
+    page_url: str,
+    mode: ScopeMode,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    depth: int,
+) -> None:
+    """The short cut for a page's own host changes no verdict and no order."""
+    scope = Scope(("https://e.com/a/",), mode, include, exclude, max_depth=2)
+
+    inside, outside = scope.sort(urls, depth, page_url=page_url)
+
+    verdicts = [(url, scope.judge(url, depth)) for url in urls]
+    assert inside == [url for url, verdict in verdicts if verdict is None]
+    assert outside == [(url, verdict) for url, verdict in verdicts if verdict is not None]
