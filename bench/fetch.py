@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import pycurl
 
-from mannerly.crawler.fetch import NetworkGuard, Request
 from mannerly.crawler.fetch.curl import CurlFetcher
+from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.crawler.model import Request
 
 REQUESTS = 4000
 ROUNDS = 3

@@ -19,7 +19,7 @@ import time
 import tracemalloc
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.frontier import Frontier
+from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.model import Entry
 from mannerly.politeness import Politeness, Response, Settings
 from mannerly.politeness.model import Grant, Permit

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Entry, PageRecord
-from mannerly.crawler.store.base import Batch, HostRecord, ShardStore
+from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord
+from mannerly.crawler.store.base import Batch, ShardStore
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 

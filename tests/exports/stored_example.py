@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import Candidate, Entry, PageRecord
+from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.base import Batch, HostRecord, RobotsRecord
+from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
 from mannerly.crawler.store.sqlite.shard import SqliteStore
 from mannerly.crawler.web.urls import host_key_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawler.fetch.base import Request
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.model import Request
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Settings
 from mannerly.simulation.crawl import DAY_S, simulate_crawl

@@ -19,7 +19,7 @@ from .stored import opened, require_crawl
 from .terminal import fail, failing_clearly, note, print_json, safe_term, table
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.base import HostRecord
+    from mannerly.crawler.model import HostRecord
 
     from .stored import StoredCrawl
 

@@ -1,17 +1,54 @@
-"""The values that travel along the way of a URL.
+"""The values that the packages of the crawler exchange. Nothing here does anything.
 
-    Candidate   a URL that was found: in scope, canonical, not yet known to be new
-    Entry       a URL in the frontier, waiting for its turn
-    PageRecord  what became of a URL that was fetched; the exported record, field for field
-    Skipped     a URL that will not be fetched, with the reason
+    Candidate      a URL that was found: in scope, canonical, not yet known to be new
+    Entry          a URL in the frontier, waiting for its turn
+    RobotsRequest  a request for a robots.txt: like an entry, but never stored
+    InFlight       one request, from the grant of its slot to the commit of its result
+    Request        what the fetcher is asked for
+    Fetched        what came back
+    PageRecord     the exported record of a fetched URL, field for field
+    Skipped        a URL that will not be fetched, with the reason
+    HostRecord     what is kept of a host between runs
+    RobotsRecord   a robots.txt as it was fetched
 
-Instants inside a process are monotonic floats; whatever is stored is wall time (seconds since
-1970), because a monotonic instant means nothing to the next process.
+`Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
+wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
+nothing to the next process.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum, StrEnum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from mannerly.politeness.model import ErrorKind, Instant, Permit
+
+DEFAULT_MAX_BYTES = 10 * 1024 * 1024
+
+
+class Now(NamedTuple):
+    """One moment on both scales."""
+
+    mono: Instant
+    wall: float
+
+
+class Kind(IntEnum):
+    """What a request is for. Only pages are exported and counted by --max-urls.
+
+    The numbers are stored: never reuse one.
+    """
+
+    PAGE = 0
+    SITEMAP = 1
+    CT = 2  # certificate transparency: a list of hosts
+    COMMONCRAWL = 3  # the Common Crawl index: a list of URLs
+    ROBOTS = 4  # never stored
+
+
+# ---------------------------------------------------------------------- URLs on their way
 
 
 class Candidate(NamedTuple):
@@ -19,10 +56,11 @@ class Candidate(NamedTuple):
 
     url: str
     host: str  # the politeness key: host[:port], lower case
-    depth: int
-    priority: int  # smaller goes first: see frontier.priority
+    depth: int  # links from a seed
+    priority: int  # smaller goes first: see web.priority
     parent: str | None  # where it was found first; None for a seed
-    hops: int = 0  # redirects followed to get here
+    hops: int = 0  # redirects followed to get here; for a sitemap, how deep it is nested
+    kind: Kind = Kind.PAGE
 
 
 class Entry(NamedTuple):
@@ -35,11 +73,25 @@ class Entry(NamedTuple):
     priority: int
     parent: str | None
     hops: int
-    attempts: int  # tries that counted (throttles do not)
+    kind: Kind = Kind.PAGE
+    attempts: int = 0  # tries that counted, in this run (throttles do not count)
+
+
+class RobotsRequest(NamedTuple):
+    """A request for the robots.txt of `origin`; after a redirect, `host` is another origin's.
+
+    It takes a slot like any other request. It is not stored: after a crash it is asked for again.
+    """
+
+    url: str
+    host: str  # the politeness key of `url`, not of `origin`
+    origin: str
+    hops: int = 0
+    kind: Kind = Kind.ROBOTS
 
 
 class PageRecord(NamedTuple):
-    """One fetched URL: design §4.4. `error` is a reason code, never a message of a stranger's."""
+    """One fetched URL. `error` is one of our reason codes, never text from a server."""
 
     url: str
     status: int | None
@@ -48,7 +100,7 @@ class PageRecord(NamedTuple):
     title: str | None
     content_type: str | None
     bytes: int
-    latency_ms: float
+    latency_ms: float  # to the first byte
     fetched_at: float  # wall time
     attempts: int
     links: int
@@ -68,3 +120,163 @@ class Skipped(NamedTuple):
     reason: str
     depth: int
     parent: str | None
+
+
+# ---------------------------------------------------------------------- hosts
+
+
+class HostRecord(NamedTuple):
+    """What is kept of a host between runs. Instants are wall time."""
+
+    host: str
+    adaptive_delay_s: float = 0.0
+    adaptive_delay_floor_s: float = 0.0
+    crawl_delay_s: float = 0.0
+    allowance: float = 0.0
+    block_s: float = 0.0
+    concurrency: int = 0
+    is_proven: bool = False
+    blocked_until: float = 0.0  # a Retry-After further than a minute away
+    next_at: float = 0.0  # not to be contacted before, if that was more than a second away
+    updated_at: float = 0.0
+    fetched: int = 0
+    refused: int = 0
+    failed: int = 0
+    retired: str | None = None  # the reason, if the host was given up
+
+
+class RobotsRecord(NamedTuple):
+    """A robots.txt as it was fetched, by origin. `body` is None where there was none to keep."""
+
+    origin: str
+    status: int | None
+    body: bytes | None
+    fetched_at: float
+    expires_at: float
+    failing_since: float = 0.0  # when it became unreachable; 0: it is reachable
+
+
+# ---------------------------------------------------------------------- requests and answers
+
+
+class LocalError(StrEnum):
+    """Why a request failed on our side of the wire. It says nothing about the server's load."""
+
+    BLOCKED_ADDRESS = "blocked_address"  # the network guard: no packet was sent
+    BLOCKED_PORT = "blocked_port"
+    BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
+    NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
+    STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
+    TRUST = "trust"  # the file of trusted certificates cannot be read
+
+
+# Local errors after which the same request is tried again, with a new permit.
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+
+FetchError: TypeAlias = "ErrorKind | LocalError"
+
+
+class Stage(Enum):
+    """How far a request has come."""
+
+    GRANTED = "granted"  # it has a slot; its connection may still be opening
+    SENT = "sent"
+    READING = "reading"  # its page is being parsed in another process
+    DELIVERED = "delivered"  # its page was handed to the program that reads the crawl
+    SETTLED = "settled"  # its result is in the batch that the next commit writes
+
+
+class InFlight:
+    """One request, from the grant of its slot until its result is committed.
+
+    `shard` is the number of the shard that it belongs to.
+    """
+
+    __slots__ = ("holds_host", "item", "permit", "shard", "stage")
+
+    def __init__(
+        self, item: Entry | RobotsRequest, permit: Permit, *, holds_host: bool = False
+    ) -> None:
+        self.item = item
+        self.permit = permit
+        self.holds_host = holds_host
+        self.shard = 0
+        self.stage = Stage.GRANTED
+
+    def __repr__(self) -> str:
+        return f"<InFlight {self.item.url} {self.stage.value}>"
+
+
+@dataclass(slots=True)
+class Request:
+    """One GET. `host` is the URL's host as our parser read it: lower case, no port.
+
+    The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
+    `flight` is handed back with the answer. Treat it as frozen.
+    """
+
+    url: str
+    host: str
+    timeout_s: float
+    max_bytes: int = DEFAULT_MAX_BYTES
+    headers: tuple[tuple[str, str], ...] = ()
+    flight: InFlight | None = None
+
+
+@dataclass(slots=True)
+class Fetched:
+    """The outcome of one request. Of `status` and `error` exactly one is set.
+
+    `latency_s` is the server's own answer time: from the request's last byte to the answer's
+    first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
+    case, repeated ones are joined with ", ", and Set-Cookie is dropped. Treat it as frozen.
+    """
+
+    request: Request
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    latency_s: float = 0.0
+    total_s: float = 0.0
+    error: FetchError | None = None
+    detail: str | None = None
+    is_truncated: bool = False
+
+
+# ---------------------------------------------------------------------- may it be fetched?
+
+
+class Ruling(Enum):
+    """The answer to "may this entry be fetched?" where one word is enough."""
+
+    GO = "go"
+
+
+GO = Ruling.GO  # a module constant is found in 15 ns, Ruling.GO in 95, and this is asked per entry
+
+
+class Drop(NamedTuple):
+    """It will never be fetched; the reason is recorded."""
+
+    reason: str
+
+
+class Later(NamedTuple):
+    """Not before `until`; None: not before the host is woken."""
+
+    until: Instant | None
+
+
+class Unknown(NamedTuple):
+    """It cannot be said until the host's record and the origin's robots.txt are in memory."""
+
+    origin: str
+
+
+class First(NamedTuple):
+    """Before this entry, and before anything else of the host, robots.txt must be fetched."""
+
+    errand: RobotsRequest
+
+
+Judgement: TypeAlias = Ruling | Drop | First | Later | Unknown

@@ -31,8 +31,8 @@ from .spec import parse_server
 from .witness import TOLERANCE_S, announced_wait_s
 
 if TYPE_CHECKING:
-    from mannerly.crawler.fetch.base import Request
     from mannerly.crawler.fetch.fake import VirtualClock
+    from mannerly.crawler.model import Request
     from mannerly.politeness import Settings
 
     from .crawl_web import Web

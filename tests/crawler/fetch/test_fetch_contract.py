@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, hold
 
-from mannerly.crawler.fetch import Fetched, Fetcher, NetworkGuard, Request
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.crawler.model import Fetched, Request
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
+
+    from mannerly.crawler.fetch.base import Fetcher
 
 
 class World(NamedTuple):
@@ -26,8 +29,8 @@ class World(NamedTuple):
     fetcher: Fetcher
     origin: str
 
-    def request(self, path: str, *, max_bytes: int = 10_000, tag: object = None) -> Request:
-        return Request(self.origin + path, "127.0.0.1", 0.1, max_bytes, tag=tag)
+    def request(self, path: str, *, max_bytes: int = 10_000, flight: object = None) -> Request:
+        return Request(self.origin + path, "127.0.0.1", 0.1, max_bytes, flight=flight)
 
     def run(self, *requests: Request) -> list[Fetched]:
         for request in requests:
@@ -85,33 +88,33 @@ def test_fetcher_brings_status_headers_and_body(world: World) -> None:
     assert not fetched.is_truncated
 
 
-def test_fetcher_returns_the_tag_untouched(world: World) -> None:
+def test_fetcher_returns_the_flight_untouched(world: World) -> None:
     """Whatever the caller hung on a request comes back as the same object."""
     tag = object()
 
-    (fetched,) = world.run(world.request("/page", tag=tag))
+    (fetched,) = world.run(world.request("/page", flight=tag))
 
-    assert fetched.request.tag is tag
+    assert fetched.request.flight is tag
 
 
 def test_fetcher_brings_every_request_back_once(world: World) -> None:
     """Of many requests at once each comes back exactly once."""
     paths = ["/page", "/big", "/busy"] * 20
 
-    finished = world.run(*(world.request(path, tag=number) for number, path in enumerate(paths)))
+    finished = world.run(*(world.request(path, flight=number) for number, path in enumerate(paths)))
 
-    assert sorted(fetched.request.tag for fetched in finished) == list(range(60))
+    assert sorted(fetched.request.flight for fetched in finished) == list(range(60))
     assert all((fetched.status is None) != (fetched.error is None) for fetched in finished)
 
 
 def test_fetcher_tells_once_when_each_request_left(world: World) -> None:
     """What politeness counts from: every request that was sent, with its instant, and only once."""
-    requests = [world.request("/page", tag=number) for number in range(3)]
+    requests = [world.request("/page", flight=number) for number in range(3)]
     world.run(*requests)
 
     sent = world.fetcher.sent()
 
-    assert sorted(request.tag for request, _ in sent) == [0, 1, 2]
+    assert sorted(request.flight for request, _ in sent) == [0, 1, 2]
     instants = [instant for _, instant in sent]
     assert instants == sorted(instants)
     assert world.fetcher.sent() == []
@@ -165,7 +168,7 @@ def test_fetcher_wait_ends_when_a_watched_descriptor_is_readable(world: World) -
 
 def test_fetcher_names_what_it_cancels(world: World) -> None:
     """Cancelling gives back every request in flight, and none of them comes back later."""
-    requests = [world.request("/silent", tag=number) for number in range(3)]
+    requests = [world.request("/silent", flight=number) for number in range(3)]
     for request in requests:
         world.fetcher.start(request)
 

@@ -15,15 +15,10 @@ from hypothesis import strategies as st
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, routes, says
 from tests.crawler.runtime.harness import eventually
 
-from mannerly.crawler.fetch import (
-    DEFAULT_MAX_BYTES,
-    Fetched,
-    FetchSettings,
-    LocalError,
-    NetworkGuard,
-    Request,
-)
 from mannerly.crawler.fetch.curl import CurlFetcher
+from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.crawler.fetch.settings import FetchSettings
+from mannerly.crawler.model import DEFAULT_MAX_BYTES, Fetched, LocalError, Request
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import errno
 
 import pytest
 
-from mannerly.crawler.fetch import LocalError
 from mannerly.crawler.fetch.failures import (
     BAD_CA_FILE,
     NO_CONNECTION,
@@ -18,6 +17,7 @@ from mannerly.crawler.fetch.failures import (
     Progress,
     explain,
 )
+from mannerly.crawler.model import LocalError
 from mannerly.politeness.model import ErrorKind
 
 NOWHERE = Progress(

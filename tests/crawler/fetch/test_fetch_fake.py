@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.fetch import LocalError, Request
 from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.model import LocalError, Request
 from mannerly.politeness.model import ErrorKind
 
 
 def request(number: int, timeout_s: float = 60.0) -> Request:
-    return Request(f"http://example.com/{number}", "example.com", timeout_s, tag=number)
+    return Request(f"http://example.com/{number}", "example.com", timeout_s, flight=number)
 
 
 def test_fake_jumps_to_the_next_answer() -> None:
     """`wait` moves the clock to the next answer, and no further than its own timeout."""
     clock = VirtualClock(100.0)
-    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=float(request.tag)))
+    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=float(request.flight)))
     for number in (3, 1, 2):
         fetcher.start(request(number))
 
     log = []
     for timeout_s in (0.5, 10, 10, 10, 10):
-        tags = [fetched.request.tag for fetched in fetcher.wait(timeout_s)]
+        tags = [fetched.request.flight for fetched in fetcher.wait(timeout_s)]
         log.append((clock.now, tags))
 
     assert log == [(100.5, []), (101.0, [1]), (102.0, [2]), (103.0, [3]), (113.0, [])]
@@ -70,12 +70,12 @@ def test_fake_plays_errors(error: ErrorKind | LocalError) -> None:
 def test_fake_is_in_order_and_complete(latencies: list[float], timeout_s: float) -> None:
     """Answers come in the order of their instants, ties in the order of start, none is lost."""
     clock = VirtualClock()
-    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=latencies[request.tag]))
+    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=latencies[request.flight]))
     for number in range(len(latencies)):
         fetcher.start(request(number, timeout_s=1000))
 
     order = []
     while fetcher.in_flight:
-        order += [fetched.request.tag for fetched in fetcher.wait(timeout_s)]
+        order += [fetched.request.flight for fetched in fetcher.wait(timeout_s)]
 
     assert order == sorted(range(len(latencies)), key=lambda number: (latencies[number], number))

@@ -15,9 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, says
 
-from mannerly.crawler.fetch import Fetched, FetchSettings, NetworkGuard, Request
 from mannerly.crawler.fetch.curl import CurlFetcher
+from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.fetch.trust import Trust, find_trust
+from mannerly.crawler.model import Fetched, Request
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from itertools import count
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.frontier import Frontier, Ruling
-from mannerly.crawler.frontier.model import Errand, First, Judgement, Later, Start
-from mannerly.crawler.model import Entry
+from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.model import Entry, First, InFlight, Judgement, Later, RobotsRequest, Ruling
 from mannerly.politeness.model import Grant, Reason, Refuse, Response, Wait
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class World:
         self.store = DictStore()
         self.now = 0.0
         self.judge = judge or (lambda entry: Ruling.GO)
-        self.under_way: list[Start] = []
+        self.under_way: list[InFlight] = []
         self.finished: list[Entry] = []
         self.out: set[int] = set()  # in flight, put back, or finished and not committed
         self.retries: set[int] = set()
@@ -141,9 +140,9 @@ class World:
     def offer(self, host: str, *priorities: int) -> None:
         self.frontier.add(self.store.offer(host, *(priorities or (5,))), now=self.now)
 
-    def take(self) -> list[Start]:
+    def take(self) -> list[InFlight]:
         """One turn of the loop: reads until nobody is hungry, then everything that may start."""
-        started: list[Start] = []
+        started: list[InFlight] = []
         while True:
             for wish in self.frontier.needs_refill():
                 entries = self.store.queued(wish.host, after=wish.after, limit=wish.limit)
@@ -165,14 +164,14 @@ class World:
             if not dropped and not self.frontier.needs_refill():
                 return started
 
-    def finish(self, start: Start, response: Response = OK) -> None:
+    def finish(self, start: InFlight, response: Response = OK) -> None:
         self.under_way.remove(start)
         self.politeness.report(start.permit, response, now=self.now)
         if isinstance(start.item, Entry):
             self.finished.append(start.item)
         self.frontier.done(start, now=self.now)
 
-    def retry(self, start: Start, due: float) -> None:
+    def retry(self, start: InFlight, due: float) -> None:
         assert isinstance(start.item, Entry)
         self.under_way.remove(start)
         self.politeness.report(start.permit, Response(503, 0.01), now=self.now)
@@ -188,7 +187,7 @@ class World:
 
     def run(self, until: float = inf, latency_s: float = 0.0) -> str:
         """Time goes by; every request takes `latency_s`. Returns the log of all that started."""
-        answers: list[tuple[float, Start]] = []
+        answers: list[tuple[float, InFlight]] = []
         while True:
             answers += [(self.now + latency_s, start) for start in self.take()]
             self.frontier.check()
@@ -206,7 +205,7 @@ class World:
 
     # --- what is promised
 
-    def _allow(self, start: Start) -> None:
+    def _allow(self, start: InFlight) -> None:
         """While an errand holds a host nothing else of it is sent."""
         held = [other.item.host for other in self.under_way if other.holds_host]
         assert start.item.host not in held, f"{start.item.url} was sent too early"
@@ -230,4 +229,6 @@ class World:
 
 
 def robots_errand(entry: Entry) -> First:
-    return First(Errand(f"https://{entry.host}/robots.txt", entry.host, f"https://{entry.host}"))
+    return First(
+        RobotsRequest(f"https://{entry.host}/robots.txt", entry.host, f"https://{entry.host}")
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.crawler.frontier.frontier_world import FakePoliteness, World, robots_errand
 
-from mannerly.crawler.frontier import Drop, Errand, Frontier, Later, Ruling
-from mannerly.crawler.model import Entry
+from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.model import Drop, Entry, Later, RobotsRequest, Ruling
 from mannerly.politeness import (
     Grant,
     Politeness,
@@ -285,7 +285,7 @@ def test_errand_from_elsewhere_is_run_before_pages_that_wait_for_it() -> None:
     world.offer("a", 5)
     world.take()
 
-    world.frontier.errand(Errand("https://a/moved", "a", "http://a"), now=0.0)
+    world.frontier.errand(RobotsRequest("https://a/moved", "a", "http://a"), now=0.0)
     (errand,) = world.take()
     world.finish(errand)
     world.run(until=3.0)
@@ -302,7 +302,7 @@ def test_errand_from_elsewhere_does_not_let_the_pages_go() -> None:
     """Only the errand that holds a host frees it; another one that comes back does not."""
     world = World(FakePoliteness(gap_s=0.0, limit=8), judge=robots_errand)
     world.offer("a", 5)
-    world.frontier.errand(Errand("https://a/moved", "a", "http://b"), now=0.0)
+    world.frontier.errand(RobotsRequest("https://a/moved", "a", "http://b"), now=0.0)
     elsewhere, own = world.take()
 
     world.finish(elsewhere)
@@ -365,7 +365,7 @@ def test_dropped_host_is_forgotten_wherever_it_was() -> None:
     world = World(per_host_window=2)
     world.offer("a", *[5] * 5)
     (start,) = world.take()
-    errand = Errand("https://a/moved", "a", "http://a")
+    errand = RobotsRequest("https://a/moved", "a", "http://a")
     world.frontier.errand(errand, now=0.0)
 
     dropped = world.frontier.drop_host("a", now=0.0)

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.crawler.frontier.frontier_world import FakePoliteness, World, robots_errand
 
-from mannerly.crawler.frontier import Drop, Ruling
-from mannerly.crawler.frontier.model import Errand, Judgement, Later
-from mannerly.crawler.model import Entry
+from mannerly.crawler.model import Drop, Entry, Judgement, Later, RobotsRequest, Ruling
 from mannerly.politeness import Politeness, Response, Settings
 
 NAMES = [f"{name}.{site}" for name in "abcd" for site in ("x", "y")]
@@ -66,7 +64,7 @@ class Crawl(RuleBasedStateMachine):
     @rule(data=st.data(), status=st.sampled_from([200, 200, 200, 429, 503]))
     def answer(self, data: st.DataObject, status: int) -> None:
         start = data.draw(st.sampled_from(self.world.under_way))
-        if isinstance(start.item, Errand):
+        if isinstance(start.item, RobotsRequest):
             self.known.add(start.item.host)
         self.world.finish(start, Response(status, 0.01))
 
@@ -82,7 +80,7 @@ class Crawl(RuleBasedStateMachine):
 
     @rule(host=HOSTS)
     def run_an_errand(self, host: str) -> None:
-        errand = Errand(f"https://{host}/elsewhere", host, "https://origin")
+        errand = RobotsRequest(f"https://{host}/elsewhere", host, "https://origin")
         self.world.frontier.errand(errand, now=self.world.now)
 
     @rule(host=HOSTS, seconds=st.sampled_from([None, 2.0]))

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.crawler.frontier.frontier_world import OK, FakePoliteness, World
 
-from mannerly.crawler.frontier import Errand, Start
-from mannerly.crawler.model import Entry
+from mannerly.crawler.model import Entry, RobotsRequest
 from mannerly.crawler.robots.cache import Hop, Learned, RobotsCache
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness import Politeness, Response, Settings
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.base import RobotsRecord
+    from mannerly.crawler.model import InFlight, RobotsRecord
 
 # What a server says when it is asked for a robots.txt: (status, body, Location).
 Answer = tuple[int | None, bytes, str | None]
@@ -43,17 +42,17 @@ class Web(World):
             delay_s = learned.crawl_delay_s
             self.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now)
 
-    def take(self) -> list[Start]:
+    def take(self) -> list[InFlight]:
         starts = super().take()
         for start in starts:
-            if isinstance(start.item, Errand):
+            if isinstance(start.item, RobotsRequest):
                 self.robots.begin(start.item)
                 self.asked[start.item.url] += 1
             else:
                 assert start.item.url[: start.item.url.index("/", 8)] in self.cleared
         return starts
 
-    def finish(self, start: Start, response: Response = OK) -> None:
+    def finish(self, start: InFlight, response: Response = OK) -> None:
         if isinstance(start.item, Entry):
             super().finish(start, response)
             return

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mannerly.crawler.frontier.heap import HostHeap
-from mannerly.crawler.frontier.model import Errand
 from mannerly.crawler.frontier.window import HostQueue
-from mannerly.crawler.model import Entry
+from mannerly.crawler.model import Entry, RobotsRequest
 
 
 def entry(seq: int, priority: int = 5) -> Entry:
@@ -48,7 +47,7 @@ def test_errands_then_retries_then_the_window() -> None:
     queue.add(entry(2), 9)
     queue.push_retry(entry(7))
     queue.push_retry(entry(8))
-    errand = Errand("https://a/robots.txt", "a", "https://a")
+    errand = RobotsRequest("https://a/robots.txt", "a", "https://a")
     queue.push_errand(errand)
 
     order = [queue.peek(index) for index in range(6)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mannerly.crawler.frontier.model import GO, Drop, Later
 from mannerly.crawler.frontier.quota import Ration
+from mannerly.crawler.model import GO, Drop, Later
 
 HELD_BACK = Later(None)
 USED_UP = Drop("max_per_host")

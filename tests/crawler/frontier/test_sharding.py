@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.frontier import Sharding
+from mannerly.crawler.frontier.sharding import Sharding
 
 SITES = [f"site-{number}.com" for number in range(12_000)]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawler.frontier import Drop, Errand, First, Later, Ruling
-from mannerly.crawler.model import Entry
+from mannerly.crawler.model import Drop, Entry, First, Later, RobotsRecord, RobotsRequest, Ruling
 from mannerly.crawler.robots.answer import MAX_BODY_BYTES
 from mannerly.crawler.robots.cache import (
     Allowed,
@@ -15,7 +14,6 @@ from mannerly.crawler.robots.cache import (
     RobotsCache,
     Unknown,
 )
-from mannerly.crawler.store.base import RobotsRecord
 from mannerly.politeness.robots import Robots
 
 ORIGIN = "https://e.com"
@@ -56,9 +54,9 @@ class Site:
                 return f"U{due:g}"
 
     def answer(
-        self, status: int | None, body: bytes = b"", errand: Errand | None = None, **headers
+        self, status: int | None, body: bytes = b"", errand: RobotsRequest | None = None, **headers
     ):
-        errand = errand or Errand(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
+        errand = errand or RobotsRequest(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
         self.cache.begin(errand)
         outcome = self.cache.fetched(
             errand,
@@ -105,7 +103,7 @@ def test_status_decides_as_rfc_9309_says(status: int | None, expected: str) -> N
 def test_unknown_origin_wants_one_fetch_and_then_waits_for_it() -> None:
     """The judge sends robots.txt first; while it is under way nothing else is sent."""
     site = Site()
-    errand = Errand(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
+    errand = RobotsRequest(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
 
     first = site.rule()
     site.cache.begin(errand)
@@ -115,7 +113,7 @@ def test_unknown_origin_wants_one_fetch_and_then_waits_for_it() -> None:
     assert second == Later(None)
     assert site.cache.fetching == {ORIGIN}
     with pytest.raises(RuntimeError, match="being fetched already"):
-        site.cache.begin(Errand(f"{ORIGIN}/other", "e.com", ORIGIN))
+        site.cache.begin(RobotsRequest(f"{ORIGIN}/other", "e.com", ORIGIN))
 
 
 def test_judge_turns_verdicts_into_rulings() -> None:
@@ -275,8 +273,8 @@ def test_redirects_are_followed_for_the_origin_that_was_asked_about() -> None:
         outcome = site.answer(302, errand=outcome.errand, location="../b")
     outcome = site.answer(200, PRIVATE, errand=outcome.errand)
 
-    assert hops[0] == Errand("http://www.e.com:8080/a", "www.e.com:8080", ORIGIN, 1)
-    assert hops[1] == Errand("http://www.e.com:8080/b", "www.e.com:8080", ORIGIN, 2)
+    assert hops[0] == RobotsRequest("http://www.e.com:8080/a", "www.e.com:8080", ORIGIN, 1)
+    assert hops[1] == RobotsRequest("http://www.e.com:8080/b", "www.e.com:8080", ORIGIN, 2)
     assert [learned.origin for learned in outcome] == [ORIGIN]
     assert site.ask() == "D"
 
@@ -307,7 +305,7 @@ def test_redirects_without_end_are_no_robots() -> None:
 def test_redirect_to_another_origins_robots_teaches_both() -> None:
     """The usual http to https redirect costs two requests, not three; sitemaps are told once."""
     site = Site()
-    plain = Errand("http://e.com/robots.txt", "e.com", "http://e.com")
+    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
     hop = site.answer(301, errand=plain, location=f"{ORIGIN}/robots.txt")
 
     learned = site.answer(200, PRIVATE, errand=hop.errand)
@@ -320,7 +318,7 @@ def test_redirect_to_another_origins_robots_teaches_both() -> None:
 def test_redirect_into_a_folder_teaches_only_who_was_asked_about() -> None:
     """A file of that name is an origin's own only at the top."""
     site = Site()
-    plain = Errand("http://e.com/robots.txt", "e.com", "http://e.com")
+    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
     hop = site.answer(301, errand=plain, location=f"{ORIGIN}/a/robots.txt")
 
     learned = site.answer(200, PRIVATE, errand=hop.errand)
@@ -332,7 +330,7 @@ def test_redirect_does_not_overrule_what_an_origin_said_itself() -> None:
     """Rules that are known and fresh are not replaced by somebody else's errand."""
     site = Site()
     site.answer(404)
-    plain = Errand("http://e.com/robots.txt", "e.com", "http://e.com")
+    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
     hop = site.answer(301, errand=plain, location=f"{ORIGIN}/robots.txt")
 
     learned = site.answer(200, PRIVATE, errand=hop.errand)
@@ -379,7 +377,7 @@ def test_two_origins_of_a_host_share_the_longer_delay() -> None:
     site = Site()
     site.answer(200, PRIVATE)
 
-    plain = Errand("http://e.com/robots.txt", "e.com", "http://e.com")
+    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
     (learned,) = site.answer(404, errand=plain)
 
     assert learned.crawl_delay_s == 3.0
@@ -418,7 +416,9 @@ def test_memory_is_bounded_by_the_size_of_the_files() -> None:
     site = Site(memory_bytes=10_000)
     for number in range(10):
         origin = f"https://e{number}.com"
-        site.answer(200, PRIVATE, errand=Errand(f"{origin}/robots.txt", f"e{number}.com", origin))
+        site.answer(
+            200, PRIVATE, errand=RobotsRequest(f"{origin}/robots.txt", f"e{number}.com", origin)
+        )
 
     kept = len(site.cache)
     verdicts = [site.ask(origin=f"https://e{number}.com") for number in range(10)]
@@ -470,7 +470,7 @@ def test_parser_that_fails_costs_one_origin() -> None:
     """The origin whose file our parser cannot bear is left alone; the next is served."""
     site = Site(parse=crash)
     (learned,) = site.answer(200, b"bug")
-    other = Errand("https://f.com/robots.txt", "f.com", "https://f.com")
+    other = RobotsRequest("https://f.com/robots.txt", "f.com", "https://f.com")
     site.answer(200, PRIVATE, errand=other)
 
     assert site.ask("/") == "D"
@@ -502,6 +502,6 @@ def test_repr_tells_the_sizes() -> None:
     """What an operator sees in a debugger is enough to know the state."""
     site = Site()
     site.answer(200)
-    site.cache.begin(Errand("https://f.com/robots.txt", "f.com", "https://f.com"))
+    site.cache.begin(RobotsRequest("https://f.com/robots.txt", "f.com", "https://f.com"))
 
     assert repr(site.cache) == "<RobotsCache 1 known, 1 being fetched>"

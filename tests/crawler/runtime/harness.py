@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from mannerly.crawler.model import PageRecord
-    from mannerly.crawler.store.base import HostRecord
+    from mannerly.crawler.model import HostRecord, PageRecord
     from mannerly.demo import DemoWeb, Record
 
 PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded

@@ -45,7 +45,7 @@ from mannerly.politeness import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mannerly.crawler.fetch.base import Request
+    from mannerly.crawler.model import Request
 
 TOLERANCE = 0.02
 NOTED_LATE_S = 0.06

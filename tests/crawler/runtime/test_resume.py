@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from mannerly.crawler.fetch.base import Fetched, Request
+    from mannerly.crawler.model import Fetched, Request
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Batch, Committed
 

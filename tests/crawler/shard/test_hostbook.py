@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.model import Candidate
+from mannerly.crawler.model import Candidate, HostRecord
 from mannerly.crawler.shard.hosts import HostBook
-from mannerly.crawler.store.base import Batch, HostRecord
+from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness import Grant, Politeness, Response, Settings
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
-from mannerly.crawler.store.base import Batch, Committed, Counts, HostRecord, RobotsRecord
+from mannerly.crawler.model import (
+    Candidate,
+    Entry,
+    HostRecord,
+    Kind,
+    PageRecord,
+    RobotsRecord,
+    Skipped,
+)
+from mannerly.crawler.store.base import Batch, Committed, Counts
 from mannerly.crawler.store.sqlite.link_batch import LINKS
 
 if TYPE_CHECKING:
@@ -92,6 +100,7 @@ class StoreContract:
             4,
             "https://a.example/",
             1,
+            Kind.PAGE,
             0,
         )
         assert entry == expected
@@ -296,7 +305,7 @@ class StoreContract:
 
         assert in_outbox == counts(outgoing=2)
         assert handed_over == 2
-        assert entry[1:] == (*link[:3], link.priority, link.parent, link.hops, 0)
+        assert entry[1:] == (*link, 0)
         assert sender.counts() == counts()
         assert owner.queued("b.example", after=START, limit=9) == [entry]
         assert (sender.deliver(), owner.receive(10)) == (0, Committed([], 0))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.crawler.store.store_contract import START, candidate, offer, page
 
-from mannerly.crawler.store.base import Batch, Counts, HostRecord, ShardStore
+from mannerly.crawler.model import HostRecord
+from mannerly.crawler.store.base import Batch, Counts, ShardStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:

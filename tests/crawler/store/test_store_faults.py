@@ -197,7 +197,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.crawler.store.store_contract import candidate, offer, page
-from mannerly.crawler.store.base import Batch, HostRecord
+from mannerly.crawler.store.base import Batch
+from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.sqlite.shard import SqliteStore
 
 store = SqliteStore.open(Path(sys.argv[1]), 0, shards=1, frontier_limit=10**6, carry_over=50)

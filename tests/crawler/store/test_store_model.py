@@ -14,7 +14,8 @@ from tests.crawler.store.store_contract import START, candidate, page
 from tests.crawler.store.store_crawl import SHARDS, create_stores, state
 from tests.crawler.store.store_disk import FailingDisk
 
-from mannerly.crawler.store.base import Batch, HostRecord, StoreFull
+from mannerly.crawler.model import HostRecord
+from mannerly.crawler.store.base import Batch, StoreFull
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.checkup import examine
 from mannerly.crawler.store.sqlite.shard import SqliteStore

@@ -17,8 +17,8 @@ from tests.crawler.store.store_contract import (
     page,
 )
 
-from mannerly.crawler.model import Skipped
-from mannerly.crawler.store.base import Batch, HostRecord, StoreError
+from mannerly.crawler.model import HostRecord, Skipped
+from mannerly.crawler.store.base import Batch, StoreError
 from mannerly.crawler.store.sqlite.checkup import examine
 from mannerly.crawler.store.sqlite.inbox import inbox_path, unread
 from mannerly.crawler.store.sqlite.reader import SqliteReader, shard_path

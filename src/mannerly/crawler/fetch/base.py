@@ -24,66 +24,11 @@ This file knows no client and no socket.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import ErrorKind, Instant
-
-DEFAULT_MAX_BYTES = 10 * 1024 * 1024
-
-
-class LocalError(StrEnum):
-    """Why a request failed on our side of the wire. It says nothing about the server's load."""
-
-    BLOCKED_ADDRESS = "blocked_address"  # the network guard: no packet was sent
-    BLOCKED_PORT = "blocked_port"
-    BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the one we were told
-    NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
-    STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
-    TRUST = "trust"  # the file of trusted certificates cannot be read
-
-
-# Again, with a new permit: what failed was the moment.
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
-
-FetchError: TypeAlias = "ErrorKind | LocalError"
-
-
-@dataclass(slots=True)
-class Request:
-    """One GET. `host` is the URL's host as the caller's parser read it: lower case, no port.
-
-    The fetcher compares it with what it reads itself, so that no two parsers disagree unseen.
-    """
-
-    url: str
-    host: str
-    timeout_s: float
-    max_bytes: int = DEFAULT_MAX_BYTES
-    headers: tuple[tuple[str, str], ...] = ()
-    tag: object = None
-
-
-@dataclass(slots=True)
-class Fetched:
-    """What came of one request.
-
-    `latency_s` is the server's own answer time: from the request's last byte to the answer's
-    first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
-    case, repeated ones are joined with ", ", and Set-Cookie is dropped.
-    """
-
-    request: Request
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    latency_s: float = 0.0
-    total_s: float = 0.0
-    error: FetchError | None = None
-    detail: str | None = None
-    is_truncated: bool = False
+    from mannerly.crawler.model import Fetched, Request
+    from mannerly.politeness.model import Instant
 
 
 class Fetcher(Protocol):

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING
 
 import pycurl  # type: ignore[import-untyped]
 
-from .base import Fetched, LocalError
+from mannerly.crawler.model import Fetched, LocalError
+
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import Verdict, split_origin
 from .settings import FetchSettings
@@ -41,9 +42,9 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
+    from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
-    from .base import Request
     from .guard import NetworkGuard
 
 _EVENTS = {

@@ -11,9 +11,8 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
+from mannerly.crawler.model import FetchError, LocalError
 from mannerly.politeness.model import ErrorKind
-
-from .base import FetchError, LocalError
 
 # libcurl's numbers (curl.h). pycurl names most, but not 92 and 100.
 UNSUPPORTED, FAILED_INIT, MALFORMED_URL = 1, 2, 3

@@ -16,9 +16,8 @@ import select
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.model import Fetched, FetchError, Request
 from mannerly.politeness.model import ErrorKind
-
-from .base import Fetched, FetchError, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import pycurl  # type: ignore[import-untyped]
 
+from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
-from .base import Fetched, LocalError
 from .failures import OUT_OF_DESCRIPTORS, Progress, explain
 from .guard import Verdict
 from .settings import check_header
@@ -37,7 +37,8 @@ from .settings import check_header
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .base import Request
+    from mannerly.crawler.model import Request
+
     from .failures import Failure
     from .guard import NetworkGuard
     from .settings import FetchSettings

@@ -46,22 +46,23 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.model import GO, Drop, First, InFlight, Later, RobotsRequest
 from mannerly.politeness.model import Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .groups import Groups
 from .heap import HostHeap
 from .inactive import Inactive
-from .model import GO, Drop, Dropped, Errand, First, FrontierSnapshot, Later, Refill, Start, Taken
+from .model import Dropped, FrontierSnapshot, Refill, Taken
 from .window import HostQueue, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mannerly.crawler.model import Entry
+    from mannerly.crawler.model import Entry, Judgement
     from mannerly.politeness.model import Decision, Instant
 
-    from .model import Judge, Judgement, Pacing
+    from .model import Judge, Pacing
 
 # Hosts and entries looked at in one `take`, and entries in one host's turn: so that ten thousand
 # forbidden URLs cannot stop the loop. What is left over is due at once.
@@ -183,7 +184,7 @@ class Frontier:
         self._queued += 1
         self._retries.push(due, entry)
 
-    def errand(self, errand: Errand, *, now: Instant) -> None:
+    def errand(self, errand: RobotsRequest, *, now: Instant) -> None:
         """Run an errand at its host's next turn. The judge is not asked."""
         queue = self._active(errand.host)
         queue.push_errand(errand)
@@ -209,14 +210,14 @@ class Frontier:
             looks -= 1 + self._turn(queue, now, judge, taken)
         return taken
 
-    def done(self, start: Start, *, now: Instant) -> None:
+    def done(self, start: InFlight, *, now: Instant) -> None:
         """A start's permit was reported or cancelled: its place is free."""
         item, permit = start.item, start.permit
         assert permit.is_settled, "report or cancel the permit first"
         queue = self._hosts[item.host]
         queue.in_flight -= 1
         self._in_flight -= 1
-        if isinstance(item, Errand):
+        if isinstance(item, RobotsRequest):
             self._errands -= 1
         key = permit.host.key
         has_line = self._groups.back(key)
@@ -289,7 +290,7 @@ class Frontier:
         """
         retries = self._retries.discard(lambda entry: entry.host == host)
         count = len(retries) + self._inactive.remove(host)
-        errands: list[Errand] = []
+        errands: list[RobotsRequest] = []
         queue = self._hosts.get(host)
         if queue is not None:
             here = len(queue)
@@ -353,7 +354,7 @@ class Frontier:
         assert 0 <= self._errands <= min(self._in_flight, self._max_errands)
         windows = sum([len(queue.window) for queue in queues if queue.window is not None])
         fronts = [item for queue in queues if queue.front is not None for item in queue.front]
-        retries = sum(not isinstance(item, Errand) for item in fronts)
+        retries = sum(not isinstance(item, RobotsRequest) for item in fronts)
         assert self._in_memory == windows + retries
         on_disk = sum([queue.on_disk for queue in queues]) + self._inactive.queued
         assert self._queued == self._in_memory + on_disk + len(self._retries)
@@ -372,7 +373,7 @@ class Frontier:
                 self._to_heap(queue, now)
                 return looks
             looks += 1
-            if isinstance(item, Errand) or (ruling := judge(item)) is GO:
+            if isinstance(item, RobotsRequest) or (ruling := judge(item)) is GO:
                 self._send(queue, item, index, now, taken)
                 return looks
             if isinstance(ruling, First):
@@ -400,13 +401,13 @@ class Frontier:
     def _send(
         self,
         queue: HostQueue,
-        item: Entry | Errand,
+        item: Entry | RobotsRequest,
         index: int | None,
         now: Instant,
         taken: Taken,
     ) -> None:
         """Ask for a slot and spend it on the item, which waits at `index`; None: it goes first."""
-        is_errand = isinstance(item, Errand)
+        is_errand = isinstance(item, RobotsRequest)
         if is_errand and self._errands >= self._max_errands:
             queue.place = _ERRAND_LINE
             self._errand_line.append(queue)
@@ -417,7 +418,7 @@ class Frontier:
             self._postpone(queue, decision, now)
             return
         permit = decision.permit
-        taken.starts.append(Start(item, permit, index is None))
+        taken.starts.append(InFlight(item, permit, holds_host=index is None))
         if index is None:
             queue.place = _AWAY
         else:
@@ -507,9 +508,9 @@ class Frontier:
             self._groups.withdraw(queue)
         self._leave_place(queue)
 
-    def _remove(self, queue: HostQueue, index: int, item: Entry | Errand) -> None:
+    def _remove(self, queue: HostQueue, index: int, item: Entry | RobotsRequest) -> None:
         queue.remove(index)
-        if not isinstance(item, Errand):
+        if not isinstance(item, RobotsRequest):
             self._outstanding.add(item.seq)
             self._in_memory -= 1
             self._queued -= 1

@@ -13,69 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from mannerly.crawler.model import Entry
+from mannerly.crawler.model import Entry, InFlight, Judgement, RobotsRequest
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import Decision, Instant, Permit, Reason
+    from mannerly.politeness.model import Decision, Instant, Reason
     from mannerly.politeness.snapshot import HostSnapshot
 
 
-class Errand(NamedTuple):
-    """A request on behalf of an origin. `host` is the politeness key of `url`, not of `origin`."""
-
-    url: str
-    host: str
-    origin: str
-    hops: int = 0
-
-
-class Ruling(Enum):
-    """The judge's word on an entry, where one word will do."""
-
-    GO = "go"
-
-
-GO = Ruling.GO  # by its full name a member is found in 100 ns
-
-
-class Drop(NamedTuple):
-    """It will never be fetched: `take` hands it out to be recorded, with the reason."""
-
-    reason: str
-
-
-class First(NamedTuple):
-    """Before this entry, and before anything else of the host, an errand must be run."""
-
-    errand: Errand
-
-
-class Later(NamedTuple):
-    """Not before `until`; None: not before somebody calls `wake`."""
-
-    until: Instant | None
-
-
-Judgement: TypeAlias = Ruling | Drop | First | Later
 Judge: TypeAlias = Callable[[Entry], Judgement]
-
-
-@dataclass(slots=True)
-class Start:
-    """A request to be sent now. Its permit is reported or cancelled, and then it is `done`."""
-
-    item: Entry | Errand
-    permit: Permit
-    holds_host: bool = False  # an errand that the host's pages wait for
 
 
 class Taken(NamedTuple):
     """What one `take` decided."""
 
-    starts: list[Start]
+    starts: list[InFlight]
     dropped: list[tuple[Entry, str]]
 
 
@@ -91,7 +44,7 @@ class Dropped(NamedTuple):
     """What a retired host leaves behind: URLs in the store, and errands that somebody waits for."""
 
     entries: int
-    errands: list[Errand]
+    errands: list[RobotsRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .model import GO, Drop, Later
+from mannerly.crawler.model import GO, Drop, Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .model import Judgement
+    from mannerly.crawler.model import Judgement
 
 _USED_UP = Drop("max_per_host")
 _HELD_BACK = Later(None)

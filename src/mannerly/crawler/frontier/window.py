@@ -18,7 +18,7 @@ from bisect import insort
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .model import Errand
+from mannerly.crawler.model import RobotsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -59,7 +59,7 @@ class HostQueue:
         self.host = host
         self.on_disk = on_disk
         self.in_flight = 0
-        self.front: list[Entry | Errand] | None = None
+        self.front: list[Entry | RobotsRequest] | None = None
         self.window: list[Entry] | None = None  # last goes first
         # Two numbers that the last entry holds anyway, where a tuple would cost its own memory.
         self.cursor_priority = -1
@@ -121,7 +121,7 @@ class HostQueue:
         self.on_disk = 0 if is_end else max(1, self.on_disk - len(fresh))
         return len(fresh)
 
-    def push_errand(self, errand: Errand) -> None:
+    def push_errand(self, errand: RobotsRequest) -> None:
         """Errands go before retries: a retry may be waiting for just this errand."""
         self.front = [errand, *(self.front or ())]
 
@@ -134,7 +134,7 @@ class HostQueue:
 
     # ------------------------------------------------------------------ out
 
-    def peek(self, index: int) -> Entry | Errand | None:
+    def peek(self, index: int) -> Entry | RobotsRequest | None:
         """The item that is `index` places from its turn."""
         front, window = self.front, self.window
         if front is not None:
@@ -157,9 +157,9 @@ class HostQueue:
         if not window:
             self.window = None
 
-    def clear(self) -> list[Errand]:
+    def clear(self) -> list[RobotsRequest]:
         """Let everything go; returns the errands, which nobody else knows."""
-        errands = [item for item in self.front or () if isinstance(item, Errand)]
+        errands = [item for item in self.front or () if isinstance(item, RobotsRequest)]
         self.front = self.window = None
         self.on_disk = 0
         return errands

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
 
-from mannerly.crawler.model import Candidate, PageRecord
+from mannerly.crawler.model import Candidate, Kind, PageRecord
 from mannerly.crawler.runtime.offload import BIG_BYTES
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.scope import SkipReason
@@ -48,12 +48,11 @@ from .parsed import Page, ParseFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mannerly.crawler.fetch.base import Fetched
-    from mannerly.crawler.model import Entry
+    from mannerly.crawler.model import Entry, Fetched
     from mannerly.crawler.web.dedup import Recent
     from mannerly.crawler.web.scope import Scope
 
-SITEMAP = -1  # the depth of a sitemap: it stands above the home page
+PAGE, SITEMAP = Kind.PAGE, Kind.SITEMAP
 SITEMAP_NESTING = 2  # an index may name sitemaps; those may not name indexes
 MOVES = 10  # of a seed that are followed; more go in circles
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -93,7 +92,7 @@ def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidat
     """Sitemaps that robots.txt lists: unchecked text from a stranger."""
     texts = (canonical(url) for url in urls)
     return [
-        Candidate(url, host_key_of(url), SITEMAP, priority(0), parent)
+        Candidate(url, host_key_of(url), 0, priority(0), parent, kind=SITEMAP)
         for url in dict.fromkeys(texts)
         if url is not None
     ]
@@ -104,9 +103,9 @@ def long_work(entry: Entry, answer: Fetched, agent: str) -> Callable[[], object]
     status, body = answer.status, answer.body
     if status is None or not 200 <= status < 300:
         return None
-    if entry.depth in SOURCES:
-        return partial(listed_urls, entry.depth, body)
-    if entry.depth < 0 or len(body) < BIG_BYTES:
+    if entry.kind in SOURCES:
+        return partial(listed_urls, entry.kind, body)
+    if entry.kind != PAGE or len(body) < BIG_BYTES:
         return None
     return partial(_parsed, body, answer.headers, entry.url, agent)
 
@@ -125,9 +124,9 @@ def harvest(
     entry: Entry, answer: Fetched, rules: Rules, recent: Recent, wall: float, work: object = None
 ) -> Harvest:
     """Step 6: read the answer to a page request. `work` is what `long_work` came to, if any."""
-    if entry.depth == SITEMAP:
+    if entry.kind == SITEMAP:
         return harvest_sitemap(entry, answer, rules, wall)
-    if entry.depth in SOURCES:
+    if entry.kind in SOURCES:
         return _harvest_source(entry, answer, rules, wall, work)
     status = answer.status
     if status in REDIRECTS:
@@ -279,7 +278,7 @@ def _more_sitemaps(
         reason = "malformed" if url is None else rules.scope.judge(url, 0)
         is_near = host == entry.host and reason is not SkipReason.EXCLUDED
         if url is not None and (is_near or reason is None):
-            found.append(Candidate(url, host, SITEMAP, 0, entry.url, entry.hops + 1))
+            found.append(Candidate(url, host, 0, 0, entry.url, entry.hops + 1, SITEMAP))
         else:
             passed_over[str(reason)] += 1
     return found

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.store.base import RobotsRecord
+from mannerly.crawler.model import RobotsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

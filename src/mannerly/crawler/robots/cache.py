@@ -38,7 +38,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from mannerly.crawler.frontier.model import GO, Drop, Errand, First, Later
+from mannerly.crawler.model import GO, Drop, First, Later, RobotsRequest
 from mannerly.crawler.web.urls import canonical, host_key_of
 from mannerly.politeness.model import NO_HEADERS
 from mannerly.politeness.robots import Robots
@@ -48,9 +48,7 @@ from .answer import MAX_AGE_S, Answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mannerly.crawler.frontier.model import Judgement
-    from mannerly.crawler.model import Entry
-    from mannerly.crawler.store.base import RobotsRecord
+    from mannerly.crawler.model import Entry, Judgement, RobotsRecord
     from mannerly.politeness.model import Instant
 
 MAX_HOPS = 5  # RFC 9309 §2.3.1.2
@@ -94,7 +92,7 @@ ALLOWED, DISALLOWED = Allowed(), Disallowed()
 class Hop(NamedTuple):
     """The answer lies elsewhere: another request, with a slot of its own host."""
 
-    errand: Errand
+    errand: RobotsRequest
 
 
 class Learned(NamedTuple):
@@ -163,7 +161,7 @@ class RobotsCache:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._weight = 0
         self._shared: dict[bytes, _Asked] = {}  # what short files ask for, by their text
-        self._fetching: dict[str, Errand] = {}
+        self._fetching: dict[str, RobotsRequest] = {}
 
     def __repr__(self) -> str:
         return f"<RobotsCache {len(self._known)} known, {len(self._fetching)} being fetched>"
@@ -190,7 +188,7 @@ class RobotsCache:
             return Drop(verdict.reason) if isinstance(verdict, GivenUp) else _FORBIDDEN
         if verdict.due is None or verdict.due > now:
             return Later(verdict.due)
-        return First(Errand(origin + _PATH, entry.host, origin))
+        return First(RobotsRequest(origin + _PATH, entry.host, origin))
 
     def verdict(self, origin: str, url: str, now: Instant, wall: float) -> RobotsVerdict:
         """May `url` of this origin be fetched? `wall` is the wall clock's time at `now`."""
@@ -215,19 +213,19 @@ class RobotsCache:
 
     # ------------------------------------------------------------------ answers
 
-    def begin(self, errand: Errand) -> None:
+    def begin(self, errand: RobotsRequest) -> None:
         """The request is being sent. There is never a second one for the same origin."""
         pending = self._fetching.setdefault(errand.origin, errand)
         if pending != errand:
             raise RuntimeError(f"{errand.origin}: its robots.txt is being fetched already")
 
-    def abandon(self, errand: Errand) -> None:
+    def abandon(self, errand: RobotsRequest) -> None:
         """The request was given up and says nothing about the origin: it is unknown again."""
         self._fetching.pop(errand.origin, None)
 
     def fetched(
         self,
-        errand: Errand,
+        errand: RobotsRequest,
         *,
         status: int | None,
         body: bytes = b"",
@@ -242,7 +240,7 @@ class RobotsCache:
         Usually one origin is learned. Two are, if a redirect ended at another origin's
         robots.txt that was unknown: nobody has to ask for it again.
         """
-        url, host, origin, hops = errand
+        url, host, origin, hops, _ = errand
         self._fetching.pop(origin, None)
         if status is not None and 300 <= status < 400:
             hop = self._follow(errand, headers.get("location"))
@@ -260,11 +258,11 @@ class RobotsCache:
 
     # ------------------------------------------------------------------ learning
 
-    def _follow(self, errand: Errand, location: str | None) -> Hop | None:
+    def _follow(self, errand: RobotsRequest, location: str | None) -> Hop | None:
         target = canonical(location, errand.url) if location else None
         if target is None or errand.hops >= MAX_HOPS:
             return None
-        hop = Errand(target, host_key_of(target), errand.origin, errand.hops + 1)
+        hop = RobotsRequest(target, host_key_of(target), errand.origin, errand.hops + 1)
         self._fetching[errand.origin] = hop
         return Hop(hop)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.fetch.base import PASSING, LocalError
+from mannerly.crawler.model import PASSING, LocalError
 from mannerly.crawler.web.urls import host_key_of
 
 from .cache import UNREACHABLE, Hop, RobotsCache
@@ -21,11 +21,9 @@ from .cache import UNREACHABLE, Hop, RobotsCache
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.fetch.base import Fetched
-    from mannerly.crawler.frontier import Frontier
-    from mannerly.crawler.frontier.model import Errand
+    from mannerly.crawler.frontier.core import Frontier
+    from mannerly.crawler.model import Fetched, RobotsRecord, RobotsRequest
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import RobotsRecord
     from mannerly.politeness import Politeness
     from mannerly.politeness.model import Instant
 
@@ -61,7 +59,9 @@ class Errands:
             patience_s=settings.robots_patience_s,
         )
 
-    def finished(self, errand: Errand, answer: Fetched, now: Instant, wall: float) -> list[Learned]:
+    def finished(
+        self, errand: RobotsRequest, answer: Fetched, now: Instant, wall: float
+    ) -> list[Learned]:
         """What an answer teaches; nothing, if there is to be another."""
         error = answer.error
         if error in PASSING:
@@ -87,7 +87,7 @@ class Errands:
         self._frontier.errand(result.errand, now=now)
         return []
 
-    def give_up(self, errand: Errand, now: Instant, wall: float) -> list[Learned]:
+    def give_up(self, errand: RobotsRequest, now: Instant, wall: float) -> list[Learned]:
         """Nobody will run it: its origin has no rules, and will not get any."""
         result = self.rules.fetched(errand, status=None, refusal=UNREACHABLE, now=now, wall=wall)
         assert not isinstance(result, Hop), "no answer leads nowhere"

@@ -19,8 +19,8 @@ from .governor import Governor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.fetch.base import Fetcher, Request
-    from mannerly.crawler.frontier.model import Start
+    from mannerly.crawler.fetch.base import Fetcher
+    from mannerly.crawler.model import InFlight, Request
     from mannerly.crawler.shard.shard import Shard, Work
     from mannerly.politeness.model import Instant
 
@@ -75,6 +75,7 @@ class Engine:
     ) -> None:
         self._fetcher = fetcher
         self._shards = shards
+        self._by_number = {shard.number: shard for shard in shards}
         self._clock = clock
         self._budget = budget
         self._workers = workers
@@ -111,12 +112,12 @@ class Engine:
             self._start(now, clock.wall())
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
         for request, instant in self._fetcher.sent():
-            shard, start = _owner(request)
+            shard, start = self._owner(request)
             shard.sent(start, instant)
         if answers:
             now, wall = clock.now(), clock.wall()
             for answer in answers:
-                shard, start = _owner(answer.request)
+                shard, start = self._owner(answer.request)
                 if shard.finished(start, answer, now, wall):
                     self._budget.give_back(1)
             if self._governor is not None:
@@ -236,10 +237,11 @@ class Engine:
         """Give up what is under way, keep everything that came in."""
         now = self._clock.now()
         for request in self._fetcher.cancel_all():
-            shard, start = _owner(request)
+            shard, start = self._owner(request)
             shard.politeness.cancel(start.permit, now=now, was_sent=True)
         self.commit()
 
-
-def _owner(request: Request) -> tuple[Shard, Start]:
-    return request.tag  # type: ignore[return-value]  # `Shard` put it there
+    def _owner(self, request: Request) -> tuple[Shard, InFlight]:
+        flight = request.flight
+        assert flight is not None, "the shard puts it there"
+        return self._by_number[flight.shard], flight

@@ -161,5 +161,7 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
             # Asked for here only: the first question reads the list of public suffixes.
             sites = dict.fromkeys(site_of(Url.of(url).host) for url in manifest.seeds)
             urls = (source.address(template, site) for site in sites)
-            candidates += [Candidate(url, host_key_of(url), source.depth, 0, None) for url in urls]
+            candidates += [
+                Candidate(url, host_key_of(url), 0, 0, None, kind=source.kind) for url in urls
+            ]
     return candidates

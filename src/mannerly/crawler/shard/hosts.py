@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import HostRecord
+from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
 

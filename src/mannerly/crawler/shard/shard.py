@@ -18,10 +18,19 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
-from mannerly.crawler.fetch.base import PASSING, Fetched, LocalError, Request
-from mannerly.crawler.frontier import Frontier
-from mannerly.crawler.frontier.model import GO, Drop, Errand, Later, Start
+from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import Ration
+from mannerly.crawler.model import (
+    GO,
+    PASSING,
+    Drop,
+    Fetched,
+    Kind,
+    Later,
+    LocalError,
+    Request,
+    RobotsRequest,
+)
 from mannerly.crawler.page.harvest import Rules, harvest, long_work, sitemap_candidates, unreadable
 from mannerly.crawler.robots.errands import Errands
 from mannerly.crawler.stats import Stats, waits_of
@@ -38,16 +47,16 @@ from .audit import Witness
 from .hosts import HostBook
 
 if TYPE_CHECKING:
-    from mannerly.crawler.frontier.model import Judgement
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Entry
+    from mannerly.crawler.model import Candidate, Entry, InFlight, Judgement, RobotsRecord
     from mannerly.crawler.robots.cache import Learned
     from mannerly.crawler.runtime.offload import Offload
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import RobotsRecord, ShardStore
+    from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event
     from mannerly.politeness.model import Instant, Outcome, Permit
 
+PAGE = Kind.PAGE
 DROP_SLICE = 1000  # URLs of a retired host that leave the queue per tick
 RECEIVE = 2000
 UNSENT_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
@@ -190,7 +199,7 @@ class Shard:
         if self._unsent and self.politeness.key(host) in self._unsent:
             return Later(self._now + UNSENT_LOOK_S)
         ruling = self._robots.rule(entry, self._now, self._wall)
-        if ruling is GO and self._ration is not None and entry.depth >= 0:
+        if ruling is GO and self._ration is not None and entry.kind == PAGE:
             return self._ration.judge(host)
         return ruling
 
@@ -200,27 +209,28 @@ class Shard:
         if retired is not None:
             self._retired[host] = retired
 
-    def _request(self, start: Start) -> Request:
+    def _request(self, start: InFlight) -> Request:
         item, permit = start.item, start.permit
         settings = self._settings
         if self._keeps_gaps:
             self._unsent[permit.host.key] = permit
         patience_s, size = settings.timeout_s, settings.max_bytes
-        if isinstance(item, Errand):
+        if isinstance(item, RobotsRequest):
             self._robots.begin(item)
             patience_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
         else:
             self._under_way.add(item.seq)
-            if item.depth < 0:
+            if item.kind != PAGE:
                 size = SITEMAP_MAX_BYTES
             else:
                 self._pages_due += 1
                 if self._ration is not None:
                     self._ration.sent(item.host)
         host = without_port(item.host)
-        return Request(item.url, host, patience_s, size, self._headers, (self, start))
+        start.shard = self.number
+        return Request(item.url, host, patience_s, size, self._headers, start)
 
-    def sent(self, start: Start, instant: Instant) -> None:
+    def sent(self, start: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
         permit = start.permit
         self._has_left(permit)
@@ -233,7 +243,7 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
-    def finished(self, start: Start, answer: Fetched, now: Instant, wall: float) -> bool:
+    def finished(self, start: InFlight, answer: Fetched, now: Instant, wall: float) -> bool:
         """Learn from an answer, then decide what follows; whether a page has to be asked again."""
         self._now, self._wall = now, wall
         answer = credible(answer)
@@ -253,7 +263,7 @@ class Shard:
                 answer.status, latency_s, answer.headers, error, len(answer.body), wall
             )
             outcome = self.politeness.report(permit, response, now=now)
-        if isinstance(item, Errand):
+        if isinstance(item, RobotsRequest):
             self.stats.robots += 1
             self._learn_rules(self._errands.finished(item, answer, now, wall))
             self.frontier.done(start, now=now)
@@ -270,15 +280,15 @@ class Shard:
         self.frontier.done(start, now=now)
         if not is_elsewhere:
             self._came_back(item)
-        return is_again and item.depth >= 0
+        return is_again and item.kind == PAGE
 
     def _came_back(self, entry: Entry) -> None:
         """It counts as fetched now, or not at all: whoever was held back may be judged again."""
-        if self._ration is not None and entry.depth >= 0:
+        if self._ration is not None and entry.kind == PAGE:
             self._ration.back(entry.host)
             self.frontier.wake(entry.host, now=self._now)
 
-    def _retried(self, start: Start, entry: Entry, response: Response, outcome: Outcome) -> bool:
+    def _retried(self, start: InFlight, entry: Entry, response: Response, outcome: Outcome) -> bool:
         """Whether an answer that was no success is asked for again."""
         if entry.host in self._retired:
             return False
@@ -354,7 +364,7 @@ class Shard:
         stats = self.stats
         for reason, count in passed_over.items():
             stats.skipped[reason] += count
-        if entry.depth < 0:
+        if entry.kind != PAGE:
             stats.robots += 1
             return
         host, status = entry.host, record.status

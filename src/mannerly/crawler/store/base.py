@@ -44,12 +44,19 @@ thread. Times are wall time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
+    from mannerly.crawler.model import (
+        Candidate,
+        Entry,
+        HostRecord,
+        PageRecord,
+        RobotsRecord,
+        Skipped,
+    )
 
 
 class StoreError(Exception):
@@ -58,37 +65,6 @@ class StoreError(Exception):
 
 class StoreFull(StoreError):  # noqa: N818 - a state of the disk
     """The disk is full or the file cannot grow: pause, tell, and go on when there is room."""
-
-
-class HostRecord(NamedTuple):
-    """What is kept of a host between runs. The two adaptive columns are document 001's."""
-
-    host: str
-    adaptive_delay_s: float = 0.0
-    adaptive_delay_floor_s: float = 0.0
-    crawl_delay_s: float = 0.0
-    allowance: float = 0.0
-    block_s: float = 0.0
-    concurrency: int = 0
-    is_proven: bool = False
-    blocked_until: float = 0.0  # a Retry-After further than a minute away
-    next_at: float = 0.0  # not to be contacted before, if that was more than a second away
-    updated_at: float = 0.0
-    fetched: int = 0
-    refused: int = 0
-    failed: int = 0
-    retired: str | None = None  # the reason, if the host was given up
-
-
-class RobotsRecord(NamedTuple):
-    """A robots.txt as it was fetched, by origin. `body` is None where there was none to keep."""
-
-    origin: str
-    status: int | None
-    body: bytes | None
-    fetched_at: float
-    expires_at: float
-    failing_since: float = 0.0  # when it became unreachable; 0: it is not
 
 
 @dataclass(slots=True)
@@ -120,8 +96,9 @@ class Counts:
 
     queued: int  # the waiting room included
     waiting: int  # of these, in the waiting room
-    fetched: int
-    failed: int  # fetched, but with an error instead of a status
+    fetched: int  # pages
+    failed: int  # of the fetched: with an error instead of a status
+    lists: int  # sitemaps and public indexes that were read
     skipped: int
     outgoing: int
     hosts: int

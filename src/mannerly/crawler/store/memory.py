@@ -12,9 +12,17 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
-from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
+from mannerly.crawler.model import (
+    Candidate,
+    Entry,
+    HostRecord,
+    Kind,
+    PageRecord,
+    RobotsRecord,
+    Skipped,
+)
 
-from .base import Batch, Committed, Counts, HostRecord, RobotsRecord
+from .base import Batch, Committed, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,10 +70,10 @@ class MemoryStore:
                 raise ValueError(f"shard {self.shard} cannot send to shard {shard}")
         for entry, record in batch.pages:
             if self._take(entry):
-                self._pages.append(record)
                 self._fetched[entry.seq] = record
-                if record.status is None:
-                    self._failed += 1
+                if entry.kind == Kind.PAGE:
+                    self._pages.append(record)
+                    self._failed += record.status is None
         for entry, reason in batch.dropped:
             if self._take(entry):
                 self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
@@ -139,6 +147,7 @@ class MemoryStore:
             waiting=len(self._waiting),
             fetched=len(self._pages),
             failed=self._failed,
+            lists=len(self._fetched) - len(self._pages),
             skipped=len(self._skipped),
             outgoing=sum(len(letter) for _, letter in self._outbox),
             hosts=len(self._hosts),
@@ -191,9 +200,9 @@ class MemoryStore:
     def _arrive(self, candidates: list[Candidate]) -> Committed:
         new: list[Entry] = []
         waiting = 0
-        for url, host, depth, priority, parent, hops in candidates:
+        for url, host, depth, priority, parent, hops, kind in candidates:
             if seq := self._number(url):
-                entry = Entry(seq, url, host, depth, priority, parent, hops, 0)
+                entry = Entry(seq, url, host, depth, priority, parent, hops, kind)
                 self._hosts.setdefault(host, None)
                 if self._waiting or len(self._queued) >= self._frontier_limit:
                     self._waiting[seq] = entry

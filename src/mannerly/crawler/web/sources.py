@@ -4,7 +4,7 @@
     commoncrawl   the Common Crawl index: which pages of a site were seen by others
 
 A source is an address with `{site}` in it and a reader of its answer. The request is an entry of
-the frontier like any other (it has a depth of its own that says which source it is of), so it takes
+the frontier like any other (its kind says which source it asks), so it takes
 a slot, is guarded, retried and committed; what it finds becomes candidates in scope. Both are off
 unless asked for, and their addresses are settings, so that a mirror can be asked instead.
 
@@ -21,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
+
+from mannerly.crawler.model import Kind
 
 from .urls import canonical
 
@@ -39,7 +41,7 @@ class Source(NamedTuple):
     """One public index."""
 
     name: str
-    depth: int  # marks its entries; see `pipeline`
+    kind: Kind
     read: Callable[[bytes], Iterator[str]]
 
     def address(self, template: str, site: str) -> str:
@@ -87,9 +89,9 @@ def read_commoncrawl(body: bytes) -> Iterator[str]:
             yield url
 
 
-CT = Source("ct", -2, read_ct)
-COMMONCRAWL = Source("commoncrawl", -3, read_commoncrawl)
-SOURCES = {source.depth: source for source in (CT, COMMONCRAWL)}
+CT = Source("ct", Kind.CT, read_ct)
+COMMONCRAWL = Source("commoncrawl", Kind.COMMONCRAWL, read_commoncrawl)
+SOURCES = {source.kind: source for source in (CT, COMMONCRAWL)}
 
 
 def living(hosts: Iterable[str], resolve: Callable[[str], bool] | None = None) -> set[str]:
@@ -102,9 +104,9 @@ def living(hosts: Iterable[str], resolve: Callable[[str], bool] | None = None) -
         return {name for name, lives in zip(names, answers, strict=True) if lives}
 
 
-def listed_urls(depth: int, body: bytes) -> list[str]:
+def listed_urls(kind: Kind, body: bytes) -> list[str]:
     """What an answer of a source names. It looks names up, so it may take seconds."""
-    source = SOURCES[depth]
+    source = SOURCES[kind]
     urls = list(islice(source.read(body), MAX_FOUND))
     if source is not CT:
         return urls

@@ -17,7 +17,7 @@ from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Entry, PageRecord
+from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord
 from mannerly.crawler.store.base import Batch, Committed
 
 from . import link_batch as letters
@@ -30,32 +30,49 @@ if TYPE_CHECKING:
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
 _PAGE = """
-    INSERT INTO pages VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO pages (seq, host, kind, url, status, depth, parent, title, content_type, bytes,
+                       latency_ms, fetched_at, attempts, links, canonical, redirect_to, error,
+                       digest, cache_status, age)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_SKIP = "INSERT INTO skipped VALUES (?, ?, ?, ?, ?)"
-_QUEUE = "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_WAIT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SEND = "INSERT INTO outbox VALUES (NULL, ?, ?, ?)"
+_SKIP = "INSERT INTO skipped (seq, url, reason, depth, parent) VALUES (?, ?, ?, ?, ?)"
+_QUEUE = """
+    INSERT INTO queue (host, priority, seq, url, depth, parent, hops, kind)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_WAIT = """
+    INSERT INTO waiting (seq, host, priority, url, depth, parent, hops, kind)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SEND = "INSERT INTO outbox (shard, links, text) VALUES (?, ?, ?)"
 _FORGET = "DELETE FROM outbox WHERE id = ? RETURNING links"
-_ARRIVE = "INSERT INTO arrivals VALUES (?, ?, ?, ?)"
+_ARRIVE = "INSERT INTO arrivals (seq, url, host, priority) VALUES (?, ?, ?, ?)"
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
     UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ?
 """  # noqa: S608 - a constant of ours
-_ROBOTS = "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?)"
+_ROBOTS = """
+    INSERT OR REPLACE INTO robots (origin, status, body, fetched_at, expires_at, failing_since)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
 _NEXT_WAITING = """
-    SELECT seq, url, hosts.host, depth, priority, parent, hops, 0 AS attempts
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
 """
-_TOTALS = ("next_seq", "ready", "waiting", "fetched", "failed", "skipped", "outgoing", "hosts")
+_TOTALS = (
+    *("next_seq", "ready", "waiting", "fetched", "failed", "lists", "skipped", "outgoing"),
+    "hosts",
+)
 _READ_TOTALS = """
-    SELECT next_seq, ready, waiting, fetched, failed, skipped, outgoing, hosts FROM totals
+    SELECT next_seq, ready, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
 """
 _WRITE_TOTALS = """
-    UPDATE totals SET next_seq = ?, ready = ?, waiting = ?, fetched = ?, failed = ?, skipped = ?,
-                      outgoing = ?, hosts = ?
+    UPDATE totals SET next_seq = ?, ready = ?, waiting = ?, fetched = ?, failed = ?, lists = ?,
+                      skipped = ?, outgoing = ?, hosts = ?
 """
+
+PAGE = Kind.PAGE  # found faster than by its full name
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
@@ -124,7 +141,7 @@ class Change:
         """Move the oldest of the waiting room into the queue, as far as the limit allows."""
         room = min(room, self._limit - self._totals["ready"])
         rows = self._connection.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
-        entries = [Entry._make(row) for row in rows]
+        entries = [Entry(*row) for row in rows]  # type: ignore[arg-type]
         if entries:
             self._enqueue(entries)
             self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
@@ -154,13 +171,16 @@ class Change:
         keys = [self._key(entry) for entry, _ in chain(pages, dropped)]
         taken = {seq for (seq,) in self._connection.executemany(_TAKE, keys)}
         records: list[Row] = []
+        pages_left = 0
         for entry, record in pages:
             if entry.seq in taken:
                 taken.remove(entry.seq)
                 self._left(entry)
                 host = self._ids[record.host]
-                records.append((entry.seq, host, *record[:14], *record[15:]))
-                self._totals["failed"] += record.status is None
+                records.append(_page_row(entry, host, record))
+                if entry.kind == PAGE:
+                    pages_left += 1
+                    self._totals["failed"] += record.status is None
         skipped: list[Row] = []
         for entry, reason in dropped:
             if entry.seq in taken:
@@ -169,7 +189,8 @@ class Change:
                 skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
         self._connection.executemany(_PAGE, records)
         self._connection.executemany(_SKIP, skipped)
-        self._totals["fetched"] += len(records)
+        self._totals["fetched"] += pages_left
+        self._totals["lists"] += len(records) - pages_left
         self._totals["skipped"] += len(skipped)
 
     def _left(self, entry: Entry) -> None:
@@ -184,11 +205,11 @@ class Change:
         entries: list[Entry] = []
         for candidate in candidates:
             if candidate[0] in new:  # most are not: unpack the others only
-                url, host, depth, priority, parent, hops = candidate
+                url, host, depth, priority, parent, hops, kind = candidate
                 new.remove(url)
                 seq = self._next_seq()
                 arrivals.append((seq, url, self._ids[host], priority))
-                entries.append(Entry(seq, url, host, depth, priority, parent, hops, 0))
+                entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
         self._connection.executemany(_ARRIVE, arrivals)
         room = len(entries)
         if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
@@ -213,18 +234,18 @@ class Change:
 
     def _enqueue(self, entries: list[Entry]) -> None:
         rows = []
-        for seq, url, host, depth, priority, parent, hops, attempts in entries:
+        for seq, url, host, depth, priority, parent, hops, kind, _ in entries:
             number = self._ids[host]
             self._ready[number] += 1
-            rows.append((number, priority, seq, url, depth, parent, hops, attempts))
+            rows.append((number, priority, seq, url, depth, parent, hops, kind))
         rows.sort()
         self._connection.executemany(_QUEUE, rows)
         self._totals["ready"] += len(rows)
 
     def _wait(self, entries: list[Entry]) -> None:
         rows = [
-            (seq, self._ids[host], priority, url, depth, parent, hops)
-            for seq, url, host, depth, priority, parent, hops, _ in entries
+            (seq, self._ids[host], priority, url, depth, parent, hops, kind)
+            for seq, url, host, depth, priority, parent, hops, kind, _ in entries
         ]
         self._connection.executemany(_WAIT, rows)
         self._totals["waiting"] += len(rows)
@@ -241,3 +262,13 @@ class Change:
         seq = self._totals["next_seq"]
         self._totals["next_seq"] = seq + 1
         return seq
+
+
+def _page_row(entry: Entry, host: int, record: PageRecord) -> Row:
+    """The columns of `_PAGE`, in its order."""
+    return (
+        *(entry.seq, host, entry.kind, record.url, record.status, record.depth, record.parent),
+        *(record.title, record.content_type, record.bytes, record.latency_ms, record.fetched_at),
+        *(record.attempts, record.links, record.canonical, record.redirect_to, record.error),
+        *(record.digest, record.cache_status, record.age),
+    )

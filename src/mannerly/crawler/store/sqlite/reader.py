@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from mannerly.crawler.model import Entry, PageRecord, Skipped
-from mannerly.crawler.store.base import Counts, HostRecord, RobotsRecord, StoreError
+from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
+from mannerly.crawler.store.base import Counts, StoreError
 
 from . import link_batch as letters
 from .database import connect_reader, shut, translated
@@ -32,9 +32,11 @@ _URL_SLICE = 10_000  # short rows, and a restart reads them all
 # What the columns hold is in the schema, where no type checker can see it.
 Row = tuple[Any, ...]
 
-_COUNTS = "SELECT ready + waiting, waiting, fetched, failed, skipped, outgoing, hosts FROM totals"
+_COUNTS = """
+    SELECT ready + waiting, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
+"""
 _WINDOW = """
-    SELECT seq, url, ?1, depth, priority, parent, hops, attempts FROM queue
+    SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue
     WHERE host = (SELECT id FROM hosts WHERE host = ?1) AND (priority, seq) > (?2, ?3)
     ORDER BY priority, seq LIMIT ?4
 """
@@ -47,11 +49,11 @@ _LOCATE = """
     UNION ALL SELECT seq, host, priority FROM arrivals WHERE url = ?1
 """
 _FIND_QUEUED = """
-    SELECT seq, url, hosts.host, depth, priority, parent, hops, attempts
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM queue JOIN hosts ON hosts.id = queue.host
     WHERE queue.host = ?2 AND priority = ?3 AND seq = ?1
     UNION ALL
-    SELECT seq, url, hosts.host, depth, priority, parent, hops, 0
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host WHERE seq = ?1
 """
 # The columns put into these are constants of the schema (S608).
@@ -60,7 +62,7 @@ _FIND_PAGE = f"""
 """  # noqa: S608
 _PAGES = f"""
     SELECT position, {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE position > ? ORDER BY position LIMIT ?
+    WHERE position > ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _OUTGOING = "SELECT id, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
@@ -107,7 +109,7 @@ class SqliteReader:
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
-        return [Entry._make(row) for row in self._rows(_WINDOW, (host, *after, limit))]
+        return [_entry(row) for row in self._rows(_WINDOW, (host, *after, limit))]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Every host with URLs in its window, and how many; the waiting room has no window."""
@@ -160,7 +162,7 @@ class SqliteReader:
         if row := self._row(_FIND_PAGE, place[:1]):
             return PageRecord._make(row)
         if row := self._row(_FIND_QUEUED, place):
-            return Entry._make(row)
+            return _entry(row)
         row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
         return Skipped._make(row) if row else None
 
@@ -215,6 +217,10 @@ class SqliteReader:
 def shard_path(directory: Path, shard: int) -> Path:
     """The file of a shard."""
     return directory / f"shard-{shard}.db"
+
+
+def _entry(row: Row) -> Entry:
+    return Entry(*row)
 
 
 def _host_record(row: Sequence[Any]) -> HostRecord:

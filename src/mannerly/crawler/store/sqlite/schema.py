@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 SHARD = Kind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    2,
+    3,
     """
     CREATE TABLE owner (shard INTEGER NOT NULL, shards INTEGER NOT NULL);
     CREATE TABLE totals (
@@ -46,6 +46,7 @@ SHARD = Kind(
         waiting INTEGER NOT NULL DEFAULT 0,
         fetched INTEGER NOT NULL DEFAULT 0,
         failed INTEGER NOT NULL DEFAULT 0,
+        lists INTEGER NOT NULL DEFAULT 0,
         skipped INTEGER NOT NULL DEFAULT 0,
         outgoing INTEGER NOT NULL DEFAULT 0,
         hosts INTEGER NOT NULL DEFAULT 0
@@ -62,12 +63,13 @@ SHARD = Kind(
     CREATE TABLE queue (
         host INTEGER NOT NULL, priority INTEGER NOT NULL, seq INTEGER NOT NULL,
         url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
-        attempts INTEGER NOT NULL,
+        kind INTEGER NOT NULL,
         PRIMARY KEY (host, priority, seq)
     ) WITHOUT ROWID;
     CREATE TABLE waiting (
         seq INTEGER PRIMARY KEY, host INTEGER NOT NULL, priority INTEGER NOT NULL,
-        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
+        kind INTEGER NOT NULL
     );
     CREATE TABLE outbox (
         id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, links INTEGER NOT NULL, text BLOB NOT NULL
@@ -78,7 +80,8 @@ SHARD = Kind(
     );
     CREATE TABLE pages (
         position INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, host INTEGER NOT NULL,
-        url TEXT NOT NULL, status INTEGER, depth INTEGER NOT NULL, parent TEXT, title TEXT,
+        kind INTEGER NOT NULL, url TEXT NOT NULL, status INTEGER, depth INTEGER NOT NULL,
+        parent TEXT, title TEXT,
         content_type TEXT, bytes INTEGER NOT NULL, latency_ms REAL NOT NULL,
         fetched_at REAL NOT NULL, attempts INTEGER NOT NULL, links INTEGER NOT NULL,
         canonical TEXT, redirect_to TEXT, error TEXT, digest TEXT, cache_status TEXT, age INTEGER
