@@ -1,21 +1,25 @@
-"""What a shard's store promises. SQLite keeps it today; Redis will, without the engine noticing.
+"""The contracts of a crawl's state: `CrawlStore` for the whole crawl, `ShardStore` for one shard.
 
-A store belongs to one shard and has one owner. It holds three sets of URLs, and every URL of the
-shard that was ever offered is in exactly one of them:
+SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
+outside this package knows a file, a table or a path.
+
+A shard's store has one owner. It holds three sets of URLs, and every URL of the shard that was ever
+offered is in exactly one of them:
 
     queued      waiting to be fetched, in order of (priority, seq) within a host
     fetched     has a page record
     skipped     has a reason
 
 and, beside them, links that belong to other shards and wait to be handed over (*outgoing*), one
-record per host (learned pace, robots.txt, counts) and the crawl's settings.
+record per host (learned pace, robots.txt, counts) and the number of the last control record that
+was acted on.
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
 After a crash the store is as it was after some earlier commit, and what was rolled back is simply
-fetched again: the URL is still queued, so its links will be found again. Nothing else is written
-while fetching: being in flight is no state of the store. An entry that has left the queue cannot be
-recorded or dropped again, so a batch whose commit failed may be offered once more.
+fetched again: the URL is still queued, so its links will be found again. Being in flight is no
+state of the store. An entry that has left the queue cannot be recorded or dropped again, so a batch
+whose commit failed may be offered once more.
 
 **New or known is decided here.** `commit` reports which candidates were new. A filter in front of
 the store may save it the question, but never answers it: offering a known URL changes nothing,
@@ -25,8 +29,8 @@ whichever of the three sets it is in (an earlier arrival keeps its depth and pri
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
 and the rest of the frontier costs nothing.
 
-**Letters between shards.** A link to another shard is committed to the outbox together with its
-page, in one letter with the others of the batch. `deliver` copies letters to the owner's inbox, and
+**Links between shards.** A link to another shard is committed to the outbox together with its
+page, in one batch of links with the others. `deliver` copies batches to the owner's inbox, and
 removes them only when that is safe; the owner's `receive` moves their links into its own queue in
 one transaction. Both may be repeated after a crash at any point: at least once, deduplicated on
 arrival, so none is lost. The sender keeps no list of what it sent: a link that it meets again after
@@ -36,6 +40,9 @@ a long while is sent again, and is known by then.
 room (still "queued" in the sense above, but in no host's window) and let in as room appears:
 back-pressure without loss. `counts().waiting` tells how many.
 
+**Pages that kill their reader.** `parsing(seq)` notes, without a commit, which page is about to be
+parsed. After a crash `suspects` tells how often the owner died while that page was being parsed.
+
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
 thread. Times are wall time.
@@ -44,11 +51,13 @@ thread. Times are wall time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
 
+    from mannerly.crawler.control import Control
     from mannerly.crawler.model import (
         Candidate,
         Entry,
@@ -58,9 +67,19 @@ if TYPE_CHECKING:
         Skipped,
     )
 
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
 
 class StoreError(Exception):
     """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
+
+
+class StoreMissing(StoreError):  # noqa: N818 - a state of the place
+    """There is no crawl at this place."""
+
+
+class StoreInUse(StoreError):  # noqa: N818 - a state of the place
+    """Another process works on this crawl or shard. The message names it."""
 
 
 class StoreFull(StoreError):  # noqa: N818 - a state of the disk
@@ -77,6 +96,7 @@ class Batch:
     dropped: list[tuple[Entry, str]] = field(default_factory=list)  # leave the queue, with a reason
     hosts: list[HostRecord] = field(default_factory=list)
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
+    applied: int = 0  # the last control record that was acted on; 0: none new
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
@@ -84,7 +104,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit changed: the candidates that were new, as entries of this shard's queue."""
+    """The candidates of a commit that were new, as entries of this shard's queue."""
 
     new: list[Entry]  # without those that wait: `admit_waiting` returns them when they are let in
     waiting: int  # new ones that went to the waiting room
@@ -104,31 +124,48 @@ class Counts:
     hosts: int
 
 
-class ShardStore(Protocol):
-    """One shard's durable state."""
+class HostMemory(Protocol):
+    """What is known of hosts between runs, and who may send to a host now.
 
-    def commit(self, batch: Batch) -> Committed: ...
-
-    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
-
-    def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Every host with URLs in its window, and how many; the waiting room is not counted."""
-
-    def known(self, urls: Sequence[str]) -> set[str]:
-        """Which of these the store already has, in any of the three sets."""
-
-    def admit_waiting(self, room: int) -> list[Entry]:
-        """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
-
-    def deliver(self) -> int:
-        """Hand outgoing links over to their shards; returns how many were handed over."""
-
-    def receive(self, limit: int) -> Committed:
-        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
+    A crawl's own shard store is one; a file of the user's or a shared server can be another. They
+    use the same words. Records are written with `Batch.hosts`.
+    """
 
     def host(self, host: str) -> HostRecord | None:
-        """What is kept of a host; None if no URL and no record of it was ever committed."""
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
+
+    def claim_host(self, host: str) -> float | None:
+        """Ask to be the one that sends to a host. None: granted; else the wall time to ask again.
+
+        The owner of a shard store is the only sender of its crawl, so there it is always granted.
+        """
+
+    def release_host(self, host: str) -> None:
+        """Let others send to the host."""
+
+
+class ShardReader(Protocol):
+    """Everything that can be asked of a shard, by its owner or beside it.
+
+    A reader beside the owner sees the last commit and is never in the owner's way.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host with queued URLs, and how many; without the waiting room."""
+
+    def host(self, host: str) -> HostRecord | None: ...
 
     def hosts(self) -> Iterator[HostRecord]: ...
 
@@ -137,16 +174,128 @@ class ShardStore(Protocol):
     def counts(self) -> Counts: ...
 
     def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Page records in the order they were committed, each once, with their positions."""
+        """Yield the records of pages in the order of commits, each once, with their positions."""
 
     def skipped(self) -> Iterator[Skipped]: ...
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL of this shard stands; None if it is unknown."""
+        """Return where a URL of this shard stands; None if it is unknown."""
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Yield links to other shards that were not handed over yet."""
 
     def urls(self) -> Iterator[str]:
-        """Every URL known to the shard: to fill the filter after a restart."""
-
-    def forget_robots(self, origin: str) -> None: ...
+        """Yield every URL known to the shard, each once."""
 
     def close(self) -> None: ...
+
+
+class ShardStore(ShardReader, HostMemory, Protocol):
+    """One shard's durable state, for its owner."""
+
+    suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
+
+    def commit(self, batch: Batch) -> Committed: ...
+
+    def admit_waiting(self, room: int) -> list[Entry]:
+        """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
+
+    def deliver(self) -> int:
+        """Hand outgoing links over to their shards; return how many were handed over."""
+
+    def receive(self, limit: int) -> Committed:
+        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
+
+    def parsing(self, seq: int) -> None:
+        """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
+
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched again."""
+
+    def applied(self) -> int:
+        """Return the number of the last control record that this shard has acted on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a crawl is, fixed when it was created."""
+
+    id: str
+    created_at: float  # wall time
+    shards: int
+    seeds: list[str]
+    settings: dict[str, Json]
+
+
+class ShardOptions(NamedTuple):
+    """How an owner uses a shard's store."""
+
+    frontier_limit: int  # queued URLs; more wait
+    durable: bool = False  # wait for the disk at every commit
+    check_limit: int | None = None  # URLs that one look-up asks about
+
+
+class WorkerCard(NamedTuple):
+    """A process that works on a crawl, as `status` shows it."""
+
+    id: str
+    machine: str
+    pid: int
+    shards: list[int]
+    fetched: int  # pages, in this run
+    seen_at: float  # wall time of its last sign of life
+    waits_for: str | None = None  # why it makes no progress, if it knows
+
+
+class CrawlStore(Protocol):
+    """A whole crawl, wherever it is kept. `mannerly.crawler.store` opens one by its location."""
+
+    location: str  # what `open_crawl` takes, as it is shown to people; never with a password
+    manifest: Manifest
+
+    def hold(self) -> None:
+        """Become the one run of this crawl, until `close`.
+
+        Raises:
+            StoreInUse: another run is at work.
+        """
+
+    def claim(self, shard: int, options: ShardOptions) -> ShardStore:
+        """Become the owner of a shard, until its store is closed (released).
+
+        Raises:
+            StoreInUse: it has another owner.
+        """
+
+    def renew(self, card: WorkerCard) -> None:
+        """Give a sign of life, and show what this worker does. Claims are kept by it."""
+
+    def retire(self, worker: str) -> None:
+        """Take a worker's card away: it has ended."""
+
+    def workers(self) -> list[WorkerCard]:
+        """Return the cards of the workers that are alive, as far as this store can tell."""
+
+    def is_running(self) -> bool:
+        """Return whether some process is at work on this crawl."""
+
+    def last_activity(self) -> float:
+        """Return the wall time of the last commit."""
+
+    def read(self, shard: int) -> ShardReader:
+        """Open a reader beside the shard's owner."""
+
+    def unread(self, shard: int) -> int:
+        """Return how many links wait in a shard's inbox: a crawl with any is not finished."""
+
+    def unread_links(self, shard: int) -> Iterator[Candidate]:
+        """Yield the links that wait there."""
+
+    def order(self, control: Control) -> int:
+        """Append a control record, durably; return its number."""
+
+    def orders(self, *, after: int = 0) -> list[tuple[int, Control]]:
+        """Return the control records with larger numbers, in order. Cheap when there are none."""
+
+    def close(self) -> None:
+        """Let go of everything; twice is harmless."""
