@@ -89,6 +89,13 @@ class RobotsRequest(NamedTuple):
     hops: int = 0
     kind: Kind = Kind.ROBOTS
 
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins that an answer tells about: where a redirect led is the second."""
+        there = self.url[: self.url.index("/", 8)]
+        is_robots = self.hops > 0 and self.url == there + "/robots.txt"
+        return (self.origin, there) if is_robots and there != self.origin else (self.origin,)
+
 
 class PageRecord(NamedTuple):
     """One fetched URL. `error` is one of our reason codes, never text from a server."""
@@ -176,14 +183,14 @@ PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
 FetchError: TypeAlias = "ErrorKind | LocalError"
 
 
-class Stage(Enum):
+class Stage(IntEnum):
     """How far a request has come."""
 
-    GRANTED = "granted"  # it has a slot; its connection may still be opening
-    SENT = "sent"
-    READING = "reading"  # its page is being parsed in another process
-    DELIVERED = "delivered"  # its page was handed to the program that reads the crawl
-    SETTLED = "settled"  # its result is in the batch that the next commit writes
+    GRANTED = 0  # it has a slot; its connection may still be opening
+    SENT = 1
+    READING = 2  # its page is being parsed in another process
+    DELIVERED = 3  # its page was handed to the program that iterates over the crawl
+    SETTLED = 4  # its result is in the batch that the next commit writes
 
 
 class InFlight:
@@ -192,19 +199,16 @@ class InFlight:
     `shard` is the number of the shard that it belongs to.
     """
 
-    __slots__ = ("holds_host", "item", "permit", "shard", "stage")
+    __slots__ = ("item", "permit", "shard", "stage")
 
-    def __init__(
-        self, item: Entry | RobotsRequest, permit: Permit, *, holds_host: bool = False
-    ) -> None:
+    def __init__(self, item: Entry | RobotsRequest, permit: Permit) -> None:
         self.item = item
         self.permit = permit
-        self.holds_host = holds_host
         self.shard = 0
         self.stage = Stage.GRANTED
 
     def __repr__(self) -> str:
-        return f"<InFlight {self.item.url} {self.stage.value}>"
+        return f"<InFlight {self.item.url} {self.stage.name.lower()}>"
 
 
 @dataclass(slots=True)
@@ -273,10 +277,4 @@ class Unknown(NamedTuple):
     origin: str
 
 
-class First(NamedTuple):
-    """Before this entry, and before anything else of the host, robots.txt must be fetched."""
-
-    errand: RobotsRequest
-
-
-Judgement: TypeAlias = Ruling | Drop | First | Later | Unknown
+Judgement: TypeAlias = Ruling | Drop | Later | Unknown

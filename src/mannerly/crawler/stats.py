@@ -1,23 +1,26 @@
-"""What happened so far: a fold over what the shards did, small enough to send every quarter second.
+"""Totals of a crawl so far: a fold over its events, small enough to send every quarter second.
 
-Every process folds its own and sends it to the parent, which adds them up; nothing here is kept in
-the store, whose own counts are the exact ones. Hosts are kept only where they are remarkable.
+Every process folds its own events and sends the totals to its supervisor, which adds them up.
+Nothing here is kept in the store, whose own counts are the exact ones. Single hosts are kept only
+for the summary, and only a few hundred of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mannerly.politeness.model import Reason
+from mannerly.crawler import events as told
+from mannerly.politeness.events import Throttled
+from mannerly.politeness.model import THROTTLE, Reason
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import Instant
+    from collections.abc import Callable, Mapping
 
-    from .frontier.model import FrontierSnapshot
+    from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 
-# Whoever is full, paused or retired waits for no instant, so it is not in the heap.
+# A host that is full, paused or given up waits for no instant, so it is not in the heap.
 PACED = (
     *(Reason.PACE, Reason.CRAWL_DELAY, Reason.MIN_DELAY, Reason.BANDWIDTH),
     *(Reason.RATE_LIMIT_HEADER, Reason.DURATION_FACTOR),
@@ -35,10 +38,10 @@ class HostTally:
     refused: int = 0
     latency_s: float = 0.0  # summed
     smallest_gap_s: float = float("inf")
-    asked_gap_s: float = 0.0  # at the smallest gap: what was in force
+    asked_gap_s: float = 0.0  # the gap in force at the smallest gap
 
     def add(self, other: HostTally) -> None:
-        """Take another process's counts over."""
+        """Add another process's counts."""
         self.fetched += other.fetched
         self.refused += other.refused
         self.latency_s += other.latency_s
@@ -49,7 +52,7 @@ class HostTally:
 
 @dataclass(slots=True)
 class Waits:
-    """Where the hosts are: the answer to "stuck, or just polite?"."""
+    """How many hosts wait for what: the answer to "stuck, or just polite?"."""
 
     ready: int = 0
     pace: int = 0
@@ -58,6 +61,13 @@ class Waits:
     busy: int = 0
     other: int = 0
     next_in_s: float | None = None
+
+    def add(self, other: Waits) -> None:
+        """Add another shard's counts; the next instant is the earlier one."""
+        for name in ("ready", "pace", "retry_after", "breaker", "busy", "other"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
+        self.next_in_s = min(dues) if dues else None
 
 
 @dataclass(slots=True)
@@ -71,21 +81,23 @@ class Stats:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     throttles: int = 0
     retries: int = 0
-    robots: int = 0  # robots.txt and sitemaps fetched
+    robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
     in_flight: int = 0
+    undelivered: int = 0  # pages that wait for the program that iterates over the crawl
     queued: int = 0
     hosts: int = 0
     found: int = 0  # new URLs
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
-    trouble: str | None = None  # what the crawl waits for, and somebody should see to
-    too_early: int = 0  # our own verdict: starts closer than the operator's floor; must stay 0
+    trouble: str | None = None  # why the crawl waits, if somebody has to do something about it
+    too_early: int = 0  # requests closer than the operator's minimum delay: must stay 0
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
         for name in ("fetched", "bytes", "throttles", "retries", "robots", "in_flight", "queued"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.undelivered += other.undelivered
         self.hosts += other.hosts
         self.found += other.found
         self.too_early += other.too_early
@@ -96,28 +108,121 @@ class Stats:
         self.skipped.update(other.skipped)
         for host, tally in other.tallies.items():
             self.tallies.setdefault(host, HostTally()).add(tally)
-        self._add_waits(other.waits)
+        self.waits.add(other.waits)
 
-    def _add_waits(self, other: Waits) -> None:
-        waits = self.waits
-        for name in ("ready", "pace", "retry_after", "breaker", "busy", "other"):
-            setattr(waits, name, getattr(waits, name) + getattr(other, name))
-        dues = [due for due in (waits.next_in_s, other.next_in_s) if due is not None]
-        waits.next_in_s = min(dues) if dues else None
+    def tally(self, host: str) -> HostTally | None:
+        """The host's line in the summary; None when there are enough of them."""
+        tally = self.tallies.get(host)
+        if tally is None and len(self.tallies) < REMARKABLE:
+            tally = self.tallies[host] = HostTally()
+        return tally
 
 
-def waits_of(seen: FrontierSnapshot, now: Instant) -> Waits:
-    """Where the hosts are, from the frontier's own account."""
-    waiting = seen.waiting
+class StatsFold:
+    """Listens to the events of one process and keeps its totals."""
+
+    def __init__(self) -> None:
+        self.stats = Stats()
+        self._shards: dict[int, ShardMeasured] = {}
+        self._folds: dict[type, Callable[[Any], None]] = {
+            told.RequestSent: self._sent,
+            told.RobotsAnswered: self._robots,
+            told.PageSettled: self._page,
+            told.ListSettled: self._list,
+            told.PageRetried: self._retried,
+            told.UrlsDropped: self._dropped,
+            told.UrlsFound: self._found,
+            told.ShardMeasured: self._measured,
+            told.BatchCommitted: self._committed,
+            Throttled: self._throttled,
+        }
+
+    def __call__(self, event: Event) -> None:
+        """Add one event to the totals."""
+        fold = self._folds.get(event.__class__)
+        if fold is not None:
+            fold(event)
+
+    def _sent(self, event: told.RequestSent) -> None:
+        gap_s = event.gap_s
+        if gap_s is None:
+            return
+        tally = self.stats.tally(event.host)
+        if tally is not None and gap_s < tally.smallest_gap_s:
+            tally.smallest_gap_s, tally.asked_gap_s = gap_s, event.delay_s
+        self.stats.too_early += event.is_early
+
+    def _robots(self, _event: told.RobotsAnswered) -> None:
+        self.stats.robots += 1
+
+    def _page(self, event: told.PageSettled) -> None:
+        stats, record = self.stats, event.record
+        if record.status is None:
+            stats.failed[record.error or "unknown"] += 1
+        else:
+            stats.fetched += 1
+            stats.statuses[record.status] += 1
+            stats.bytes += record.bytes
+        tally = stats.tally(record.host)
+        if tally is not None:
+            tally.fetched += 1
+            tally.latency_s += event.latency_s
+            tally.refused += event.outcome is THROTTLE
+        if event.passed_over:
+            self._passed_over(event.passed_over)
+
+    def _list(self, event: told.ListSettled) -> None:
+        self.stats.robots += 1
+        self._passed_over(event.passed_over)
+
+    def _passed_over(self, counts: Mapping[str, int]) -> None:
+        skipped = self.stats.skipped
+        for reason, count in counts.items():
+            skipped[reason] += count
+
+    def _retried(self, event: told.PageRetried) -> None:
+        self.stats.retries += 1
+        tally = self.stats.tally(event.entry.host) if event.is_refusal else None
+        if tally is not None:
+            tally.refused += 1
+
+    def _dropped(self, event: told.UrlsDropped) -> None:
+        # Without what a colon introduces: why a single host was given up is in its record.
+        self.stats.skipped[event.reason.partition(":")[0]] += event.urls
+
+    def _found(self, event: told.UrlsFound) -> None:
+        self.stats.found += event.urls
+
+    def _throttled(self, _event: Throttled) -> None:
+        self.stats.throttles += 1
+
+    def _committed(self, event: told.BatchCommitted) -> None:
+        self.stats.commit_s = event.took_s
+
+    def _measured(self, event: ShardMeasured) -> None:
+        self._shards[event.shard] = event
+        stats, shards = self.stats, self._shards.values()
+        stats.in_flight = sum(each.in_flight for each in shards)
+        stats.undelivered = sum(each.undelivered for each in shards)
+        stats.queued = sum(each.queued for each in shards)
+        stats.hosts = sum(each.places.active for each in shards)
+        stats.waits = Waits()
+        for each in shards:
+            stats.waits.add(waits_of(each.places))
+
+
+def waits_of(places: HostPlaces) -> Waits:
+    """Group the frontier's reasons into those that the progress line tells."""
+    waiting = places.waiting
     # A host says why it waits only when it is asked too early; the others wait on their pace.
-    paced = seen.heaped - seen.ready - sum(waiting.values())
+    paced = places.heaped - places.ready - sum(waiting.values())
     paced += sum(waiting.get(reason, 0) for reason in PACED)
     return Waits(
-        ready=seen.ready,
+        ready=places.ready,
         pace=max(0, paced),
         retry_after=sum(waiting.get(reason, 0) for reason in HELD),
         breaker=sum(waiting.get(reason, 0) for reason in BROKEN),
-        busy=seen.busy,
-        other=seen.hungry + seen.errand_line + seen.asleep,
-        next_in_s=None if seen.next_due is None else max(0.0, seen.next_due - now),
+        busy=places.busy,
+        other=places.other,
+        next_in_s=places.next_in_s,
     )

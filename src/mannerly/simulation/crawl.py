@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import Now
 from mannerly.crawler.page.harvest import Rules, seed_candidates
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.runtime.budget import LocalBudget
@@ -156,9 +157,8 @@ class _Crawl:
                 self._sharding,
                 settings,
                 rules,
-                max_in_flight=settings.workers,
                 is_resumed=False,
-                now=0.0,
+                now=Now(0.0, _EPOCH_S),
             )
             for store in self._stores
         ]

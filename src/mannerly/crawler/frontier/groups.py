@@ -1,15 +1,15 @@
 """Hosts that share a budget stand in one line for it. Mostly a group is one host.
 
-    a host that nothing but a report can help joins its group's line; when a request comes back the
-    first in line is called: one, for an address may have a hundred thousand hosts
+A host that can go on only when a request comes back joins its group's line. When one comes back,
+the first in line is called: one only, because an address may have a hundred thousand hosts.
 
 **Invariant.** Behind every line there is a request that will come back, or a host that was called
 and will be asked. A host that was called and cannot go (its URLs are forbidden, it was dropped)
 passes the call on, or else the line would wait for ever.
 
-**Fair.** Whoever asked in vain stands before whoever was just served, so members take turns.
+**Fair.** A host that asked in vain stands before one that was just served, so members take turns.
 
-This file knows no time: whoever is called is handed to the frontier, which knows when.
+This file knows no time: the host that is called is handed to the frontier, which knows when.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from .window import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .window import HostQueue
 
@@ -33,12 +33,15 @@ class _Line:
 
 
 class Groups:
-    """Which requests are out for whom, and who waits for one to come back."""
+    """Hosts that wait for a request of their group to come back.
 
-    __slots__ = ("_called", "_lines", "_out")
+    How many requests of a group are under way is the politeness core's to say: `is_out` tells.
+    """
 
-    def __init__(self) -> None:
-        self._out: dict[str, int] = {}  # requests under way, by group; no group has none
+    __slots__ = ("_called", "_is_out", "_lines")
+
+    def __init__(self, is_out: Callable[[str], bool]) -> None:
+        self._is_out = is_out
         self._lines: dict[str, _Line] = {}  # by group; no line is empty
         self._called: dict[str, str] = {}  # hosts called and not served yet, with their groups
 
@@ -47,29 +50,17 @@ class Groups:
         """Hosts in all lines."""
         return sum(len(line.queues) for line in self._lines.values())
 
-    def is_out(self, key: str) -> bool:
-        """Whether a request of the group is to come back."""
-        return key in self._out
+    def has_line(self, key: str) -> bool:
+        """Whether a host waits for a request of this group."""
+        return key in self._lines
 
-    def sent(self, key: str, host: str) -> bool:
-        """The host was granted a request; is somebody in line behind it?"""
-        self._out[key] = self._out.get(key, 0) + 1
+    def served(self, host: str) -> None:
+        """The host was granted a request."""
         if self._called:
             self._called.pop(host, None)
-        return key in self._lines
-
-    def back(self, key: str) -> bool:
-        """A request came back; is somebody in line for it?"""
-        out = self._out[key] - 1
-        if out:
-            self._out[key] = out
-        else:
-            del self._out[key]
-        return key in self._lines
 
     def join(self, key: str, queue: HostQueue, *, was_served: bool) -> None:
         """Wait until a request of the group comes back."""
-        assert key in self._out
         self._called.pop(queue.host, None)
         queue.place = Place.BUSY
         line = self._lines.get(key)
@@ -94,17 +85,15 @@ class Groups:
     def pass_on(self, queue: HostQueue) -> HostQueue | None:
         """A host that was called cannot go: who must be asked in its place?"""
         key = self._called.pop(queue.host, None) if self._called else None
-        return None if key is None or self.is_out(key) else self.call(key)
+        return None if key is None or self._is_out(key) else self.call(key)
 
     def withdraw(self, queue: HostQueue) -> None:
         """Leave whatever line the host stands in."""
         for key in [key for key, line in self._lines.items() if queue in line.queues]:
             self._leave(key, queue)
 
-    def check(self, hosts: Mapping[str, HostQueue], in_flight: int) -> None:
-        """Assert that every line has somebody who will end it."""
-        assert all(out > 0 for out in self._out.values())
-        assert in_flight == sum(self._out.values())
+    def check(self, hosts: Mapping[str, HostQueue]) -> None:
+        """Assert that every line will be ended by a request or a host."""
         in_line = [queue for line in self._lines.values() for queue in line.queues]
         assert all(hosts[queue.host] is queue for queue in in_line)
         assert all(queue.place is Place.BUSY for queue in in_line)
@@ -112,7 +101,7 @@ class Groups:
         for key, line in self._lines.items():
             called = [hosts[host] for host, name in self._called.items() if name == key]
             is_coming = any(queue.place in (Place.HEAP, Place.HUNGRY) for queue in called)
-            assert key in self._out or is_coming, key
+            assert self._is_out(key) or is_coming, key
             assert 0 <= line.asked_in_vain <= len(line.queues)
             assert line.queues
 

@@ -1,50 +1,59 @@
-"""The values that the frontier and the engine exchange.
+"""The values that the frontier and the shard exchange.
 
-    Entry or Errand ─► judge ─► GO | Drop(reason) | First(errand) | Later(until)
-    take            ─► Start(item, permit)     to be fetched now, then `done`
-    needs_refill    ─► Refill                  to be read from the store, then `refill`
+    take ─► Taken(starts, dropped, unknown, refills)
+            starts    to be fetched now, then `done`
+            dropped   will never be fetched, with the reason
+            unknown   hosts whose entries cannot be judged yet: `wake` them when they can be
+            refills   to be read from the store, then `refill`
 
-An errand is a request that no store knows (robots.txt, a hop of its redirects): it takes a slot
-like any other, it dies with the process, and whoever needed it asks anew. This file knows no host
-state and no time.
+This file knows no host state and no time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from mannerly.crawler.model import Entry, InFlight, Judgement, RobotsRequest
-
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mannerly.crawler.model import Entry, InFlight, Judgement, RobotsRequest
     from mannerly.politeness.model import Decision, Instant, Reason
     from mannerly.politeness.snapshot import HostSnapshot
 
+Judge: TypeAlias = "Callable[[Entry, Instant], Judgement]"
+"""May this entry be fetched? A question: it changes nothing and calls nobody back."""
 
-Judge: TypeAlias = Callable[[Entry], Judgement]
 
+class Need(NamedTuple):
+    """A host whose entries cannot be judged: its record or an origin's rules are not in memory."""
 
-class Taken(NamedTuple):
-    """What one `take` decided."""
-
-    starts: list[InFlight]
-    dropped: list[tuple[Entry, str]]
+    host: str
+    origin: str
 
 
 class Refill(NamedTuple):
-    """A wish to the store: up to `limit` of the host's entries past `after`."""
+    """A read of the store: up to `limit` of the host's entries past `after`."""
 
     host: str
     after: tuple[int, int]
     limit: int
 
 
+class Taken(NamedTuple):
+    """The result of one `take`."""
+
+    starts: list[InFlight]
+    dropped: list[tuple[Entry, str]]
+    unknown: list[Need]
+    refills: list[Refill]
+
+
 class Dropped(NamedTuple):
-    """What a retired host leaves behind: URLs in the store, and errands that somebody waits for."""
+    """What a given-up host leaves behind: URLs in the store, and requests for robots.txt."""
 
     entries: int
-    errands: list[RobotsRequest]
+    requests: list[RobotsRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +67,8 @@ class FrontierSnapshot:
     waiting: Mapping[Reason, int]  # of these: what the host answered when it was last asked
     busy: int  # as many requests under way as the host takes
     hungry: int  # wait for a read of the store
-    errand_line: int  # wait until fewer errands are under way
-    asleep: int  # paused, retired, or waiting for an errand elsewhere
-    in_flight: int
-    errands: int  # of these
+    robots_line: int  # wait until fewer robots.txt are being fetched
+    asleep: int  # paused, given up, or waiting for a robots.txt
     queued: int
     in_memory: int  # of these
     retries: int  # of these

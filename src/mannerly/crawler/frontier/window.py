@@ -1,6 +1,6 @@
 """One host's queue: a window of it in memory, the rest on disk.
 
-    order      errands, due retries, then the window in order of (priority, seq)
+    order      robots.txt, due retries, then the window in order of (priority, seq)
     cursor     the window holds everything queued up to the cursor, and nothing beyond it
 
 So an arrival at or before the cursor belongs in the window, and a later one is only counted: the
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 class Place(Enum):
     """Where a host is. It is in exactly one place, and only from IDLE may it be forgotten."""
 
-    IDLE = "idle"  # nothing queued that could be asked for; perhaps its last requests are out
+    IDLE = "idle"  # its turn is being taken; afterwards it is in another place, or forgotten
     HEAP = "heap"
     BUSY = "busy"  # in its group's line: one of the group's requests must come back first
     HUNGRY = "hungry"  # its turn came, its window is empty, and the store has more
-    ERRAND_LINE = "errand_line"  # its turn came for an errand, and too many are under way
-    AWAY = "away"  # an errand that its pages wait for is under way
+    ROBOTS_LINE = "robots_line"  # its turn came for a robots.txt, and too many are being fetched
     ASLEEP = "asleep"  # until `wake`
 
 
@@ -48,7 +47,6 @@ class HostQueue:
         "due",
         "front",
         "host",
-        "in_flight",
         "on_disk",
         "place",
         "reason",
@@ -58,7 +56,6 @@ class HostQueue:
     def __init__(self, host: str, on_disk: int = 0) -> None:
         self.host = host
         self.on_disk = on_disk
-        self.in_flight = 0
         self.front: list[Entry | RobotsRequest] | None = None
         self.window: list[Entry] | None = None  # last goes first
         # Two numbers that the last entry holds anyway, where a tuple would cost its own memory.
@@ -121,9 +118,9 @@ class HostQueue:
         self.on_disk = 0 if is_end else max(1, self.on_disk - len(fresh))
         return len(fresh)
 
-    def push_errand(self, errand: RobotsRequest) -> None:
-        """Errands go before retries: a retry may be waiting for just this errand."""
-        self.front = [errand, *(self.front or ())]
+    def push_robots(self, request: RobotsRequest) -> None:
+        """Queue a request for a robots.txt, before retries: one may be waiting for these rules."""
+        self.front = [request, *(self.front or ())]
 
     def push_retry(self, entry: Entry) -> None:
         """A retry goes behind the retries that were due before it, ahead of the window."""
@@ -158,11 +155,11 @@ class HostQueue:
             self.window = None
 
     def clear(self) -> list[RobotsRequest]:
-        """Let everything go; returns the errands, which nobody else knows."""
-        errands = [item for item in self.front or () if isinstance(item, RobotsRequest)]
+        """Let everything go; return the requests for robots.txt, which are stored nowhere else."""
+        requests = [item for item in self.front or () if isinstance(item, RobotsRequest)]
         self.front = self.window = None
         self.on_disk = 0
-        return errands
+        return requests
 
     # ------------------------------------------------------------------ the window
 
@@ -189,7 +186,6 @@ class HostQueue:
                 assert keys == sorted(set(keys))
         assert self.front is None or self.front
         assert self.on_disk >= 0
-        assert self.in_flight >= 0
 
 
 def _backwards(entry: Entry) -> tuple[int, int]:

@@ -227,9 +227,11 @@ def moved_seeds(find: Callable[[str], object], seeds: Iterable[str]) -> list[str
     return targets
 
 
-def unreadable(entry: Entry, answer: Fetched, wall: float) -> Harvest:
-    """Step 6 for a page that our own code could not bear: it is kept, and the crawl goes on."""
-    return Harvest(_record(entry, answer, wall, error="parse_failed"), [], {})
+def unreadable(
+    entry: Entry, answer: Fetched, wall: float, *, error: str = "parse_failed"
+) -> Harvest:
+    """The record of a page that cannot be parsed: it is kept, and the crawl goes on."""
+    return Harvest(_record(entry, answer, wall, error=error), [], {})
 
 
 def harvest_sitemap(entry: Entry, answer: Fetched, rules: Rules, wall: float) -> Harvest:

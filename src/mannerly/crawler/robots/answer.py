@@ -1,8 +1,8 @@
-"""What an answer to a request for robots.txt means, as a record to be kept (RFC 9309 §2.3.1).
+"""An answer to a request for robots.txt becomes a record to be kept (RFC 9309 §2.3.1).
 
     2xx                   the rules of the body, its first 500 KiB, whatever it is
-    3xx                   followed by whoever asked; one that leads nowhere, or on and on, comes
-                          here as what it is and means the same as 4xx
+    3xx                   followed by the caller; one that leads nowhere, or too far, comes here
+                          and means the same as 4xx
     4xx but 429           no rules
     429, 5xx, no answer   the file cannot be had: what was known before stands, however old. Asked
                           again after 1, 2, 4 … 60 minutes: the wait is a minute plus the time it
@@ -10,7 +10,7 @@
                           to go on doubling.
 
 An answer holds for 24 hours, or for its max-age where that is shorter, but five minutes at least.
-Pure functions: what follows for pages is decided in `robots_cache`.
+Pure functions: what follows for pages is decided in `gate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.model import RobotsRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 MAX_BODY_BYTES = 500 * 1024  # RFC 9309 §2.5
 MAX_AGE_S = 24 * 3600.0  # RFC 9309 §2.4
@@ -35,25 +35,23 @@ _NO_CACHE = re.compile(r"(?:^|[\s,])no-(?:cache|store)(?:$|[\s,=])", re.IGNORECA
 _TOO_MANY_REQUESTS = 429
 
 
-class Answer(NamedTuple):
-    """What of an answer matters."""
+class RobotsAnswer(NamedTuple):
+    """The part of an answer that matters."""
 
     status: int | None
     body: bytes
     lifetime_s: float
 
     @classmethod
-    def of(cls, status: int | None, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def of(cls, status: int | None, body: bytes, headers: Mapping[str, str]) -> RobotsAnswer:
         """Header names are lower case; no status means no answer."""
         return cls(status, body[:MAX_BODY_BYTES], _lifetime_s(headers))
 
-    def record(
-        self, origin: str, wall: float, load: Callable[[str], RobotsRecord | None]
-    ) -> RobotsRecord:
-        """What it means for an origin; `load` is asked what was known only if that matters."""
+    def record(self, origin: str, wall: float, previous: RobotsRecord | None) -> RobotsRecord:
+        """Return what to keep for an origin; `previous` is what was kept before."""
         status = self.status
         if status is None or not 200 <= status < 500 or status == _TOO_MANY_REQUESTS:
-            return _failing(origin, status, load(origin), wall)
+            return _failing(origin, status, previous, wall)
         body = self.body if status < 300 else None
         return RobotsRecord(origin, status, body, wall, wall + self.lifetime_s)
 

@@ -1,17 +1,20 @@
 """The loop of one process: start what is due, wait on the sockets, handle what finished, commit.
 
 No asyncio and no threads: a callback per page would cost more than the page's own bookkeeping, and
-the same loop runs in virtual time when it is given a fake fetcher and its clock. Nobody sleeps in a
-host's wait; the loop sleeps until the earliest instant that any host is due.
+the same loop runs in virtual time when it is given a fake fetcher and its clock. Nothing sleeps in
+a host's wait; the loop sleeps until the earliest instant that any host is due.
 
 Limits and ends are checked on a tick, so that an idle crawl sees them too.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.events import BatchCommitted, Events
+from mannerly.crawler.model import Now
+from mannerly.crawler.stats import StatsFold
 from mannerly.crawler.store.base import StoreFull
 
 from .governor import Governor
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.model import InFlight, Request
-    from mannerly.crawler.shard.shard import Shard, Work
+    from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.shard import Shard
+    from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant
 
     from .offload import Offload
@@ -31,7 +36,7 @@ COMMIT_AFTER_S = 0.02  # a page is at risk this long, more while commits themsel
 COMMIT_SHARE = 0.1  # of the time may go into commits before they are made rarer
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # how often to look whether the disk has room again
-FULL_PATIENCE_S = 300.0  # time to notice and to delete something; then we end, and can be resumed
+FULL_PATIENCE_S = 300.0  # time to notice and to delete something; then the crawl ends, resumable
 
 
 class Clock(Protocol):
@@ -46,7 +51,7 @@ class Budget(Protocol):
     """How many more pages this run may fetch; shared by all processes."""
 
     def take(self, wanted: int) -> int:
-        """Up to `wanted` pages, taken off the budget."""
+        """Return how many of `wanted` pages may be started; they are taken off the budget."""
 
     def settle(self, used: int) -> None:
         """So many of the pages just taken were started; the others go back."""
@@ -59,7 +64,10 @@ class Budget(Protocol):
 
 
 class Engine:
-    """Some shards, one fetcher, one loop."""
+    """Some shards, one fetcher, one loop.
+
+    Set `is_draining` to start nothing more for good, `is_paused` to start nothing for a while.
+    """
 
     def __init__(
         self,
@@ -71,11 +79,13 @@ class Engine:
         workers: int,
         governed: bool = True,
         tick_s: float = TICK_S,
-        offload: Offload[Work] | None = None,
+        offload: Offload[Reading] | None = None,
+        events: Events | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._shards = shards
         self._by_number = {shard.number: shard for shard in shards}
+        self._has_room = dict.fromkeys(self._by_number, True)  # for more requests, by shard
         self._clock = clock
         self._budget = budget
         self._workers = workers
@@ -84,86 +94,97 @@ class Engine:
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
+        self._fold = StatsFold()
+        self._events = events or Events()
+        self._events.listen(self._fold)
         now = clock.now()
         self._next_tick = now
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + COMMIT_AFTER_S
-        self._commit_s = 0.0
         self._full_since: Instant | None = None
         self._trouble: str | None = None
         self.is_draining = False
+        self.is_paused = False
 
     @property
     def in_flight(self) -> int:
-        """Requests under way, and pages that others are at work on."""
-        offload = self._offload
-        return self._fetcher.in_flight + (offload.pending if offload is not None else 0)
+        """Requests that have no result yet: on the wire, being parsed, or not acknowledged."""
+        return sum([shard.flights.unsettled for shard in self._shards])
 
     @property
     def is_idle(self) -> bool:
         """Nothing to do here now, or ever, unless another shard sends something."""
-        return self.in_flight == 0 and all(shard.is_idle for shard in self._shards)
+        return all(shard.is_idle for shard in self._shards)
 
     def turn(self, longest_s: float = TICK_S) -> None:
         """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
-        clock = self._clock
-        now = clock.now()
+        now = self._now()
         if self._may_start:
-            self._start(now, clock.wall())
+            self._start(now)
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
         for request, instant in self._fetcher.sent():
-            shard, start = self._owner(request)
-            shard.sent(start, instant)
+            flight = _flight(request)
+            self._by_number[flight.shard].sent(flight, instant)
         if answers:
-            now, wall = clock.now(), clock.wall()
+            now = self._now()
             for answer in answers:
-                shard, start = self._owner(answer.request)
-                if shard.finished(start, answer, now, wall):
+                flight = _flight(answer.request)
+                if self._by_number[flight.shard].answered(flight, answer, now):
                     self._budget.give_back(1)
             if self._governor is not None:
-                self._governor.turned(clock.now() - now)
-        if self._offload is not None and self._offload.pending:
-            now, wall = clock.now(), clock.wall()
-            for (shard, entry, answer, outcome), work in self._offload.collect():
-                shard.worked(entry, answer, outcome, work, now, wall)
+                self._governor.turned(self._clock.now() - now.mono)
+        if self._offload is not None:
+            self._collect(self._offload)
         try:
             self._commit_if_due()
             self._tick_if_due()
         except StoreFull as error:
             self._wait_for_room(error)
 
+    def _now(self) -> Now:
+        return Now(self._clock.now(), self._clock.wall())
+
     @property
     def _may_start(self) -> bool:
-        return not self.is_draining and self._full_since is None
+        return not self.is_draining and not self.is_paused and self._full_since is None
 
-    def _start(self, now: Instant, wall: float) -> None:
+    def _start(self, now: Now) -> None:
         total = self._workers if self._governor is None else self._governor.total
         share = max(1, total // len(self._shards))
         fetcher, budget = self._fetcher, self._budget
         for shard in self._shards:
-            frontier = shard.frontier
-            room = share - shard.pending
+            room = share - shard.flights.pending
             granted = budget.take(room) if room > 0 else 0
-            # Also when it is nothing: or the frontier would go on saying that somebody is due.
-            frontier.max_in_flight = frontier.in_flight + granted
+            self._has_room[shard.number] = granted > 0
             if granted == 0:
                 continue
-            requests, pages = shard.due(now, wall)
-            budget.settle(pages)
+            requests = shard.start_due(now, granted)
+            self._has_room[shard.number] = len(requests) < granted
+            budget.settle(sum([_flight(request).item.kind == 0 for request in requests]))
             for request in requests:
                 fetcher.start(request)
 
-    def _patience_s(self, now: Instant, longest_s: float) -> float:
+    def _collect(self, offload: Offload[Reading]) -> None:
+        """Take back the pages that were parsed elsewhere."""
+        if not any(shard.flights.reading for shard in self._shards):
+            return
+        now = self._now()
+        for (flight, answer, outcome), work in offload.collect():
+            self._by_number[flight.shard].read(flight, answer, outcome, work, now)
+
+    def _patience_s(self, now: Now, longest_s: float) -> float:
         """How long to wait on the sockets: until the next host, tick or commit is due."""
-        until = min(now + longest_s, max(now, self._next_tick))
+        mono = now.mono
+        until = min(mono + longest_s, max(mono, self._next_tick))
         if any(shard.has_batch for shard in self._shards):
             until = min(until, self._next_commit)
         if self._may_start:
             for shard in self._shards:
-                due = shard.frontier.next_due(now)
-                if due is not None:
-                    until = min(until, due)
-        return max(0.0, until - now)
+                if self._has_room[shard.number]:
+                    due = shard.next_due(now)
+                    if due is not None:
+                        until = min(until, due)
+        return max(0.0, until - mono)
 
     def _commit_if_due(self) -> None:
         if self._clock.now() >= self._next_commit or self._is_worth_a_commit:
@@ -183,12 +204,12 @@ class Engine:
             self._next_tick = self._clock.now()
 
     def _tick_if_due(self) -> None:
-        now = self._clock.now()
-        if now < self._next_tick and not self._has_time_to_deliver:
+        if self._clock.now() < self._next_tick and not self._has_time_to_deliver:
             return
+        now = self._now()
         for shard in self._shards:
-            shard.tick(now, self._clock.wall())
-        self._next_tick = now + self._tick_s
+            shard.tick(now)
+        self._next_tick = now.mono + self._tick_s
         self._full_since = self._trouble = None
 
     @property
@@ -199,7 +220,7 @@ class Engine:
     @property
     def _is_unoccupied(self) -> bool:
         """Nothing is under way, and that is not for want of room (`_wait_for_room`)."""
-        return self.in_flight == 0 and self._full_since is None
+        return self._full_since is None and self.in_flight == 0
 
     def _wait_for_room(self, error: StoreFull) -> None:
         """Nothing was written, so nothing is lost: start nothing, and try again in a while."""
@@ -213,35 +234,34 @@ class Engine:
 
     def commit(self) -> None:
         """Make everything durable that has come in."""
-        clock = self._clock
-        began = clock.now()
+        began = self._now()
+        pages = sum([shard.pending_pages for shard in self._shards])
         for shard in self._shards:
-            shard.commit(began, clock.wall())
-        ended = clock.now()
-        self._commit_s = took_s = ended - began
+            shard.commit(began)
+        ended = self._clock.now()
+        took_s = ended - began.mono
         rest_s = max(COMMIT_AFTER_S, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE)
         self._next_commit = ended + rest_s
+        self._events.emit(BatchCommitted(pages, took_s))
         if self._governor is not None:
             self._governor.committed(took_s, ended)
 
     def stats(self) -> Stats:
-        """The totals of this process."""
-        total = Stats()
-        for shard in self._shards:
-            total.add(shard.stats)
-        total.commit_s = self._commit_s
-        total.trouble = self._trouble
-        return total
+        """Return the totals of this process, as they are now."""
+        stats = copy(self._fold.stats)
+        stats.trouble = self._trouble
+        return stats
 
     def stop(self) -> None:
-        """Give up what is under way, keep everything that came in."""
-        now = self._clock.now()
+        """Break off what is under way, keep everything that came in."""
+        now = self._now()
         for request in self._fetcher.cancel_all():
-            shard, start = self._owner(request)
-            shard.politeness.cancel(start.permit, now=now, was_sent=True)
+            flight = _flight(request)
+            self._by_number[flight.shard].cancelled(flight, now)
         self.commit()
 
-    def _owner(self, request: Request) -> tuple[Shard, InFlight]:
-        flight = request.flight
-        assert flight is not None, "the shard puts it there"
-        return self._by_number[flight.shard], flight
+
+def _flight(request: Request) -> InFlight:
+    flight = request.flight
+    assert flight is not None, "every request of a shard has its flight"
+    return flight

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import Candidate
+from mannerly.crawler.model import Candidate, Now
 from mannerly.crawler.page.harvest import Rules, moved_seeds, seed_candidates, sitemap_candidates
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.shard.shard import Shard
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.shard.shard import Work
+    from mannerly.crawler.shard.elsewhere import Reading
     from mannerly.crawler.store.sqlite.directory import Manifest
 
     from .engine import Budget
@@ -72,8 +73,9 @@ class Workplace:
             NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net),
             FetchSettings(user_agent=settings.user_agent, max_connections=workers + HEADROOM),
         )
-        self._offload: Offload[Work] = Offload(settings.parse_limit)
-        now = clock.now()
+        self._offload: Offload[Reading] = Offload(settings.parse_limit)
+        now = Now(clock.now(), clock.wall())
+        events = Events()
         self._shards = [
             Shard(
                 number,
@@ -81,10 +83,10 @@ class Workplace:
                 sharding,
                 settings,
                 rules,
-                max_in_flight=workers,
                 is_resumed=is_resumed,
                 now=now,
-                offload=self._offload,
+                events=events,
+                reader=self._offload,
             )
             for number, store in zip(numbers, self._stores, strict=True)
         ]
@@ -96,6 +98,7 @@ class Workplace:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            events=events,
         )
         # Every time: a crawl may have died before its seeds were committed. Known ones stay known.
         first = first_candidates(settings, manifest)

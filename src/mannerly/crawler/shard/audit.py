@@ -1,52 +1,41 @@
-"""Our own verdict on our manners, independent of the politeness core that is judged.
+"""Check our own spacing, independently of the politeness core that is checked.
 
-It sees when each request really left, and compares: was any sent before the operator's floor was
-over? `Stats.too_early` must stay 0. The servers' logs are the higher court (`mannerly.demo.log`).
+It sees when each request really left and compares the gap with the operator's minimum delay. An
+early request must never happen. The servers' logs have the last word (`mannerly.demo.log`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.stats import REMARKABLE, HostTally
+from mannerly.crawler.events import RequestSent
 
 if TYPE_CHECKING:
-    from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant, Permit
 
-TOLERANCE = 0.98  # promise P4 allows 2 %
+TOLERANCE = 0.98  # the promise allows 2 %
 
 
-class Witness:
-    """Watches the gaps of one shard's hosts."""
+class SpacingAudit:
+    """Remembers when each budget was last used. `floor_s` is the operator's minimum delay."""
 
-    def __init__(self, stats: Stats, floor_s: float) -> None:
-        self._stats = stats
+    __slots__ = ("_floor_s", "_last_sent")
+
+    def __init__(self, floor_s: float) -> None:
         self._floor_s = floor_s
         self._last_sent: dict[str, Instant] = {}
 
-    def sent(self, host: str, permit: Permit, instant: Instant) -> None:
-        """A request to a host has left. Its gap is that of the host's group."""
+    def sent(self, host: str, permit: Permit, instant: Instant) -> RequestSent:
+        """A request to a host has left: return the fact with its gap."""
         key = permit.host.key
         last = self._last_sent.get(key)
         self._last_sent[key] = instant
+        delay_s = permit.host.delay_s
         if last is None:
-            return
+            return RequestSent(host, None, delay_s, is_early=False)
         gap_s = instant - last
-        tally = self.tally(host)
-        if tally is not None and gap_s < tally.smallest_gap_s:
-            tally.smallest_gap_s, tally.asked_gap_s = gap_s, permit.host.delay_s
-        if gap_s < TOLERANCE * self._floor_s:
-            self._stats.too_early += 1
-
-    def tally(self, host: str) -> HostTally | None:
-        """The host's line in the summary; None when there are enough of them."""
-        tallies = self._stats.tallies
-        tally = tallies.get(host)
-        if tally is None and len(tallies) < REMARKABLE:
-            tally = tallies[host] = HostTally()
-        return tally
+        return RequestSent(host, gap_s, delay_s, gap_s < TOLERANCE * self._floor_s)
 
     def forget(self, key: str) -> None:
-        """A group is idle: its next request comes after any gap."""
+        """A budget is idle: its next request comes after any gap."""
         self._last_sent.pop(key, None)

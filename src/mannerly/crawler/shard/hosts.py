@@ -1,12 +1,12 @@
-"""What a shard knows of its hosts: the records in the store, and the politeness core's memory.
+"""What a shard knows of its hosts: their records in the store, and the politeness core's memory.
 
 A host is recalled at its first turn in a run: its record is read, the politeness core is told what
 earlier runs learned, and after a crash its gap counts from now, because what was in flight then was
-never recorded. What changes is collected until the next commit. Records of hosts that the core has
-forgotten are let go after they were written, so the book is as small as the core's registry.
+never recorded. Changes are collected until the next commit. Records of hosts that the core has
+evicted leave memory after they were written, so memory is bounded by the core's registry.
 
 Two keys are in use: a record belongs to a host, a lesson to a host's group (`group_by`). What the
-core says of a group holds for all its hosts, those that are met later included.
+core says of a group holds for all its hosts, including those that are met later.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.base import ShardStore
+    from mannerly.crawler.model import Now
+    from mannerly.crawler.store.base import HostMemory
     from mannerly.politeness import Politeness
-    from mannerly.politeness.model import Instant
 
 
-WORTH_KEEPING_S = 1.0  # a shorter wait is over before anybody has restarted
+WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 
 
-class _Sheet:
-    """A host's record, but for what was counted since it was last made."""
+class _Counts:
+    """A host's stored record, and what was counted since it was made."""
 
     __slots__ = ("failed", "failures_in_a_row", "fetched", "record", "refused", "updated_at")
 
@@ -44,7 +44,7 @@ class _Sheet:
         self.updated_at = record.updated_at
 
     def complete(self, host: str) -> HostRecord:
-        """Made when somebody wants it, for pages are counted more often than records written."""
+        """Return the up-to-date record. Pages are counted more often than records are written."""
         make = HostRecord if self.record is None else self.record._replace
         return make(
             host=host,
@@ -55,136 +55,164 @@ class _Sheet:
         )
 
 
-class HostBook:
+class HostRecords:
     """The records of the hosts that are active in this run."""
 
-    def __init__(self, store: ShardStore, politeness: Politeness, *, is_resumed: bool) -> None:
-        self._store = store
+    def __init__(self, memory: HostMemory, politeness: Politeness, *, is_resumed: bool) -> None:
+        self._memory = memory
         self._politeness = politeness
         self._is_resumed = is_resumed
-        self._sheets: dict[str, _Sheet] = {}
-        self.known = self._sheets.keys()  # the hosts that were recalled
+        self._counts: dict[str, _Counts] = {}
+        self.known = self._counts.keys()  # the hosts that were recalled
         self._touched: set[str] = set()
-        self._departed: dict[str, HostRecord] = {}  # forgotten by politeness, not yet committed
-        self._may_know_more = is_resumed  # the store, of hosts that are not in the book
+        self._departed: dict[str, HostRecord] = {}  # evicted by politeness, not yet committed
+        self._may_know_more = is_resumed  # the store may have records of hosts not in memory
         self._is_grouped = politeness.settings.group_by != "host"
         self._members: dict[str, list[str]] = {}  # known hosts by the key of their group
-        self._given_up: dict[str, str] = {}  # groups that were retired, and why
+        self._given_up: dict[str, str] = {}  # groups that were given up, and why
 
-    def retired(self, host: str) -> str | None:
-        """Why a known host was given up, if it was."""
-        record = self._sheets[host].record
+    def given_up(self, host: str) -> str | None:
+        """Return why a known host was given up; None if it was not."""
+        record = self._counts[host].record
         return None if record is None else record.retired
 
     def fetched(self, host: str) -> int:
-        """Pages that a known host has given."""
-        return self._sheets[host].fetched
+        """Return how many pages a known host has given."""
+        return self._counts[host].fetched
 
-    def recall(self, host: str, now: Instant, wall: float) -> None:
-        """A host's first turn in this run: what earlier runs learned about it."""
-        self._sheets[host] = sheet = _Sheet()
+    def recall(self, host: str, now: Now) -> None:
+        """Take up what earlier runs learned about a host, at its first turn in this run."""
+        self._counts[host] = counts = _Counts()
         if self._is_grouped:
-            self._join(host, wall)
+            self._join(host, now)
         if not self._may_know_more:
-            return  # nor can anybody have departed
+            return  # and no host can have departed
         record = self._departed.pop(host, None)
         if record is not None:
             self._touched.add(host)
         else:
-            record = self._store.host(host)
+            record = self._memory.host(host)
         if record is not None:
-            sheet.put(record)
+            counts.put(record)
         key = self._politeness.key(host)
         if key not in self._politeness:  # else another host of its group was here first
-            learned = record if key == host else self._store.host(key)
+            learned = record if key == host else self._memory.host(key)
             if learned is not None and learned.updated_at:
-                self._politeness.recall(_remembered(learned, wall), now=now, wall=wall)
+                remembered = _remembered(learned, now.wall)
+                self._politeness.recall(remembered, now=now.mono, wall=now.wall)
             if self._is_resumed:
-                self._politeness.contacted(host, now=now)
+                self._politeness.contacted(host, now=now.mono)
 
     def count(
-        self, host: str, wall: float, *, fetched: int = 0, failed: int = 0, refused: int = 0
+        self, host: str, now: Now, *, fetched: int = 0, failed: int = 0, refused: int = 0
     ) -> None:
         """Add to a known host's counts."""
-        sheet = self._sheets[host]
-        sheet.fetched += fetched
-        sheet.failed += failed
-        sheet.refused += refused
-        sheet.updated_at = wall
+        counts = self._counts[host]
+        counts.fetched += fetched
+        counts.failed += failed
+        counts.refused += refused
+        counts.updated_at = now.wall
         if failed:
-            sheet.failures_in_a_row += failed
+            counts.failures_in_a_row += failed
         elif fetched:
-            sheet.failures_in_a_row = 0
+            counts.failures_in_a_row = 0
         self._touched.add(host)
 
     def failures_in_a_row(self, host: str) -> int:
-        """How often a known host has failed since its last success in this run."""
-        return self._sheets[host].failures_in_a_row
+        """Return how often a known host has failed since its last success in this run."""
+        return self._counts[host].failures_in_a_row
 
-    def retire(self, key: str, reason: str, wall: float) -> list[str]:
-        """Give up the hosts of a group, which are returned.
+    def give_up(self, key: str, reason: str, now: Now) -> list[str]:
+        """Give up the hosts of a group, and return them.
 
-        That is written down with the next commit, so that a crash does not bring them back.
+        It is written with the next commit, so that a crash does not bring them back.
         """
         if not self._is_grouped:
-            self._retire(key, reason, wall)
+            self._give_up(key, reason, now)
             return [key]
         self._given_up[key] = reason
         members = list(self._members.get(key, ()))
         for host in members:
-            self._retire(host, reason, wall)
+            self._give_up(host, reason, now)
         return members
 
+    def revive(self, host: str, now: Now) -> None:
+        """Take a host that was given up into the crawl again."""
+        self._given_up.pop(self._politeness.key(host), None)
+        counts = self._counts[host]
+        counts.failures_in_a_row = 0
+        self._write(counts, counts.complete(host)._replace(retired=None, updated_at=now.wall))
+
+    def unlearn(self, host: str, now: Now) -> None:
+        """Forget what was learned about a host, but for its counts and the waits it asked for."""
+        counts = self._counts[host]
+        self._write(counts, unlearned(counts.complete(host))._replace(updated_at=now.wall))
+
     def forget(self, key: str) -> None:
-        """The politeness core has forgotten it; what is not committed yet is kept until then."""
+        """Drop a host that the politeness core has evicted; what is not committed yet is kept."""
         self._may_know_more = True
         for host in self._members.pop(key, ()) if self._is_grouped else (key,):
-            sheet = self._sheets.pop(host, None)
-            if sheet is not None and host in self._touched:
+            counts = self._counts.pop(host, None)
+            if counts is not None and host in self._touched:
                 self._touched.discard(host)
-                self._departed[host] = sheet.complete(host)
+                self._departed[host] = counts.complete(host)
 
-    def changes(self, now: Instant, wall: float) -> list[HostRecord]:
-        """What the next commit has to write. The same again, if that commit fails."""
-        for lesson in self._politeness.drain(now=now, wall=wall):
+    def changes(self, now: Now) -> list[HostRecord]:
+        """Return the records that the next commit has to write; the same again if it fails."""
+        for lesson in self._politeness.drain(now=now.mono, wall=now.wall):
             self._learn(lesson)
-        return [*self._departed.values(), *(self._dated(host, now, wall) for host in self._touched)]
+        return [*self._departed.values(), *(self._dated(host, now) for host in self._touched)]
 
-    def _dated(self, host: str, now: Instant, wall: float) -> HostRecord:
-        """With the next instant at which it may be contacted: a crash must not shorten a wait."""
-        record = self._sheets[host].complete(host)
-        wait_s = self._politeness.not_before(host) - now
-        return record._replace(next_at=wall + wait_s) if wait_s > WORTH_KEEPING_S else record
+    def _dated(self, host: str, now: Now) -> HostRecord:
+        """Add the next instant at which it may be contacted: a crash must not shorten a wait."""
+        record = self._counts[host].complete(host)
+        wait_s = self._politeness.not_before(host) - now.mono
+        return record._replace(next_at=now.wall + wait_s) if wait_s > WORTH_KEEPING_S else record
 
     def committed(self) -> None:
         """The changes are in the store."""
         self._touched.clear()
         self._departed.clear()
 
-    def _join(self, host: str, wall: float) -> None:
+    def _join(self, host: str, now: Now) -> None:
         key = self._politeness.key(host)
         self._members.setdefault(key, []).append(host)
         if key in self._given_up:
-            self._retire(host, self._given_up[key], wall)
+            self._give_up(host, self._given_up[key], now)
 
-    def _retire(self, host: str, reason: str, wall: float) -> None:
-        sheet = self._sheets.get(host)
-        if sheet is not None:
-            self._write(sheet, sheet.complete(host)._replace(retired=reason, updated_at=wall))
+    def _give_up(self, host: str, reason: str, now: Now) -> None:
+        counts = self._counts.get(host)
+        if counts is not None:
+            record = counts.complete(host)._replace(retired=reason, updated_at=now.wall)
+            self._write(counts, record)
 
     def _learn(self, lesson: Remembered) -> None:
         host = lesson.host
-        sheet = self._sheets.get(host)
-        if sheet is not None:
-            self._write(sheet, _learned(sheet.complete(host), lesson))
+        counts = self._counts.get(host)
+        if counts is not None:
+            self._write(counts, _learned(counts.complete(host), lesson))
         else:
-            known = self._departed.get(host) or self._store.host(host) or HostRecord(host=host)
+            known = self._departed.get(host) or self._memory.host(host) or HostRecord(host=host)
             self._departed[host] = _learned(known, lesson)
             self._may_know_more = True
 
-    def _write(self, sheet: _Sheet, record: HostRecord) -> None:
-        sheet.put(record)
+    def _write(self, counts: _Counts, record: HostRecord) -> None:
+        counts.put(record)
         self._touched.add(record.host)
+
+
+def unlearned(record: HostRecord) -> HostRecord:
+    """A host as on its first day, but for its counts and the waits that it asked for."""
+    return record._replace(
+        adaptive_delay_s=0.0,
+        adaptive_delay_floor_s=0.0,
+        crawl_delay_s=0.0,
+        allowance=0.0,
+        block_s=0.0,
+        concurrency=0,
+        is_proven=False,
+        retired=None,
+    )
 
 
 def _remembered(record: HostRecord, wall: float) -> Remembered:

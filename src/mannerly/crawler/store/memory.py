@@ -97,6 +97,11 @@ class MemoryStore:
         """Which of these the store already has."""
         return {url for url in urls if url in self._seen}
 
+    suspects: dict[int, int] = {}  # noqa: RUF012
+
+    def parsing(self, seq: int) -> None:
+        """Not kept yet."""
+
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue."""
         room = max(min(room, self._frontier_limit - len(self._queued)), 0)

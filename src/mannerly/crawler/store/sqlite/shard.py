@@ -166,6 +166,11 @@ class SqliteStore(SqliteReader):
         asked = set(urls)
         return asked - self._fresh(asked)
 
+    suspects: dict[int, int] = {}  # noqa: RUF012
+
+    def parsing(self, seq: int) -> None:
+        """Not kept yet."""
+
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue."""
         if room <= 0 or not self.counts().waiting:

@@ -1,0 +1,358 @@
+"""May this URL be fetched? One robots.txt for each origin, asked for when it is needed.
+
+    unknown ──request──► being fetched ──answered──► known until it expires ──► unknown
+                              │ 3xx                    ▲
+                              └──► another hop (≤ 5) ──┘
+
+    judge      GO, Drop, Later, or Unknown where the rules are not in memory
+    load       rules come back from the store
+    request    the rules are nowhere: the request that asks for them
+    answered   what an answer means: the next hop, or the rules of an origin (`Learned`)
+    give_up    a request that cannot be sent: its origin's pages must not wait for it
+
+Nobody is called back: the caller (`shard`) sends the requests, stores the records, tells the
+politeness core the delay, and wakes the hosts. What a single answer means is in `answer`.
+
+**Unreachable is not forbidden.** A URL that a rule forbids is dropped. Where the file cannot be had
+nothing may be fetched, unless there is an earlier copy; but the URLs wait (`Later`), because the
+next attempt may succeed and no URL is to be lost. They wait for `patience_s` and are then dropped,
+or one dead host would keep a crawl from ever being finished. After 30 days without an answer there
+are no rules. With `unreachable="allow"` a file that cannot be had and has no copy means no rules.
+With `ignore=True` there is no robots.txt at all.
+
+Parsed rules are kept for the origins used last, up to `memory_bytes` of robots.txt. A short file is
+parsed once for all origins that have the very same one: most hosts of a hosting platform do.
+Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cache
+from math import inf
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from mannerly.crawler.model import (
+    GO,
+    PASSING,
+    Drop,
+    Later,
+    LocalError,
+    RobotsRequest,
+    Unknown,
+)
+from mannerly.crawler.web.urls import canonical, host_key_of
+from mannerly.politeness.robots import Robots
+
+from .answer import MAX_AGE_S, RobotsAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mannerly.crawler.model import Entry, Fetched, Judgement, Now, RobotsRecord
+    from mannerly.politeness.model import Instant
+
+MAX_HOPS = 5  # RFC 9309 §2.3.1.2
+GIVE_UP_AFTER_S = 30 * 24 * 3600.0  # RFC 9309 §2.3.1.4
+DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+UNREACHABLE = "robots_unreachable"
+
+_UNREADABLE = "its robots.txt makes our parser fail"
+_PATH = "/robots.txt"
+_FORBIDDEN = Drop("robots")
+_BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
+_SHARED_BYTES = 4096  # longer files are written for one site
+_SHARED = 1024  # a few megabytes of rules
+
+
+class Learned(NamedTuple):
+    """An origin's rules are known, or known to be out of reach.
+
+    `crawl_delay_s` is the larger one of the host's two origins (http and https share a pace).
+    `sitemaps` are those that the copy before did not list: unchecked text from the server.
+    """
+
+    origin: str
+    host: str
+    record: RobotsRecord
+    crawl_delay_s: float | None
+    sitemaps: tuple[str, ...]
+
+
+class _Known:
+    """What is known of an origin: its rules, or None while nothing may be fetched."""
+
+    __slots__ = ("crawl_delay_s", "drop", "expires", "rules", "weight")
+
+    def __init__(
+        self, rules: Robots | None, crawl_delay_s: float | None, expires: Instant, weight: int
+    ) -> None:
+        self.rules = rules
+        self.crawl_delay_s = crawl_delay_s
+        self.expires = expires
+        self.drop: Drop | None = None  # why the pages of an origin without rules do not wait
+        self.weight = weight  # in bytes of robots.txt, which the parsed rules grow with
+
+
+class RobotsGate:
+    """The robots.txt of every origin, as far as they are needed.
+
+    Args:
+        agent: our User-Agent, or its token.
+        unreachable: what an unreachable robots.txt without a copy means.
+        ignore: allow everything, fetch nothing.
+        patience_s: how long the pages of an unreachable robots.txt without a copy wait for it.
+        memory_bytes: how much robots.txt is kept parsed.
+        parse: reads a body.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        unreachable: Literal["disallow", "allow"] = "disallow",
+        ignore: bool = False,
+        patience_s: float = inf,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        parse: Callable[[bytes], Robots] = Robots.parse,
+    ) -> None:
+        self._agent = agent
+        self._allow_unreachable = unreachable == "allow"
+        self._ignore = ignore
+        self._patience_s = patience_s
+        self._memory_bytes = memory_bytes
+        self._parse = parse
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._weight = 0
+        self._shared: dict[bytes, _Parsed] = {}  # what short files say, by their text
+        self._fetching: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<RobotsGate {len(self._known)} known, {len(self._fetching)} being fetched>"
+
+    def __len__(self) -> int:
+        """Return how many origins' rules are in memory."""
+        return len(self._known)
+
+    @property
+    def fetching(self) -> frozenset[str]:
+        """Origins whose robots.txt was asked for and has not come yet."""
+        return frozenset(self._fetching)
+
+    # ------------------------------------------------------------------ questions
+
+    def judge(self, entry: Entry, now: Instant) -> Judgement:
+        """Return whether an entry may be fetched, as far as its robots.txt is concerned."""
+        if self._ignore:
+            return GO
+        url = entry.url
+        origin = url[: url.index("/", 8)]
+        if origin in self._fetching:
+            return _WAIT_FOR_RULES
+        known = self._known.get(origin)
+        if known is None or now >= known.expires:
+            return Unknown(origin)
+        self._known.move_to_end(origin)
+        if known.drop is not None:
+            return known.drop
+        if known.rules is None:
+            return Later(known.expires)
+        return GO if self._allows(known.rules, url[len(origin) :]) else _FORBIDDEN
+
+    def needs(self, origin: str, now: Instant) -> bool:
+        """Whether the rules of this origin would have to be loaded or fetched."""
+        if self._ignore or origin in self._fetching:
+            return False
+        known = self._known.get(origin)
+        return known is None or now >= known.expires
+
+    # ------------------------------------------------------------------ rules come in
+
+    def load(self, record: RobotsRecord, now: Now) -> Learned:
+        """Take rules back into memory that were fetched earlier; they may have expired since."""
+        known = self._adopt(record, now)
+        return self._learned(record, host_key_of(record.origin + "/"), known, ())
+
+    def request(self, origin: str) -> RobotsRequest:
+        """Return the request that asks for an origin's robots.txt. There is never a second one."""
+        if origin in self._fetching:
+            raise RuntimeError(f"{origin}: its robots.txt is being fetched already")
+        self._fetching.add(origin)
+        return RobotsRequest(origin + _PATH, host_key_of(origin + "/"), origin)
+
+    def answered(
+        self,
+        request: RobotsRequest,
+        answer: Fetched,
+        stored: Mapping[str, RobotsRecord | None],
+        now: Now,
+    ) -> RobotsRequest | list[Learned]:
+        """Return the request to send next, or what was learned.
+
+        `stored` has the latest record of each of the request's `origins`. Usually one origin is
+        learned. Two are, if a redirect ended at another origin's robots.txt that was unknown: it
+        need not be asked for again. None is, if the request failed on our side for the moment: the
+        origin is unknown again.
+        """
+        error = answer.error
+        if error in PASSING:
+            self._fetching.discard(request.origin)
+            return []
+        status = answer.status
+        # A host that not even robots.txt may be asked of gives no page either. But a redirect to
+        # such a host is a redirect to nowhere.
+        refusal = error.value if isinstance(error, LocalError) else None
+        if refusal is not None and request.hops:
+            status, refusal = 404, None
+        if status is not None and 300 <= status < 400:
+            hop = _next_hop(request, answer.headers.get("location"))
+            if hop is not None:
+                return hop
+        found = RobotsAnswer.of(status, answer.body, answer.headers)
+        return self._settle(request, found, refusal, stored, now)
+
+    def give_up(
+        self, request: RobotsRequest, stored: Mapping[str, RobotsRecord | None], now: Now
+    ) -> list[Learned]:
+        """Learn that a request will not be sent: its origin has no rules, and will get none."""
+        return self._settle(request, RobotsAnswer.of(None, b"", {}), UNREACHABLE, stored, now)
+
+    def forget(self, origin: str) -> None:
+        """Drop an origin's rules from memory: the next judgement asks for them."""
+        known = self._known.pop(origin, None)
+        if known is not None:
+            self._weight -= known.weight
+
+    # ------------------------------------------------------------------ learning
+
+    def _settle(
+        self,
+        request: RobotsRequest,
+        found: RobotsAnswer,
+        refusal: str | None,
+        stored: Mapping[str, RobotsRecord | None],
+        now: Now,
+    ) -> list[Learned]:
+        origin, *others = request.origins
+        self._fetching.discard(origin)
+        learned = [self._learn(origin, found, stored.get(origin), now)]
+        if refusal is not None and self._known[origin].rules is None:
+            self._known[origin].drop = Drop(refusal)
+        for other in others:
+            if self._is_news(other, stored.get(other), now):
+                news = self._learn(other, found, stored.get(other), now)
+                learned.append(news._replace(sitemaps=()))
+        return learned
+
+    def _is_news(self, origin: str, stored: RobotsRecord | None, now: Now) -> bool:
+        if origin in self._fetching:
+            return False
+        known = self._known.get(origin)
+        if known is not None:
+            return now.mono >= known.expires
+        return stored is None or now.wall >= stored.expires_at
+
+    def _learn(
+        self, origin: str, found: RobotsAnswer, previous: RobotsRecord | None, now: Now
+    ) -> Learned:
+        record = found.record(origin, now.wall, previous)
+        known = self._adopt(record, now)
+        sitemaps: tuple[str, ...] = ()
+        if known.rules is not None and known.rules.sitemaps and not record.failing_since:
+            before = previous.body if previous is not None else None
+            listed = self._read(before).rules.sitemaps if before else ()
+            sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
+        return self._learned(record, host_key_of(origin + "/"), known, sitemaps)
+
+    def _learned(
+        self, record: RobotsRecord, host: str, known: _Known, sitemaps: tuple[str, ...]
+    ) -> Learned:
+        origin, delay_s = record.origin, known.crawl_delay_s
+        sibling = self._known.get(_other_scheme(origin))
+        if sibling is not None and sibling.crawl_delay_s is not None:
+            delay_s = max(delay_s or 0.0, sibling.crawl_delay_s)
+        return Learned(origin, host, record, delay_s, sitemaps)
+
+    def _adopt(self, record: RobotsRecord, now: Now) -> _Known:
+        """Keep a record's meaning in memory, and let go of what was used longest ago."""
+        body = record.body
+        rules: Robots | None
+        if body is None:
+            rules, delay_s = self._blanket(record, now.wall), None
+        else:
+            rules, delay_s = self._read(body)
+        # A wall clock that was wrong when the record was written must not make it immortal.
+        left_s = record.expires_at - now.wall
+        if left_s > MAX_AGE_S:
+            left_s = MAX_AGE_S
+        weight = _BASE_WEIGHT + (0 if body is None else len(body))
+        known = _Known(rules, delay_s, now.mono + left_s, weight)
+        if rules is None and now.wall - record.failing_since >= self._patience_s:
+            known.drop = Drop(UNREACHABLE)
+        self.forget(record.origin)
+        self._known[record.origin] = known
+        self._weight += weight
+        while self._weight > self._memory_bytes and len(self._known) > 1:
+            _, oldest = self._known.popitem(last=False)
+            self._weight -= oldest.weight
+        return known
+
+    def _blanket(self, record: RobotsRecord, wall: float) -> Robots | None:
+        """The rules of an origin without a file."""
+        if not record.failing_since:
+            return _allow_all(f"robots.txt answered {record.status}")
+        if self._allow_unreachable:
+            return _allow_all("robots.txt cannot be reached, and that is let pass")
+        if wall - record.failing_since >= GIVE_UP_AFTER_S:
+            return _allow_all("robots.txt could not be reached for 30 days")
+        return None
+
+    # ------------------------------------------------------------------ a parser that may fail
+
+    def _read(self, body: bytes) -> _Parsed:
+        parsed = self._shared.get(body)
+        if parsed is None:
+            parsed = self._parsed(body)
+            if len(body) <= _SHARED_BYTES:
+                if len(self._shared) >= _SHARED:
+                    self._shared.clear()
+                self._shared[body] = parsed
+        return parsed
+
+    def _parsed(self, body: bytes) -> _Parsed:
+        try:
+            rules = self._parse(body)
+        except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
+            return _Parsed(Robots.disallow_all(_UNREADABLE), None)
+        try:
+            return _Parsed(rules, rules.crawl_delay_s(self._agent))
+        except Exception:  # noqa: BLE001 - as above
+            return _Parsed(rules, None)
+
+    def _allows(self, rules: Robots, path: str) -> bool:
+        try:
+            return rules.allowed(path, self._agent)
+        except Exception:  # noqa: BLE001 - as above
+            return False
+
+
+class _Parsed(NamedTuple):
+    """A robots.txt as far as it concerns us."""
+
+    rules: Robots
+    crawl_delay_s: float | None
+
+
+_WAIT_FOR_RULES = Later(None)
+_allow_all = cache(Robots.allow_all)  # one for every status there is
+
+
+def _next_hop(request: RobotsRequest, location: str | None) -> RobotsRequest | None:
+    target = canonical(location, request.url) if location else None
+    if target is None or request.hops >= MAX_HOPS:
+        return None
+    return RobotsRequest(target, host_key_of(target), request.origin, request.hops + 1)
+
+
+def _other_scheme(origin: str) -> str:
+    return "http" + origin[5:] if origin.startswith("https") else "https" + origin[4:]

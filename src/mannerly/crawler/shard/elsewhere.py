@@ -1,0 +1,38 @@
+"""What a shard needs of others that work on its pages: helper processes, and a consumer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawler.model import Fetched, InFlight
+    from mannerly.crawler.page.harvest import Harvest
+    from mannerly.politeness.model import Outcome
+
+Reading: TypeAlias = "tuple[InFlight, Fetched, Outcome]"
+"""What comes back with the result of a page that was parsed elsewhere."""
+
+
+class PageReader(Protocol):
+    """Parses pages that are too long for the loop (`runtime.offload`)."""
+
+    def give(self, tag: Reading, work: Callable[[], object]) -> None:
+        """Have something done; it comes back through `Shard.read` with its tag."""
+
+
+class Result(NamedTuple):
+    """What came of a page, until it is settled."""
+
+    outcome: Outcome
+    latency_s: float
+    found: Harvest
+    is_local: bool  # it failed on our side: that says nothing about the host
+
+
+class Consumer(Protocol):
+    """The program that iterates over a crawl: a page is settled when it acknowledges it."""
+
+    def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
+        """Hand a page over; it comes back through `Shard.settle`."""

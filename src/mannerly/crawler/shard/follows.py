@@ -1,0 +1,87 @@
+"""What follows from an answer: one table, one function.
+
+    answer                                        follows
+    ------------------------------------------    -----------------------------------------------
+    to a request for robots.txt                   Rules: the origin's rules, or another hop
+    failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
+    failed on our side otherwise                  Settled, with the reason as its error
+    refused or failed, and a retry is granted     Again when the politeness core says so
+    a page too long for the loop, a public index  Read in another process
+    anything else                                 Settled: record and links
+
+Whether a retry is granted is decided by the politeness core before this is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mannerly.crawler.model import PASSING, Entry, LocalError, RobotsRequest
+from mannerly.crawler.page.harvest import long_work
+from mannerly.politeness.retry import Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawler.model import Fetched, Now
+    from mannerly.politeness.retry import GiveUp
+
+LOCAL_RETRY_S = 0.5  # doubled with every try
+
+
+class Again(NamedTuple):
+    """Ask for it again at `due`."""
+
+    entry: Entry  # with the tries so far
+    due: float
+
+
+class Rules(NamedTuple):
+    """It was for a robots.txt."""
+
+    request: RobotsRequest
+
+
+class Read(NamedTuple):
+    """Parse it in another process; the result comes back later."""
+
+    entry: Entry
+    work: Callable[[], object]
+
+
+class Settled(NamedTuple):
+    """It has its result; `failure` is the reason if it never reached the server."""
+
+    entry: Entry
+    failure: str | None = None
+
+
+Follows: TypeAlias = Again | Rules | Read | Settled
+
+
+def what_follows(
+    item: Entry | RobotsRequest,
+    answer: Fetched,
+    retry: Retry | GiveUp | None,
+    now: Now,
+    *,
+    max_attempts: int,
+    agent: str,
+    reads_elsewhere: bool,
+) -> Follows:
+    """Return what to do with an answer. It changes nothing."""
+    if isinstance(item, RobotsRequest):
+        return Rules(item)
+    if isinstance(answer.error, LocalError):
+        if answer.error in PASSING and item.attempts < max_attempts:
+            due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
+            return Again(item._replace(attempts=item.attempts + 1), due)
+        return Settled(item, answer.detail or answer.error.value)
+    if isinstance(retry, Retry):
+        attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
+        return Again(item._replace(attempts=attempts), retry.due)
+    if reads_elsewhere:
+        work = long_work(item, answer, agent)
+        if work is not None:
+            return Read(item, work)
+    return Settled(item)

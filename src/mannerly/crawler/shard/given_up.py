@@ -1,0 +1,75 @@
+"""Hosts that are given up: their URLs leave the queue, a slice at a time, with the reason.
+
+A host is given up by the politeness core (it failed too often, robots.txt asks for too long a
+delay), or was given up in an earlier run. The core only tells (`on_event`); what follows is done in
+the shard's own turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler import events as told
+from mannerly.politeness import events as polite
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Now, RobotsRequest
+
+    from .parts import Parts
+
+DROP_SLICE = 1000  # URLs of one host that leave the queue per tick
+
+
+class GivenUpHosts:
+    """The given-up hosts whose queue is not empty yet."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+        self._told: list[tuple[str, str]] = []  # budgets that the core gave up, and why
+
+    def __bool__(self) -> bool:
+        return bool(self._reasons)
+
+    def __contains__(self, host: str) -> bool:
+        return host in self._reasons
+
+    def tell(self, event: polite.Retired | polite.Stalled) -> None:
+        """The politeness core has given up a budget."""
+        self._told.append(
+            (event.host, event.reason if isinstance(event, polite.Retired) else "stalled")
+        )
+
+    def follow(self, parts: Parts, now: Now) -> None:
+        """Give up the hosts of the budgets that the core has given up."""
+        for key, reason in self._told:
+            for host in parts.hosts.give_up(key, reason, now):
+                self._reasons[host] = reason
+                parts.emit(told.HostGivenUp(host, reason))
+        self._told.clear()
+
+    def recall(self, host: str, parts: Parts, now: Now) -> None:
+        """Recall a host at its first turn in this run: it may have been given up before."""
+        if host in parts.hosts.known:
+            return
+        parts.hosts.recall(host, now)
+        reason = parts.hosts.given_up(host)
+        if reason is not None:
+            self._reasons[host] = reason
+
+    def revive(self, host: str) -> None:
+        """Take a host into the crawl again."""
+        self._reasons.pop(host, None)
+
+    def drop_urls(self, parts: Parts, now: Now) -> list[RobotsRequest]:
+        """Drop what is queued for these hosts; return requests for robots.txt that wait there."""
+        requests: list[RobotsRequest] = []
+        for host, reason in list(self._reasons.items()):
+            requests += parts.frontier.drop_host(host, now=now.mono).requests
+            entries = parts.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
+            dropped = parts.frontier.withhold(entries)
+            parts.batch.dropped += [(entry, f"host_retired: {reason}") for entry in dropped]
+            if dropped:
+                parts.emit(told.UrlsDropped("host_retired", len(dropped)))
+            if not entries:
+                del self._reasons[host]
+        return requests

@@ -1,0 +1,140 @@
+"""The requests of a shard, from the grant of a slot to the commit of the result.
+
+    granted ──► sent ──► (reading) ──► (delivered) ──► settled ──► committed
+                   └──► ended: put back for a retry, or a robots.txt
+
+This is the one place that counts requests in flight; everybody else asks here. A page counts until
+its result is committed: `pending` is what a crash would cost, and what `workers` limits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Kind, Stage
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import InFlight
+
+_GRANTED, _SENT, _READING = Stage.GRANTED, Stage.SENT, Stage.READING
+_DELIVERED, _SETTLED = Stage.DELIVERED, Stage.SETTLED
+_PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
+
+
+class Flights:
+    """Counts the requests of one shard by how far they have come."""
+
+    __slots__ = ("_counts", "_number", "_pages", "_unsent", "robots")
+
+    def __init__(self, shard: int) -> None:
+        self._number = shard
+        self._counts = [0] * len(Stage)
+        self._pages: dict[str, int] = {}  # pages that are not settled yet, by host
+        self._unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
+        self.robots = 0  # requests for a robots.txt on the wire
+
+    def __repr__(self) -> str:
+        stages = ", ".join(f"{self._counts[stage]} {stage.name.lower()}" for stage in Stage)
+        return f"<Flights {stages}>"
+
+    # ------------------------------------------------------------------ how many
+
+    @property
+    def on_wire(self) -> int:
+        """Requests that were granted and have not been answered."""
+        return self._counts[_GRANTED] + self._counts[_SENT]
+
+    @property
+    def reading(self) -> int:
+        """Pages that are being parsed in other processes."""
+        return self._counts[_READING]
+
+    @property
+    def delivered(self) -> int:
+        """Pages that the program which iterates over the crawl has not acknowledged."""
+        return self._counts[_DELIVERED]
+
+    @property
+    def unsettled(self) -> int:
+        """Requests that have no result yet."""
+        return self.pending - self._counts[_SETTLED]
+
+    @property
+    def pending(self) -> int:
+        """Requests that a crash now would cost."""
+        return sum(self._counts)
+
+    def pages_of(self, host: str) -> int:
+        """Pages of a host that have no result yet."""
+        return self._pages.get(host, 0)
+
+    def is_connecting(self, key: str) -> bool:
+        """Whether the latest request of a budget has not left yet: its gap has not begun."""
+        return key in self._unsent
+
+    # ------------------------------------------------------------------ from stage to stage
+
+    def begin(self, flight: InFlight) -> None:
+        """A slot was granted."""
+        flight.shard = self._number
+        self._counts[_GRANTED] += 1
+        item = flight.item
+        if item.kind == _PAGE:
+            self._pages[item.host] = self._pages.get(item.host, 0) + 1
+        elif item.kind == _ROBOTS:
+            self.robots += 1
+        self._unsent[flight.permit.host.key] = flight
+
+    def sent(self, flight: InFlight) -> None:
+        """Its bytes have left."""
+        self._move(flight, _SENT)
+        self._has_left(flight)
+
+    def read(self, flight: InFlight) -> None:
+        """Its page is being parsed elsewhere."""
+        self._move(flight, _READING)
+
+    def deliver(self, flight: InFlight) -> None:
+        """Its page was handed to the program that iterates over the crawl."""
+        self._move(flight, _DELIVERED)
+
+    def settle(self, flight: InFlight) -> None:
+        """Its result is in the batch."""
+        self._leave_host(flight)
+        self._move(flight, _SETTLED)
+
+    def answered(self, flight: InFlight) -> None:
+        """It has left for sure: an answer, or a failure, came back."""
+        self._has_left(flight)
+
+    def end(self, flight: InFlight) -> None:
+        """It has no result: it will be asked for again, was given up, or was a robots.txt."""
+        self._has_left(flight)
+        self._leave_host(flight)
+        self._counts[flight.stage] -= 1
+
+    def committed(self) -> None:
+        """Everything that was settled is in the store."""
+        self._counts[_SETTLED] = 0
+
+    def _move(self, flight: InFlight, stage: Stage) -> None:
+        counts = self._counts
+        counts[flight.stage] -= 1
+        counts[stage] += 1
+        flight.stage = stage
+
+    def _has_left(self, flight: InFlight) -> None:
+        key = flight.permit.host.key
+        if self._unsent.get(key) is flight:
+            del self._unsent[key]
+
+    def _leave_host(self, flight: InFlight) -> None:
+        item = flight.item
+        if item.kind == _PAGE:
+            left = self._pages[item.host] - 1
+            if left:
+                self._pages[item.host] = left
+            else:
+                del self._pages[item.host]
+        elif item.kind == _ROBOTS:
+            self.robots -= 1

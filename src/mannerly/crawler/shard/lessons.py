@@ -1,0 +1,57 @@
+"""Tell the politeness core what came back, and keep count of each host's pages and failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Entry, LocalError
+from mannerly.politeness import Response
+from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Fetched, InFlight, Now
+    from mannerly.politeness.model import Outcome
+    from mannerly.politeness.retry import GiveUp, Retry
+
+    from .parts import Parts
+
+
+def report(
+    flight: InFlight, answer: Fetched, parts: Parts, now: Now
+) -> tuple[Outcome, Retry | GiveUp | None]:
+    """Tell the politeness core; return what it makes of the answer, and of a retry."""
+    politeness, permit, item = parts.politeness, flight.permit, flight.item
+    error = answer.error
+    if isinstance(error, LocalError):
+        # A stale connection took our bytes, and the server may have read them.
+        was_sent = error is LocalError.STALE_CONNECTION
+        politeness.cancel(permit, now=now.mono, was_sent=was_sent)
+        return NEUTRAL, None
+    latency_s = answer.latency_s or answer.total_s
+    response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
+    outcome = politeness.report(permit, response, now=now.mono)
+    if outcome is OK or not isinstance(item, Entry):
+        return outcome, None
+    parts.given_up.follow(parts, now)
+    if outcome is THROTTLE:
+        parts.given_up.recall(item.host, parts, now)
+        parts.hosts.count(item.host, now, refused=1)
+    is_final = outcome is NEUTRAL and (
+        response.status not in parts.settings.politeness.retry_statuses
+    )
+    if is_final or item.host in parts.given_up:
+        return outcome, None
+    attempt = item.attempts + 1
+    return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=now.mono)
+
+
+def count(host: str, outcome: Outcome, parts: Parts, now: Now) -> None:
+    """Count a page for its host; a host that fails too often in a row is given up."""
+    is_failure = outcome is OVERLOAD or outcome is THROTTLE
+    parts.given_up.recall(host, parts, now)
+    parts.hosts.count(host, now, fetched=not is_failure, failed=is_failure)
+    if is_failure and host not in parts.given_up:
+        failures = parts.hosts.failures_in_a_row(host)
+        if failures >= parts.settings.host_failure_limit:
+            parts.politeness.retire(host, f"{failures} failures in a row", now=now.mono)
+            parts.given_up.follow(parts, now)

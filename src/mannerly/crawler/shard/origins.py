@@ -1,0 +1,74 @@
+"""robots.txt in a shard: bring an origin's rules into memory, ask for them, obey them.
+
+The gate (`robots.gate`) decides what is known and what an answer means. Here its requests go to the
+frontier, its records into the batch, its delays to the politeness core, and hosts are woken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.events import RobotsAnswered
+from mannerly.crawler.model import RobotsRequest
+from mannerly.crawler.page.harvest import sitemap_candidates
+from mannerly.crawler.web.urls import host_key_of
+
+if TYPE_CHECKING:
+    from mannerly.crawler.frontier.model import Need
+    from mannerly.crawler.model import Fetched, Now
+    from mannerly.crawler.robots.gate import Learned
+
+    from .parts import Parts
+
+
+def provide(need: Need, parts: Parts, now: Now) -> None:
+    """Bring a host's record and an origin's rules into memory, or ask for the rules."""
+    host, origin = need
+    parts.given_up.recall(host, parts, now)
+    robots, frontier = parts.robots, parts.frontier
+    if robots.needs(origin, now.mono):
+        record = parts.stored_robots(origin)[origin]
+        if record is not None:
+            _obey(robots.load(record, now), parts, now)
+        if robots.needs(origin, now.mono) and parts.hosts.given_up(host) is None:
+            frontier.request(robots.request(origin), now=now.mono)
+            return
+    frontier.wake(host, now=now.mono)
+
+
+def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
+    """Learn from an answer, or follow its redirect with a slot of the other host."""
+    parts.emit(RobotsAnswered(request, answer.status))
+    stored = parts.stored_robots(*request.origins)
+    follows = parts.robots.answered(request, answer, stored, now)
+    if isinstance(follows, RobotsRequest):
+        parts.given_up.recall(follows.host, parts, now)
+        if parts.hosts.given_up(follows.host) is None:
+            parts.frontier.request(follows, now=now.mono)
+        else:
+            give_up(follows, parts, now)
+        return
+    _learn(follows, parts, now)
+    if not follows:  # it failed on our side for the moment: its pages are judged again
+        parts.frontier.wake(host_key_of(request.origin + "/"), now=now.mono)
+
+
+def give_up(request: RobotsRequest, parts: Parts, now: Now) -> None:
+    """A request cannot be sent: its origin's pages must not wait for it."""
+    stored = parts.stored_robots(*request.origins)
+    _learn(parts.robots.give_up(request, stored, now), parts, now)
+
+
+def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
+    """Keep rules, obey them, and let the pages go that waited for them."""
+    for learned in result:
+        parts.batch.robots[learned.origin] = learned.record
+        _obey(learned, parts, now)
+        if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
+            listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
+            parts.routes.links(parts.routes.wanted(listed), parts.batch)
+        parts.frontier.wake(learned.host, now=now.mono)
+
+
+def _obey(learned: Learned, parts: Parts, now: Now) -> None:
+    parts.politeness.robots(learned.host, crawl_delay_s=learned.crawl_delay_s, now=now.mono)

@@ -1,0 +1,50 @@
+"""Read an answer so that no page can harm the crawl: it may cost its own links, nothing else."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Fetched
+from mannerly.crawler.page.harvest import harvest, unreadable
+from mannerly.politeness.model import ErrorKind
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Entry, Now
+    from mannerly.crawler.page.harvest import Harvest
+
+    from .parts import Parts
+
+DEATHS = 2  # processes that a page may take down before it is not parsed any more
+
+
+def credible(answer: Fetched) -> Fetched:
+    """Return the answer, or a protocol error if no server can have given it."""
+    status, latency_s, total_s = answer.status, answer.latency_s, answer.total_s
+    is_timed = 0.0 <= latency_s < inf and 0.0 <= total_s < inf
+    if is_timed and (answer.error is not None if status is None else 100 <= status < 1000):
+        return answer
+    return Fetched(answer.request, error=ErrorKind.PROTOCOL, detail="incredible_answer")
+
+
+def harvest_safely(
+    entry: Entry,
+    answer: Fetched,
+    parts: Parts,
+    now: Now,
+    work: object = None,
+    *,
+    failure: str | None = None,
+) -> Harvest:
+    """Return the record and links of an answer; `failure` becomes the record's error."""
+    store = parts.store
+    if store.suspects and store.suspects.get(entry.seq, 0) >= DEATHS:
+        return unreadable(entry, answer, now.wall, error="crashes_parser")
+    store.parsing(entry.seq)
+    try:
+        found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
+    except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
+        found = unreadable(entry, answer, now.wall)
+    if failure is None:
+        return found
+    return found._replace(record=found.record._replace(error=failure))
