@@ -25,7 +25,7 @@ HOST = "example.com"
 OK, NOT_FOUND = Response(200, 0.05), Response(404, 0.05)
 REFUSED, FAILED = Response(429, 0.05), Response(503, 0.05)
 CLOSED, OPEN, HALF_OPEN = BreakerState
-TRIPPED, REST_OVER, PROBE_FAILED, PROBES_PASSED = BreakerEvent
+TRIPPED, OPEN_TIME_OVER, PROBE_FAILED, PROBES_PASSED = BreakerEvent
 
 
 # ---------------------------------------------------------------------- the table
@@ -37,7 +37,7 @@ def in_state(state: BreakerState) -> Breaker:
     if state is not CLOSED:
         breaker.move(TRIPPED)
     if state is HALF_OPEN:
-        breaker.move(REST_OVER)
+        breaker.move(OPEN_TIME_OVER)
     return breaker
 
 
@@ -53,7 +53,7 @@ def test_table_is_followed(state: BreakerState, event: BreakerEvent) -> None:
     before = fields(breaker)
     following = {
         (CLOSED, TRIPPED): OPEN,
-        (OPEN, REST_OVER): HALF_OPEN,
+        (OPEN, OPEN_TIME_OVER): HALF_OPEN,
         (HALF_OPEN, PROBE_FAILED): OPEN,
         (HALF_OPEN, PROBES_PASSED): CLOSED,
     }.get((state, event))
@@ -82,9 +82,9 @@ def test_open_time_doubles_up_to_its_longest() -> None:
     breaker.open(TRIPPED, 0.0, settings, rng)
     for _ in range(9):
         rests_s.append(breaker.reopen_at)
-        breaker.move(REST_OVER)
+        breaker.move(OPEN_TIME_OVER)
         breaker.open(PROBE_FAILED, 0.0, settings, rng)
-    breaker.move(REST_OVER)
+    breaker.move(OPEN_TIME_OVER)
     breaker.close()
     breaker.open(TRIPPED, 0.0, settings, rng)
 

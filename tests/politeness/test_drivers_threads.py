@@ -13,7 +13,7 @@ import pytest
 from mannerly.politeness import CircuitOpen, PolitenessError, Settings
 from mannerly.politeness.drivers import threads
 from mannerly.politeness.drivers.slots import Slot
-from mannerly.politeness.drivers.threads import ThreadedPoliteness, Timekeeper
+from mannerly.politeness.drivers.threads import AlarmThread, ThreadedPoliteness
 from mannerly.politeness.drivers.waiters import Waiting
 from mannerly.politeness.testing import FakeClock
 
@@ -205,7 +205,7 @@ def test_closing_sends_everybody_home(clock: FakeClock, pool: ThreadPoolExecutor
 def test_timekeeper_rings_in_order_and_ends() -> None:
     """Alarms ring by time, cancelled ones do not ring, and no thread stays behind."""
     clock = FakeClock(now=10.0)
-    keeper = Timekeeper(clock)
+    keeper = AlarmThread(clock)
     rung: list[str] = []
     done = threading.Event()
     gate = threading.Event()
@@ -230,7 +230,7 @@ def test_timekeeper_rings_in_order_and_ends() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_timekeeper_survives_a_failing_callback() -> None:
     """An error in one alarm is shown, and the alarms after it still ring."""
-    keeper = Timekeeper(FakeClock(now=10.0))
+    keeper = AlarmThread(FakeClock(now=10.0))
     rung = threading.Event()
 
     def fail() -> None:

@@ -29,7 +29,7 @@ MAY = {
     "memory/sqlite.py": {"sqlite3", "threading", "pathlib"},
     # For the calendar and times of day, not for the present: see the clock's own test below.
     "headers.py": {"datetime"},
-    "robots/wishes.py": {"datetime"},
+    "robots/extensions.py": {"datetime"},
 }
 CLOCKS = frozenset({"now", "utcnow", "today", "monotonic", "perf_counter", "time_ns", "time"})
 

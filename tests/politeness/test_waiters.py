@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings, Wait
-from mannerly.politeness.drivers.waiters import Lines, Turn, Waiter
+from mannerly.politeness.drivers.waiters import Served, Waiter, WaitQueues
 
 HOST = "example.com"
 OK = Response(200, 0.01)
@@ -22,7 +22,7 @@ class Hall:
 
     def __init__(self, rules: Settings = ONE_A_SECOND) -> None:
         self.core = Politeness(rules)
-        self.lines: Lines[int] = Lines(self.core)
+        self.queues: WaitQueues[int] = WaitQueues(self.core)
         self.now = 0.0
         self.alarm_at: float | None = None
         self.woken: list[Waiter[int]] = []
@@ -31,7 +31,7 @@ class Hall:
     def come(
         self, *, deadline: float | None = None, waits_when_open: bool = False
     ) -> Grant | Refuse | Waiter[int]:
-        decision = self.lines.ask(HOST, HOST, self.now)
+        decision = self.queues.ask(HOST, HOST, self.now)
         if isinstance(decision, Grant):
             return decision
         waiter = Waiter(
@@ -40,7 +40,7 @@ class Hall:
         if isinstance(decision, Refuse) and not waiter.accepts(decision):
             return decision
         self.arrivals += 1
-        self.alarm_at = self.lines.join(waiter, HOST, decision, self.now)
+        self.alarm_at = self.queues.join(waiter, HOST, decision, self.now)
         return waiter
 
     def wait(self, *, deadline: float | None = None, waits_when_open: bool = False) -> Waiter[int]:
@@ -54,32 +54,32 @@ class Hall:
         return granted
 
     def leave(self, waiter: Waiter[int]) -> None:
-        if isinstance(waiter.verdict, Grant):
-            self.give_back(waiter.verdict)
+        if isinstance(waiter.decision, Grant):
+            self.give_back(waiter.decision)
         else:
-            self.lines.leave(waiter, self.now)
+            self.queues.leave(waiter, self.now)
 
     def report(self, granted: Grant, response: Response = OK) -> None:
         self.core.report(granted.permit, response, now=self.now)
-        self.follow(self.lines.serve(HOST, self.now))
+        self.follow(self.queues.serve(HOST, self.now))
 
     def give_back(self, granted: Grant) -> None:
         self.core.cancel(granted.permit, now=self.now)
-        self.follow(self.lines.serve(HOST, self.now))
+        self.follow(self.queues.serve(HOST, self.now))
 
-    def follow(self, turn: Turn[int]) -> None:
-        self.woken += turn.settled
-        self.alarm_at = turn.alarm_at
+    def follow(self, served: Served[int]) -> None:
+        self.woken += served.settled
+        self.alarm_at = served.alarm_at
 
     def advance(self, to: float = inf) -> None:
         """Ring every alarm up to an instant; each granted caller reports at once."""
         while self.alarm_at is not None and self.alarm_at <= to:
             self.now = max(self.now, self.alarm_at)
             before = len(self.woken)
-            self.follow(self.lines.serve(HOST, self.now))
+            self.follow(self.queues.serve(HOST, self.now))
             for waiter in self.woken[before:]:
-                if isinstance(waiter.verdict, Grant):
-                    self.report(waiter.verdict)
+                if isinstance(waiter.decision, Grant):
+                    self.report(waiter.decision)
         self.now = max(self.now, to) if to < inf else self.now
 
     def waiting(self) -> int:
@@ -89,9 +89,9 @@ class Hall:
 
     def starts(self) -> list[float]:
         return [
-            waiter.verdict.permit.sent_at
+            waiter.decision.permit.sent_at
             for waiter in self.woken
-            if isinstance(waiter.verdict, Grant)
+            if isinstance(waiter.decision, Grant)
         ]
 
 
@@ -136,8 +136,8 @@ def test_newcomer_on_an_idle_host_pays_nothing_for_those_who_left() -> None:
     newcomer = hall.wait()
     hall.advance()
 
-    assert isinstance(newcomer.verdict, Grant)
-    assert newcomer.verdict.permit.sent_at == 2.0
+    assert isinstance(newcomer.decision, Grant)
+    assert newcomer.decision.permit.sent_at == 2.0
 
 
 def test_newcomer_does_not_overtake() -> None:
@@ -148,7 +148,7 @@ def test_newcomer_does_not_overtake() -> None:
     newcomer = hall.come()
 
     assert isinstance(newcomer, Waiter)
-    assert newcomer.verdict is None
+    assert newcomer.decision is None
     hall.advance()
     assert hall.woken == [head, newcomer]
 
@@ -157,13 +157,13 @@ def test_granted_and_cancelled_in_one_tick_passes_the_slot_on() -> None:
     """A caller cancelled just when its turn came hands the very same instant to the next."""
     hall, (first, second) = crowded(2)
     hall.now = 1.0
-    hall.follow(hall.lines.serve(HOST, 1.0))
+    hall.follow(hall.queues.serve(HOST, 1.0))
 
     hall.leave(first)
 
     assert hall.woken == [first, second]
-    assert isinstance(second.verdict, Grant)
-    assert second.verdict.permit.sent_at == 1.0
+    assert isinstance(second.decision, Grant)
+    assert second.decision.permit.sent_at == 1.0
 
 
 def test_head_follows_a_longer_delay() -> None:
@@ -173,8 +173,8 @@ def test_head_follows_a_longer_delay() -> None:
 
     hall.advance()
 
-    assert isinstance(waiter.verdict, Grant)
-    assert waiter.verdict.permit.sent_at == 5.0
+    assert isinstance(waiter.decision, Grant)
+    assert waiter.decision.permit.sent_at == 5.0
 
 
 def test_report_wakes_the_head_when_only_a_report_can() -> None:
@@ -199,8 +199,8 @@ def test_deadline_ends_the_wait_with_its_reason() -> None:
     hall.advance(to=0.25)
 
     assert hall.woken == [hurried]
-    assert hurried.verdict == Wait(1.0, Reason.PACE)
-    assert head.verdict is None
+    assert hurried.decision == Wait(1.0, Reason.PACE)
+    assert head.decision is None
 
 
 def test_deadlines_of_those_who_left_do_not_pile_up() -> None:
@@ -214,8 +214,8 @@ def test_deadlines_of_those_who_left_do_not_pile_up() -> None:
 
     assert hall.woken == [hurried]
     assert hall.alarm_at == 1.0
-    assert len(hall.lines) == 1
-    assert head.verdict is None
+    assert len(hall.queues) == 1
+    assert head.decision is None
 
 
 def broken(rules: Settings, *, waiters: int) -> tuple[Hall, list[Waiter[int]]]:
@@ -236,9 +236,9 @@ def test_open_breaker_turns_away_only_the_impatient() -> None:
     hall, (patient, impatient) = broken(ONE_A_SECOND, waiters=2)
 
     assert hall.woken == [impatient]
-    assert isinstance(impatient.verdict, Refuse)
-    assert impatient.verdict.reason is Reason.BREAKER_OPEN
-    assert patient.verdict is None
+    assert isinstance(impatient.decision, Refuse)
+    assert impatient.decision.reason is Reason.BREAKER_OPEN
+    assert patient.decision is None
 
 
 def test_patient_waiter_becomes_the_probe() -> None:
@@ -248,8 +248,8 @@ def test_patient_waiter_becomes_the_probe() -> None:
 
     hall.advance(to=60.0)
 
-    assert isinstance(patient.verdict, Grant)
-    assert patient.verdict.permit.sent_at == reopens_at
+    assert isinstance(patient.decision, Grant)
+    assert patient.decision.permit.sent_at == reopens_at
 
 
 def test_late_alarm_does_not_refuse_a_newcomer() -> None:
@@ -269,20 +269,20 @@ def test_retirement_sends_even_the_patient_home() -> None:
     waiter = hall.wait(waits_when_open=True)
     hall.core.retire(HOST, "enough", now=0.0)
 
-    hall.follow(hall.lines.serve(HOST, 0.0))
+    hall.follow(hall.queues.serve(HOST, 0.0))
 
-    assert waiter.verdict == Refuse(None, Reason.RETIRED)
-    assert len(hall.lines) == 0
+    assert waiter.decision == Refuse(None, Reason.RETIRED)
+    assert len(hall.queues) == 0
 
 
 def test_disbanded_callers_get_no_verdict() -> None:
     """Closing empties every line and tells the core that nobody waits."""
     hall, crowd = crowded(3)
 
-    gone = hall.lines.disband(0.0)
+    gone = hall.queues.clear(0.0)
 
     assert gone == crowd
-    assert [waiter.verdict for waiter in gone] == [None, None, None]
+    assert [waiter.decision for waiter in gone] == [None, None, None]
     assert hall.waiting() == 0
 
 
@@ -326,16 +326,16 @@ class Rehearsal(Hall):
     def pass_time(self, to: float) -> None:
         while self.alarm_at is not None and self.alarm_at <= to:
             self.now = max(self.now, self.alarm_at)
-            self.follow(self.lines.serve(HOST, self.now))
+            self.follow(self.queues.serve(HOST, self.now))
             self.settle()
         self.now = to
 
     def settle(self) -> None:
         """Move whoever has a verdict out of the queue."""
         self.under_way += [
-            waiter.verdict for waiter in self.queue if isinstance(waiter.verdict, Grant)
+            waiter.decision for waiter in self.queue if isinstance(waiter.decision, Grant)
         ]
-        self.queue = [waiter for waiter in self.queue if waiter.verdict is None]
+        self.queue = [waiter for waiter in self.queue if waiter.decision is None]
 
     def finish(self) -> None:
         for _ in range(10 * (len(self.queue) + len(self.under_way)) + 10):
@@ -354,14 +354,14 @@ def test_lines_serve_in_order_lose_nobody_and_leak_nothing(
     for action, value in story:
         hall.play(action, value)
         host = hall.core.host(HOST)
-        assert host is None or host.waiters == len(hall.queue) == len(hall.lines)
+        assert host is None or host.waiters == len(hall.queue) == len(hall.queues)
         assert host is None or host.in_flight <= 2
     hall.finish()
 
-    served = [waiter.bell for waiter in hall.woken if isinstance(waiter.verdict, Grant)]
+    served = [waiter.bell for waiter in hall.woken if isinstance(waiter.decision, Grant)]
     assert served == sorted(served)
     assert hall.queue == []
-    assert len(hall.lines) == 0
+    assert len(hall.queues) == 0
     assert hall.alarm_at is None
 
 

@@ -2,7 +2,7 @@
 
     state      event            next       what it means
     CLOSED     TRIPPED          OPEN       too many failures: half of ≥ 10 in 30 s, or 5 in a row
-    OPEN       REST_OVER        HALF_OPEN  the open time is over and a caller claimed the probe
+    OPEN       OPEN_TIME_OVER        HALF_OPEN  the open time is over and a caller claimed the probe
     HALF_OPEN  PROBE_FAILED     OPEN       the first failure, or a lease that ran out
     HALF_OPEN  PROBES_PASSED    CLOSED     three successes, one after another
 
@@ -41,14 +41,14 @@ class BreakerEvent(Enum):
     """What moves the breaker."""
 
     TRIPPED = "tripped"
-    REST_OVER = "rest_over"
+    OPEN_TIME_OVER = "open_time_over"
     PROBE_FAILED = "probe_failed"
     PROBES_PASSED = "probes_passed"
 
 
 TRANSITIONS: dict[tuple[BreakerState, BreakerEvent], BreakerState] = {
     (BreakerState.CLOSED, BreakerEvent.TRIPPED): BreakerState.OPEN,
-    (BreakerState.OPEN, BreakerEvent.REST_OVER): BreakerState.HALF_OPEN,
+    (BreakerState.OPEN, BreakerEvent.OPEN_TIME_OVER): BreakerState.HALF_OPEN,
     (BreakerState.HALF_OPEN, BreakerEvent.PROBE_FAILED): BreakerState.OPEN,
     (BreakerState.HALF_OPEN, BreakerEvent.PROBES_PASSED): BreakerState.CLOSED,
 }
@@ -113,7 +113,7 @@ class Breaker:
         self.lease_until = now + settings.request_timeout_s + LEASE_MARGIN_S
 
     @property
-    def closed_until(self) -> Instant:
+    def next_probe_at(self) -> Instant:
         """While it is not closed: the instant from which it lets a probe through."""
         if self.state is BreakerState.OPEN:
             return self.reopen_at

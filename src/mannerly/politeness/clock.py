@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .model import Instant
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """Tells the time, twice."""
 
     def now(self) -> Instant:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .host import Host
+    from .host import HostState
 
 Instant: TypeAlias = float
 
@@ -101,7 +101,7 @@ class Permit:
 
     def __init__(
         self,
-        host: Host,
+        host: HostState,
         sent_at: Instant,
         in_flight: int,
         generation: int,

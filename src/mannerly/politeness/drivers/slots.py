@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..retry import GiveUp, Retry
 
 
-class Desk(Protocol):
+class SlotDriver(Protocol):
     """Where a slot came from, and where it goes back to."""
 
     def now(self) -> Instant: ...
@@ -50,14 +50,16 @@ class Desk(Protocol):
 class Slot:
     """The right to send one request now. Use it as a context manager, and report."""
 
-    __slots__ = ("_answer", "_desk", "_permit", "_started_at", "_was_sent", "waited_s")
+    __slots__ = ("_driver", "_permit", "_reported", "_started_at", "_was_sent", "waited_s")
 
-    def __init__(self, desk: Desk, permit: Permit, started_at: Instant, waited_s: float) -> None:
-        self._desk = desk
+    def __init__(
+        self, driver: SlotDriver, permit: Permit, started_at: Instant, waited_s: float
+    ) -> None:
+        self._driver = driver
         self._permit = permit
         self._started_at = started_at
         self._was_sent = False
-        self._answer: tuple[Response, Outcome] | None = None
+        self._reported: tuple[Response, Outcome] | None = None
         self.waited_s = waited_s  # how long the caller was kept waiting for this slot
 
     def __repr__(self) -> str:
@@ -75,7 +77,7 @@ class Slot:
         Optional, but without it a cancelled block counts as a request that was never sent.
         """
         self._was_sent = True
-        self._started_at = self._desk.now()
+        self._started_at = self._driver.now()
 
     def report(
         self,
@@ -97,23 +99,23 @@ class Slot:
         if response is None:
             if status is None and error is None:
                 raise TypeError("report what came back: a Response, a status or an error")
-            latency_s = self._desk.now() - self._started_at
+            latency_s = self._driver.now() - self._started_at
             response = Response(status, latency_s, headers, error, nbytes)
         elif not response.latency_s:
-            response = response._replace(latency_s=self._desk.now() - self._started_at)
-        outcome = self._desk.report(self._permit, response)
-        self._answer = (response, outcome)
+            response = response._replace(latency_s=self._driver.now() - self._started_at)
+        outcome = self._driver.report(self._permit, response)
+        self._reported = (response, outcome)
         return outcome
 
     def cancel(self) -> None:
         """Give the slot back; unless `sent()` was called, the next caller may have it at once."""
-        self._desk.cancel(self._permit, was_sent=self._was_sent)
+        self._driver.cancel(self._permit, was_sent=self._was_sent)
 
     def retry(self, attempt: int = 1) -> Retry | GiveUp:
         """Whether and when to ask again, after a report. A value, never a sleep."""
-        if self._answer is None:
+        if self._reported is None:
             raise TypeError("report what came back before asking whether to try again")
-        return self._desk.retry(self._permit, *self._answer, attempt=attempt)
+        return self._driver.retry(self._permit, *self._reported, attempt=attempt)
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +129,7 @@ class Slot:
         if self._permit.is_settled:
             return
         if error is None:
-            self._desk.cancel(self._permit, was_sent=True)
+            self._driver.cancel(self._permit, was_sent=True)
             warnings.warn(f"{self!r} was left without a report", RuntimeWarning, stacklevel=4)
             return
         meaning = error_kind(error)
@@ -135,7 +137,7 @@ class Slot:
             self.report(error=meaning)
         else:
             was_sent = self._was_sent or isinstance(error, Exception)
-            self._desk.cancel(self._permit, was_sent=was_sent)
+            self._driver.cancel(self._permit, was_sent=was_sent)
 
 
 def error_kind(error: BaseException) -> ErrorKind | None:

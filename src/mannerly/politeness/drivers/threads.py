@@ -5,7 +5,7 @@
         slot.report(status=response.status_code, headers=response.headers)
 
 One lock guards the core; it is held for microseconds and never while anybody sleeps. Each waiting
-thread sleeps on an event of its own and is woken once, with its verdict. The alarms of all hosts
+thread sleeps on an event of its own and is woken once, with its decision. The alarms of all hosts
 ring from a single timekeeper thread, which exists only while there is something to wait for, so
 that an unclosed object leaves nothing running. (Letting the head of each line watch the clock
 would save that thread, but then every caller wakes twice: to become the head, and to go.)
@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
-from .desk import FrontDesk
+from .base import DriverBase
 from .slots import Slot
 
 if TYPE_CHECKING:
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from ..clock import Alarm, Alarms, Clock
+    from ..clock import Alarm, Alarms, TimeSource
     from ..memory.base import Remembered
     from ..model import Instant
-    from .notebook import Notebook
+    from .buffer import MemoryBuffer
     from .waiters import Waiter
 
 
 class _Alarm:
     """An entry of the timekeeper's list."""
 
-    __slots__ = ("_keeper", "callback", "is_cancelled")
+    __slots__ = ("_thread", "callback", "is_cancelled")
 
-    def __init__(self, keeper: Timekeeper, callback: Callable[[], None]) -> None:
-        self._keeper = keeper
+    def __init__(self, thread: AlarmThread, callback: Callable[[], None]) -> None:
+        self._thread = thread
         self.callback = callback
         self.is_cancelled = False
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        self._keeper.look_again()
+        self._thread.on_cancel()
 
 
-class Timekeeper:
+class AlarmThread:
     """Alarms for threads, rung by one daemon thread that ends when the last one has rung."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
         self._changed = threading.Condition(threading.Lock())
         self._heap: list[tuple[Instant, int, _Alarm]] = []
@@ -71,7 +71,7 @@ class Timekeeper:
                 self._changed.notify()
         return alarm
 
-    def look_again(self) -> None:
+    def on_cancel(self) -> None:
         """An alarm was cancelled: if it was the next one, there is something else to wait for."""
         with self._changed:
             if self._heap and self._heap[0][2].is_cancelled:
@@ -103,11 +103,13 @@ class Timekeeper:
             return None
 
 
-class ThreadedPoliteness(FrontDesk[threading.Event]):
-    """One politeness for all threads of a process; `FrontDesk` names the arguments."""
+class ThreadedPoliteness(DriverBase[threading.Event]):
+    """One politeness for all threads of a process; `DriverBase` host_and_key the arguments."""
 
-    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
-        return Timekeeper(clock), threading.RLock()
+    def _make_alarms_and_lock(
+        self, clock: TimeSource
+    ) -> tuple[Alarms, AbstractContextManager[object]]:
+        return AlarmThread(clock), threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -125,9 +127,9 @@ class ThreadedPoliteness(FrontDesk[threading.Event]):
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> Iterator[Slot]:
         """Wait for this host's next slot and hold it for the block: see `AsyncPoliteness.slot`."""
-        names = self._names(url)
-        self._recall(*names)
-        entered = self._enter(names, deadline_s, wait_when_open=wait_when_open)
+        host_and_key = self._host_and_key(url)
+        self._recall(*host_and_key)
+        entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else self._wait(entered) as slot:
             yield slot
 
@@ -139,34 +141,34 @@ class ThreadedPoliteness(FrontDesk[threading.Event]):
         """
         if self._is_closed:
             return
-        self._shut()
-        notebook = self._notebook
-        if notebook is None:
+        self._close_queues()
+        buffer = self._buffer
+        if buffer is None:
             return
         try:
-            records = self._collect(notebook, is_last=True)
+            records = self._collect(buffer, is_last=True)
             if records:
-                self._write(notebook, records)
-                if notebook.error is not None:
-                    raise notebook.error
+                self._write(buffer, records)
+                if buffer.error is not None:
+                    raise buffer.error
         finally:
-            notebook.memory.close()
+            buffer.memory.close()
 
     def _wait(self, waiter: Waiter[threading.Event]) -> Slot:
         try:
-            waiter.bell.wait()
+            waiter.signal.wait()
         except BaseException:  # KeyboardInterrupt, in the main thread
             self._leave(waiter)
             raise
         return self._admit(waiter)
 
-    def _make_bell(self) -> threading.Event:
+    def _make_signal(self) -> threading.Event:
         return threading.Event()
 
-    def _ring(self, bell: threading.Event) -> None:
-        bell.set()
+    def _wake(self, signal: threading.Event) -> None:
+        signal.set()
 
-    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
-        error = notebook.save(records)
+    def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
+        error = buffer.save(records)
         with self._lock:
-            notebook.wrote(records, error)
+            buffer.saved(records, error)

@@ -1,4 +1,4 @@
-"""Who goes next: one line of waiting callers per host, and one alarm per line.
+"""Who goes next: one line of waiting callers per host, and one alarm per queue.
 
     ask ─► Grant                       nobody waits and the core agrees: go
         ─► Wait, Refuse ─► join        the caller chose to wait: to the end of the line
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..events import Event
     from ..model import Decision, Instant, Reason
 
-Bell = TypeVar("Bell")
+Signal = TypeVar("Signal")
 
 _SPARE_DEADLINES = 64  # entries of callers who left, kept before the heap is made anew
 
@@ -50,57 +50,57 @@ class Waiting(Value):
 Notice: TypeAlias = "Event | Waiting"
 
 
-class Waiter(Generic[Bell]):
-    """One caller in a line.
+class Waiter(Generic[Signal]):
+    """One caller in a queue.
 
-    `verdict` is None while it waits. A `Grant` or `Refuse` means what it always means; a `Wait`
+    `decision` is None while it waits. A `Grant` or `Refuse` means what it always means; a `Wait`
     means that the deadline came first, and says what there was to wait for.
     """
 
-    __slots__ = ("bell", "deadline", "joined_at", "key", "verdict", "waits_when_open")
+    __slots__ = ("deadline", "decision", "joined_at", "key", "signal", "waits_when_open")
 
     def __init__(
         self,
         key: str,
-        bell: Bell,
+        signal: Signal,
         joined_at: Instant,
         *,
         deadline: Instant | None = None,
         waits_when_open: bool = False,
     ) -> None:
         self.key = key
-        self.bell = bell  # the driver's own: what it rings to wake this caller
+        self.signal = signal  # the driver's own: what it rings to wake this caller
         self.joined_at = joined_at
         self.deadline = deadline
         self.waits_when_open = waits_when_open
-        self.verdict: Decision | None = None
+        self.decision: Decision | None = None
 
     def accepts(self, refusal: Refuse) -> bool:
         """Whether to wait out a refusal. One without an end is never waited for."""
         return self.waits_when_open and refusal.until is not None
 
 
-class Turn(NamedTuple, Generic[Bell]):
+class Served(NamedTuple, Generic[Signal]):
     """What the driver has to do now: wake these callers, and serve again at `alarm_at`."""
 
-    settled: list[Waiter[Bell]]
+    settled: list[Waiter[Signal]]
     alarm_at: Instant | None
 
 
-class _Line(Generic[Bell]):
+class _HostQueue(Generic[Signal]):
     """The callers waiting for one host, first come first."""
 
-    __slots__ = ("arrivals", "deadlines", "host", "standing", "waiters")
+    __slots__ = ("arrivals", "deadlines", "host", "last_decision", "waiters")
 
-    def __init__(self, host: str, standing: Wait | Refuse) -> None:
+    def __init__(self, host: str, last_decision: Wait | Refuse) -> None:
         self.host = host
-        self.standing = standing  # what the head was told last
+        self.last_decision = last_decision  # what the head was told last
         # Ordered, first in first out, and a caller in the middle can leave in constant time.
-        self.waiters: OrderedDict[Waiter[Bell], None] = OrderedDict()
-        self.deadlines: list[tuple[Instant, int, Waiter[Bell]]] = []
+        self.waiters: OrderedDict[Waiter[Signal], None] = OrderedDict()
+        self.deadlines: list[tuple[Instant, int, Waiter[Signal]]] = []
         self.arrivals = count()
 
-    def add(self, waiter: Waiter[Bell]) -> None:
+    def add(self, waiter: Waiter[Signal]) -> None:
         self.waiters[waiter] = None
         if waiter.deadline is not None:
             heappush(self.deadlines, (waiter.deadline, next(self.arrivals), waiter))
@@ -112,110 +112,116 @@ class _Line(Generic[Bell]):
         """When the head may go or somebody's patience ends, whichever is first."""
         while self.deadlines and self.deadlines[0][2] not in self.waiters:
             heappop(self.deadlines)
-        until = self.standing.until
+        until = self.last_decision.until
         if not self.deadlines:
             return until
         deadline = self.deadlines[0][0]
         return deadline if until is None else min(until, deadline)
 
 
-class Lines(Generic[Bell]):
-    """Every host's line. Not thread-safe, like the core it asks."""
+class WaitQueues(Generic[Signal]):
+    """Every host's queue. Not thread-safe, like the core it asks."""
 
     def __init__(self, core: Politeness) -> None:
         self._core = core
-        self._lines: dict[str, _Line[Bell]] = {}
+        self._queues: dict[str, _HostQueue[Signal]] = {}
 
     def __len__(self) -> int:
-        return sum(len(line.waiters) for line in self._lines.values())
+        return sum(len(queue.waiters) for queue in self._queues.values())
 
     def length(self, key: str) -> int:
         """How many callers wait for this host."""
-        line = self._lines.get(key)
-        return 0 if line is None else len(line.waiters)
+        queue = self._queues.get(key)
+        return 0 if queue is None else len(queue.waiters)
 
     def ask(self, key: str, host: str, now: Instant) -> Decision:
         """May a newcomer go at once? Those who wait go first."""
-        line = self._lines.get(key)
-        if line is None:
+        queue = self._queues.get(key)
+        if queue is None:
             return self._core.reserve(host, now=now)
-        standing = line.standing
-        if isinstance(standing, Refuse) and standing.until is not None and standing.until <= now:
+        last_decision = queue.last_decision
+        if (
+            isinstance(last_decision, Refuse)
+            and last_decision.until is not None
+            and last_decision.until <= now
+        ):
             # The refusal is over, and only the alarm is late: there is a line to stand in.
-            return Wait(standing.until, standing.reason)
-        return standing
+            return Wait(last_decision.until, last_decision.reason)
+        return last_decision
 
     def join(
-        self, waiter: Waiter[Bell], host: str, standing: Wait | Refuse, now: Instant
+        self, waiter: Waiter[Signal], host: str, last_decision: Wait | Refuse, now: Instant
     ) -> Instant | None:
         """Go to the end of the line; returns when to serve it."""
-        line = self._lines.get(waiter.key)
-        if line is None:
-            line = self._lines[waiter.key] = _Line(host, standing)
-        line.add(waiter)
-        self._core.waiting(line.host, +1, now=now)
-        return line.alarm_at()
+        queue = self._queues.get(waiter.key)
+        if queue is None:
+            queue = self._queues[waiter.key] = _HostQueue(host, last_decision)
+        queue.add(waiter)
+        self._core.waiting(queue.host, +1, now=now)
+        return queue.alarm_at()
 
-    def leave(self, waiter: Waiter[Bell], now: Instant) -> None:
+    def leave(self, waiter: Waiter[Signal], now: Instant) -> None:
         """Step out of the line unserved. The others' times do not change by it."""
-        line = self._lines.get(waiter.key)
-        if line is not None and waiter in line.waiters:
-            self._remove(line, waiter, now)
-            self._drop_if_empty(waiter.key, line)
+        queue = self._queues.get(waiter.key)
+        if queue is not None and waiter in queue.waiters:
+            self._remove(queue, waiter, now)
+            self._drop_if_empty(waiter.key, queue)
 
-    def serve(self, key: str, now: Instant) -> Turn[Bell]:
+    def serve(self, key: str, now: Instant) -> Served[Signal]:
         """Let go whoever may go, turn away whoever cannot wait any longer."""
-        line = self._lines.get(key)
-        if line is None:
-            return Turn([], None)
-        settled: list[Waiter[Bell]] = []
-        self._expire(line, now, settled)
-        while line.waiters:
-            decision = self._core.reserve(line.host, now=now)
+        queue = self._queues.get(key)
+        if queue is None:
+            return Served([], None)
+        settled: list[Waiter[Signal]] = []
+        self._expire(queue, now, settled)
+        while queue.waiters:
+            decision = self._core.reserve(queue.host, now=now)
             if not isinstance(decision, Grant):
-                line.standing = decision
+                queue.last_decision = decision
                 break
-            self._settle(line, next(iter(line.waiters)), decision, now, settled)
-        if line.waiters and isinstance(line.standing, Refuse):
-            refusal = line.standing
-            for waiter in [each for each in line.waiters if not each.accepts(refusal)]:
-                self._settle(line, waiter, refusal, now, settled)
-        if self._drop_if_empty(key, line):
-            return Turn(settled, None)
-        return Turn(settled, line.alarm_at())
+            self._settle(queue, next(iter(queue.waiters)), decision, now, settled)
+        if queue.waiters and isinstance(queue.last_decision, Refuse):
+            refusal = queue.last_decision
+            for waiter in [each for each in queue.waiters if not each.accepts(refusal)]:
+                self._settle(queue, waiter, refusal, now, settled)
+        if self._drop_if_empty(key, queue):
+            return Served(settled, None)
+        return Served(settled, queue.alarm_at())
 
-    def disband(self, now: Instant) -> list[Waiter[Bell]]:
-        """Empty every line; the callers get no verdict."""
-        everyone = [waiter for line in self._lines.values() for waiter in line.waiters]
+    def clear(self, now: Instant) -> list[Waiter[Signal]]:
+        """Empty every line; the callers get no decision."""
+        everyone = [waiter for queue in self._queues.values() for waiter in queue.waiters]
         for waiter in everyone:
             self.leave(waiter, now)
         return everyone
 
-    def _expire(self, line: _Line[Bell], now: Instant, settled: list[Waiter[Bell]]) -> None:
-        while line.deadlines and line.deadlines[0][0] <= now:
-            waiter = heappop(line.deadlines)[2]
-            if waiter in line.waiters:
-                missed = Wait(line.standing.until, line.standing.reason)
-                self._settle(line, waiter, missed, now, settled)
+    def _expire(
+        self, queue: _HostQueue[Signal], now: Instant, settled: list[Waiter[Signal]]
+    ) -> None:
+        while queue.deadlines and queue.deadlines[0][0] <= now:
+            waiter = heappop(queue.deadlines)[2]
+            if waiter in queue.waiters:
+                missed = Wait(queue.last_decision.until, queue.last_decision.reason)
+                self._settle(queue, waiter, missed, now, settled)
 
     def _settle(
         self,
-        line: _Line[Bell],
-        waiter: Waiter[Bell],
-        verdict: Decision,
+        queue: _HostQueue[Signal],
+        waiter: Waiter[Signal],
+        decision: Decision,
         now: Instant,
-        settled: list[Waiter[Bell]],
+        settled: list[Waiter[Signal]],
     ) -> None:
-        waiter.verdict = verdict
+        waiter.decision = decision
         settled.append(waiter)
-        self._remove(line, waiter, now)
+        self._remove(queue, waiter, now)
 
-    def _remove(self, line: _Line[Bell], waiter: Waiter[Bell], now: Instant) -> None:
-        del line.waiters[waiter]
-        self._core.waiting(line.host, -1, now=now)
+    def _remove(self, queue: _HostQueue[Signal], waiter: Waiter[Signal], now: Instant) -> None:
+        del queue.waiters[waiter]
+        self._core.waiting(queue.host, -1, now=now)
 
-    def _drop_if_empty(self, key: str, line: _Line[Bell]) -> bool:
-        if line.waiters:
+    def _drop_if_empty(self, key: str, queue: _HostQueue[Signal]) -> bool:
+        if queue.waiters:
             return False
-        del self._lines[key]
+        del self._queues[key]
         return True

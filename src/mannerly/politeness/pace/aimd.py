@@ -18,17 +18,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from ..vitals import decode_latency
-from .base import Effect, Lesson, Note
+from ..stats import decode_latency
+from .base import Effect, Lesson, PaceChange
 from .latency import MEDIAN_OF, SLACK_S
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 
-class Aimd:
+class AimdStrategy:
     """Additive increase, multiplicative decrease of the request rate."""
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Aimd:
         "concurrency",
         "rate",
     )
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -50,10 +50,10 @@ class Aimd:
         self.concurrency = settings.max_concurrency
         self.burst = settings.aimd_burst
         self._cut_at: Instant = NEVER
-        self._lowest = 0  # the lowest median so far, as a level of `vitals`
+        self._lowest = 0  # the lowest median so far, as a level of `stats`
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
         """Cut on a throttle or a slow answer, else add α."""
         if sample.outcome is Outcome.THROTTLE:
             self._refusals += 1
@@ -62,17 +62,17 @@ class Aimd:
         if sample.outcome is not Outcome.OK:
             return None
         recovered, self._refusals = self._refusals > 0, 0
-        if self._is_slow(sample, vitals):
+        if self._is_slow(sample, stats):
             return self._cut(sample)
         if sample.sent_at > self._cut_at:
             self.rate = min(self._settings.rate_ceiling, self.rate + self._settings.aimd_increase)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
-    def _is_slow(self, sample: Sample, vitals: Vitals) -> bool:
+    def _is_slow(self, sample: Sample, stats: HostStats) -> bool:
         target_s = self._settings.aimd_latency_target_s
         if target_s is None:
-            if vitals.samples % MEDIAN_OF == 0:
-                median = vitals.median_level(MEDIAN_OF)
+            if stats.samples % MEDIAN_OF == 0:
+                median = stats.median_level(MEDIAN_OF)
                 self._lowest = min(median, self._lowest or median)
             if not self._lowest:
                 return False
@@ -85,7 +85,7 @@ class Aimd:
         self._cut_at = sample.done_at
         settings = self._settings
         self.rate = max(settings.aimd_min_rate, self.rate * settings.aimd_decrease)
-        return Effect(block_s=block_s, note=Note.SLOWED)
+        return Effect(block_s=block_s, change=PaceChange.SLOWED)
 
     def restart(self, now: Instant) -> None:
         """Begin again at half the rate."""

@@ -15,10 +15,10 @@ from ..value import Value
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 
-class Note(Enum):
+class PaceChange(Enum):
     """What a sample changed in a strategy's mind; the host turns it into an event."""
 
     SLOWED = "slowed"
@@ -31,7 +31,7 @@ class Effect(NamedTuple):
     """A sample's consequence: a pause of our own, and what to tell the listeners."""
 
     block_s: float = 0.0
-    note: Note | None = None
+    change: PaceChange | None = None
 
 
 class Lesson(Value, kw_only=True):
@@ -45,7 +45,7 @@ class Lesson(Value, kw_only=True):
     is_proven: bool = False
 
 
-class Pace(Protocol):
+class Strategy(Protocol):
     """A strategy for one host."""
 
     @property
@@ -65,7 +65,7 @@ class Pace(Protocol):
         """Requests that may start at once after a rest; 1 is strict spacing."""
 
     @property
-    def is_patient(self) -> bool:
+    def may_defer_first(self) -> bool:
         """No single success changes any of these numbers, so the first may be told later."""
 
     @property
@@ -74,7 +74,7 @@ class Pace(Protocol):
 
     def __init__(self, settings: Settings) -> None: ...
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
         """Learn from a finished request; None: nothing changed."""
 
     def restart(self, now: Instant) -> None:

@@ -18,17 +18,17 @@ from .base import Effect, Lesson
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 PAUSE_BASE_S = 1.0  # the default gap of decision 7
 
 
-class Fixed:
+class FixedStrategy:
     """A constant rate."""
 
     __slots__ = ("_max_pause_s", "_refusals", "concurrency", "rate")
     burst = 1
-    is_patient = True
+    may_defer_first = True
     trial_only = False
     phase = "fixed"
 
@@ -43,7 +43,7 @@ class Fixed:
         self._max_pause_s = settings.max_delay_s
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
         """Back off on refusals; the rate itself never changes."""
         if sample.outcome is OK:
             self._refusals = 0

@@ -18,24 +18,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from .base import Effect, Lesson, Note
+from .base import Effect, Lesson, PaceChange
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 QUEUE = 4  # requests that may queue at the server; Gradient2's default
 LONG_WEIGHT = 2.0 / 601.0  # an average over 600 samples, as Gradient2 has it
 START_LIMIT = 2.0
 
 
-class Gradient:
+class GradientStrategy:
     """A concurrency limit that follows the latency gradient."""
 
     __slots__ = ("_cut_at", "_limit", "_long_s", "_refusals", "_settings", "concurrency", "rate")
     burst = 1
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -48,7 +48,7 @@ class Gradient:
         self._cut_at: Instant = NEVER
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
         """Move the limit by the gradient; halve it on a throttle."""
         if sample.outcome is Outcome.THROTTLE:
             return self._throttled(sample)
@@ -62,7 +62,7 @@ class Gradient:
         # Never raise a limit that was not used (Netflix: "app limited").
         if 2 * sample.in_flight >= self._limit:
             self._move(short_s)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
     def _move(self, short_s: float) -> None:
         settings = self._settings
@@ -83,7 +83,7 @@ class Gradient:
             return Effect(block_s=pause_s)
         self._cut_at = sample.done_at
         self._set_limit(0.5 * self._limit)
-        return Effect(block_s=pause_s, note=Note.SLOWED)
+        return Effect(block_s=pause_s, change=PaceChange.SLOWED)
 
     def restart(self, now: Instant) -> None:
         """Begin again at half the limit."""

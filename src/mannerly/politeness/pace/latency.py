@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..vitals import decode_latency
+from ..stats import decode_latency
 
 if TYPE_CHECKING:
     from ..model import Instant
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 MEDIAN_OF = 15
 FACTOR = 2.0
@@ -28,20 +28,20 @@ SLACK_S = 0.02
 HORIZON_S = 300.0  # two of them are remembered
 
 
-def queueing_s(vitals: Vitals, acted_at: int, now: Instant) -> float:
+def queueing_s(stats: HostStats, acted_at: int, now: Instant) -> float:
     """The median latency if the host is queueing, else 0.
 
     `acted_at` is the number of samples there were when the pace was last changed. The lowest
-    medians are kept in `vitals`, as levels: small integers cost nothing.
+    medians are kept in `stats`, as levels: small integers cost nothing.
     """
-    if vitals.samples - acted_at < MEDIAN_OF:
+    if stats.samples - acted_at < MEDIAN_OF:
         return 0.0
     turn = int(now / HORIZON_S)
-    if turn != vitals.turn:
-        vitals.lowest_before, vitals.lowest, vitals.turn = vitals.lowest, 0, turn
-    median = vitals.median_level(MEDIAN_OF)
-    if not vitals.lowest or median < vitals.lowest:
-        vitals.lowest = median
-    lowest = min(vitals.lowest, vitals.lowest_before or vitals.lowest)
+    if turn != stats.turn:
+        stats.lowest_before, stats.lowest, stats.turn = stats.lowest, 0, turn
+    median = stats.median_level(MEDIAN_OF)
+    if not stats.lowest or median < stats.lowest:
+        stats.lowest = median
+    lowest = min(stats.lowest, stats.lowest_before or stats.lowest)
     median_s = decode_latency(median)
     return median_s if median_s > FACTOR * decode_latency(lowest) + SLACK_S else 0.0

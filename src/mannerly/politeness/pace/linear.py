@@ -21,17 +21,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from .base import Effect, Lesson, Note
+from .base import Effect, Lesson, PaceChange
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 FLOOR_AGES_AFTER = 1000  # successes; about a clean day at 001's own pace of one a minute
 
 
-class Linear:
+class LinearStrategy:
     """Additive delay with probes, floor and a concurrency that follows the delay."""
 
     __slots__ = (
@@ -47,7 +47,7 @@ class Linear:
         "success_streak",
     )
     burst = 1
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -69,7 +69,7 @@ class Linear:
         cut = int(over_s / settings.linear_concurrency_step_s)
         self.concurrency = max(1, settings.max_concurrency - cut)
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
         """Slow down once per episode; try a step less after twenty successes."""
         if sample.outcome is Outcome.THROTTLE:
             return self._throttled(sample)
@@ -91,7 +91,7 @@ class Linear:
         else:
             grown_s = self._delay_s + self._settings.linear_step_s
             self._set_delay(min(grown_s, self._settings.max_delay_s))
-        return Effect(block_s=self._delay_s, note=Note.SLOWED)
+        return Effect(block_s=self._delay_s, change=PaceChange.SLOWED)
 
     def _succeeded(self, sample: Sample) -> Effect | None:
         recovered = self.error_streak > 0
@@ -101,7 +101,7 @@ class Linear:
         if self.success_streak >= self._settings.linear_probe_after:
             self.success_streak = 0
             return self._probe(sample.done_at)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
     def _probe(self, now: Instant) -> Effect | None:
         settings = self._settings
@@ -113,7 +113,7 @@ class Linear:
         self._before_probe_s = self._delay_s
         self._changed_at = now
         self._set_delay(shorter_s)
-        return Effect(note=Note.PROBING)
+        return Effect(change=PaceChange.PROBING)
 
     def _age_floor(self) -> None:
         self._since_floor += 1

@@ -12,7 +12,7 @@ that makes no sense has no rules, and what no rule forbids is allowed.
     lines.py     bytes → groups of raw directives
     paths.py     one spelling for URLs and patterns
     matching.py  which rule decides
-    wishes.py    Crawl-delay and its kin
+    extensions.py  Crawl-delay and its kin
 
 Nothing here fetches, caches by time, or knows what an unreachable file means: the caller does, and
 says so with `allow_all` or `disallow_all`.
@@ -24,23 +24,23 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from ..value import Value
-from . import wishes
-from .lines import ANYONE, NOTHING, Contents, Kind, read, token_of
+from . import extensions
+from .extensions import RequestRate, VisitTime
+from .lines import ANY_AGENT, EMPTY, Contents, LineKind, read, token_of
 from .matching import Rule, RuleSet
 from .paths import path_of
-from .wishes import RequestRate, VisitTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Explanation", "RequestRate", "Robots", "Verdict", "VisitTime"]
+__all__ = ["Explanation", "RequestRate", "Robots", "RobotsVerdict", "VisitTime"]
 
 _OWN_PATH = "/robots.txt"
 _COMPILED_AGENTS = 8  # a crawl has one agent, a comparison a few; a file can name thousands
-_Wish = TypeVar("_Wish")
+_Value = TypeVar("_Value")
 
 
-class Verdict(StrEnum):
+class RobotsVerdict(StrEnum):
     """May the URL be fetched?"""
 
     ALLOWED = "allowed"
@@ -50,7 +50,7 @@ class Verdict(StrEnum):
 class Explanation(Value):
     """The verdict on one URL and what it rests on. Without a rule there is no line number."""
 
-    verdict: Verdict
+    verdict: RobotsVerdict
     because: str
     group: str | None = None  # the agent token whose rules applied
     rule: str | None = None  # as the file has it: "Disallow: /private"
@@ -58,7 +58,7 @@ class Explanation(Value):
 
     @property
     def allowed(self) -> bool:
-        return self.verdict is Verdict.ALLOWED
+        return self.verdict is RobotsVerdict.ALLOWED
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.because}"
@@ -82,12 +82,12 @@ class Robots:
     @classmethod
     def allow_all(cls, because: str = "there is no robots.txt") -> Robots:
         """The outcome of a 4xx other than 429 (RFC 9309 §2.3.1.3)."""
-        return cls(NOTHING, blanket=Explanation(Verdict.ALLOWED, because))
+        return cls(EMPTY, blanket=Explanation(RobotsVerdict.ALLOWED, because))
 
     @classmethod
     def disallow_all(cls, because: str = "robots.txt cannot be reached") -> Robots:
         """The outcome of a 429, a 5xx or no answer at all (RFC 9309 §2.3.1.4)."""
-        return cls(NOTHING, blanket=Explanation(Verdict.DISALLOWED, because))
+        return cls(EMPTY, blanket=Explanation(RobotsVerdict.DISALLOWED, because))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
@@ -101,35 +101,37 @@ class Robots:
             return True
         if self._blanket is not None:
             return self._blanket.allowed
-        rule = self._rules(agent).deciding(path)
+        rule = self._rules(agent).find(path)
         return rule is None or rule.is_allow
 
     def explain(self, url: str, agent: str) -> Explanation:
         """The same verdict as `allowed`, with the line that decided."""
         path = path_of(url)
         if path == _OWN_PATH:
-            return Explanation(Verdict.ALLOWED, "robots.txt itself may always be fetched")
+            return Explanation(RobotsVerdict.ALLOWED, "robots.txt itself may always be fetched")
         if self._blanket is not None:
             return self._blanket
         group = self._group_of(agent)
-        rule = self._rules(agent).deciding(path)
+        rule = self._rules(agent).find(path)
         if rule is not None:
-            return _explained(rule, group)
+            return _explain_rule(rule, group)
         if group not in self._contents.groups:
-            return Explanation(Verdict.ALLOWED, f"no group for {token_of(agent) or ANYONE!r}")
-        return Explanation(Verdict.ALLOWED, f"no rule of group {group!r} matches", group)
+            return Explanation(
+                RobotsVerdict.ALLOWED, f"no group for {token_of(agent) or ANY_AGENT!r}"
+            )
+        return Explanation(RobotsVerdict.ALLOWED, f"no rule of group {group!r} matches", group)
 
     def crawl_delay_s(self, agent: str) -> float | None:
         """The first Crawl-delay that makes sense in the agent's own groups, else in `*`."""
-        return self._wish(agent, Kind.CRAWL_DELAY, wishes.crawl_delay_s)
+        return self._extension(agent, LineKind.CRAWL_DELAY, extensions.crawl_delay_s)
 
     def request_rate(self, agent: str) -> RequestRate | None:
         """The first Request-rate that makes sense, looked for like the Crawl-delay."""
-        return self._wish(agent, Kind.REQUEST_RATE, wishes.request_rate)
+        return self._extension(agent, LineKind.REQUEST_RATE, extensions.request_rate)
 
     def visit_time(self, agent: str) -> VisitTime | None:
         """The first Visit-time that makes sense, looked for like the Crawl-delay."""
-        return self._wish(agent, Kind.VISIT_TIME, wishes.visit_time)
+        return self._extension(agent, LineKind.VISIT_TIME, extensions.visit_time)
 
     def __repr__(self) -> str:
         if self._blanket is not None:
@@ -139,7 +141,7 @@ class Robots:
 
     def _group_of(self, agent: str) -> str:
         token = token_of(agent)
-        return token if token in self._contents.groups else ANYONE
+        return token if token in self._contents.groups else ANY_AGENT
 
     def _rules(self, agent: str) -> RuleSet:
         rules = self._compiled.get(agent)
@@ -151,20 +153,20 @@ class Robots:
             self._compiled[agent] = rules
         return rules
 
-    def _wish(
-        self, agent: str, kind: Kind, read_value: Callable[[bytes], _Wish | None]
-    ) -> _Wish | None:
-        for token in (token_of(agent), ANYONE):
+    def _extension(
+        self, agent: str, kind: LineKind, read_value: Callable[[bytes], _Value | None]
+    ) -> _Value | None:
+        for token in (token_of(agent), ANY_AGENT):
             for group in self._contents.groups.get(token, ()):
-                for said, text, _ in group.wishes:
+                for said, text, _ in group.extensions:
                     value = read_value(text) if said is kind else None
                     if value is not None:
                         return value
         return None
 
 
-def _explained(rule: Rule, group: str) -> Explanation:
+def _explain_rule(rule: Rule, group: str) -> Explanation:
     kind, value, line = rule.directive
     text = f"{kind.name.capitalize()}: {value.decode('utf-8', 'replace')}"
-    verdict = Verdict.ALLOWED if rule.is_allow else Verdict.DISALLOWED
+    verdict = RobotsVerdict.ALLOWED if rule.is_allow else RobotsVerdict.DISALLOWED
     return Explanation(verdict, f"line {line}, {text}", group, text, line)

@@ -23,14 +23,14 @@ from typing import NamedTuple, TypeAlias
 
 FILE_BYTES = 500 * 1024  # RFC 9309 §2.5: a parser must read at least this much; we read no more
 LINE_BYTES = 2083 * 8 - 1  # Google's buffer, eight of the longest URLs, less its final NUL
-ANYONE = "*"
+ANY_AGENT = "*"
 
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb"[A-Za-z_-]*")
 
 
-class Kind(Enum):
-    """What a line says. Anything that is not listed is NONSENSE and is skipped."""
+class LineKind(Enum):
+    """What a line says. Anything that is not listed is UNKNOWN and is skipped."""
 
     AGENT = auto()
     ALLOW = auto()
@@ -39,40 +39,44 @@ class Kind(Enum):
     CRAWL_DELAY = auto()
     REQUEST_RATE = auto()
     VISIT_TIME = auto()
-    NONSENSE = auto()
+    UNKNOWN = auto()
 
 
-_AGENT, _ALLOW, _DISALLOW = Kind.AGENT, Kind.ALLOW, Kind.DISALLOW  # found faster by the line
-_SITEMAP, _NONSENSE = Kind.SITEMAP, Kind.NONSENSE
+_AGENT, _ALLOW, _DISALLOW = (
+    LineKind.AGENT,
+    LineKind.ALLOW,
+    LineKind.DISALLOW,
+)  # found faster by the line
+_SITEMAP, _UNKNOWN = LineKind.SITEMAP, LineKind.UNKNOWN
 
 # The first four are Google's table, typos included; the others follow its habit.
-_KEYS: tuple[tuple[Kind, tuple[bytes, ...]], ...] = (
-    (Kind.AGENT, (b"user-agent", b"useragent", b"user agent")),
-    (Kind.ALLOW, (b"allow",)),
+_KEYS: tuple[tuple[LineKind, tuple[bytes, ...]], ...] = (
+    (LineKind.AGENT, (b"user-agent", b"useragent", b"user agent")),
+    (LineKind.ALLOW, (b"allow",)),
     (
-        Kind.DISALLOW,
+        LineKind.DISALLOW,
         (b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"),
     ),
-    (Kind.SITEMAP, (b"sitemap", b"site-map")),
-    (Kind.CRAWL_DELAY, (b"crawl-delay", b"crawldelay", b"crawl delay")),
-    (Kind.REQUEST_RATE, (b"request-rate", b"requestrate", b"request rate")),
-    (Kind.VISIT_TIME, (b"visit-time", b"visittime", b"visit time")),
+    (LineKind.SITEMAP, (b"sitemap", b"site-map")),
+    (LineKind.CRAWL_DELAY, (b"crawl-delay", b"crawldelay", b"crawl delay")),
+    (LineKind.REQUEST_RATE, (b"request-rate", b"requestrate", b"request rate")),
+    (LineKind.VISIT_TIME, (b"visit-time", b"visittime", b"visit time")),
 )
 
 
 # A line that means something, its value still raw: what it says, the value, the line number.
 # A plain tuple, because naming its fields would double the cost of reading a file.
-Directive: TypeAlias = tuple[Kind, bytes, int]
+Directive: TypeAlias = tuple[LineKind, bytes, int]
 
 
 class Group:
     """What one run of User-agent lines is told: its rules, and its wishes about pace."""
 
-    __slots__ = ("rules", "wishes")
+    __slots__ = ("extensions", "rules")
 
     def __init__(self) -> None:
         self.rules: list[Directive] = []
-        self.wishes: list[Directive] = []
+        self.extensions: list[Directive] = []
 
 
 class Contents(NamedTuple):
@@ -82,7 +86,7 @@ class Contents(NamedTuple):
     sitemaps: tuple[str, ...]
 
 
-NOTHING = Contents({}, ())
+EMPTY = Contents({}, ())
 
 
 def read(body: bytes) -> Contents:
@@ -99,26 +103,26 @@ def read(body: bytes) -> Contents:
         elif kind is _AGENT:
             if not is_naming:
                 group, is_naming = Group(), True
-            _join(groups, _named(value), group)
+            _add_group(groups, _named(value), group)
         elif kind is _SITEMAP:
             sitemaps.append(value.decode("utf-8", "replace"))
         else:
-            group.wishes.append(directive)
+            group.extensions.append(directive)
     return Contents(groups, tuple(dict.fromkeys(filter(None, sitemaps))))
 
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
     """The part of a User-Agent that robots.txt can name: `Mannerly/0.1 (+…)` is `mannerly`."""
-    if agent == ANYONE:
-        return ANYONE
+    if agent == ANY_AGENT:
+        return ANY_AGENT
     return _token(agent.encode("utf-8", "surrogatepass"))
 
 
 def _named(value: bytes) -> str:
     """The token of a User-agent line; `* and more` still means everybody, as at Google."""
     if value[:1] == b"*" and not value[1:2].strip():
-        return ANYONE
+        return ANY_AGENT
     return _token(value)
 
 
@@ -127,7 +131,7 @@ def _token(name: bytes) -> str:
     return found[0].decode("ascii").lower() if found else ""
 
 
-def _join(groups: dict[str, list[Group]], token: str, group: Group) -> None:
+def _add_group(groups: dict[str, list[Group]], token: str, group: Group) -> None:
     """An agent named in several groups obeys them all; one named twice in a group, once.
 
     A name without a token (`360Spider`) names nobody, but its rules are nobody else's either.
@@ -141,7 +145,7 @@ def _join(groups: dict[str, list[Group]], token: str, group: Group) -> None:
 
 def _directives(body: bytes) -> list[Directive]:
     directives: list[Directive] = []
-    kinds: dict[bytes, Kind] = {}  # a file repeats a handful of spellings; look each up once
+    kinds: dict[bytes, LineKind] = {}  # a file repeats a handful of spellings; look each up once
     for number, line in enumerate(_lines(body), 1):
         if not line or line.startswith(b"#"):
             continue
@@ -153,7 +157,7 @@ def _directives(body: bytes) -> list[Directive]:
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = _kind_of(key)
-        if kind is not _NONSENSE:
+        if kind is not _UNKNOWN:
             directives.append((kind, value.strip(), number))
     return directives
 
@@ -183,9 +187,9 @@ def _two_words(line: bytes) -> tuple[bytes, bytes]:
     return (words[0], words[1]) if len(words) == 2 else (b"", b"")
 
 
-def _kind_of(key: bytes) -> Kind:
+def _kind_of(key: bytes) -> LineKind:
     key = key.strip().lower()
     for kind, spellings in _KEYS:
         if key.startswith(spellings):
             return kind
-    return Kind.NONSENSE
+    return LineKind.UNKNOWN

@@ -9,7 +9,7 @@ first place where it occurs is enough, because a later place can only leave less
 That is linear: no regular expression, nothing to explode.
 
 Rules are kept by prefix. A check cuts the path to each length that some prefix has and looks the
-cut up, best promise first, and stops when no remaining length can beat what was found. So 20,000
+cut up, best best_possible first, and stops when no remaining length can beat what was found. So 20,000
 literal rules cost as much as their few dozen different lengths.
 
 Google compares paths as they are written, RFC 9309 as they are meant (see `paths.py`). A path may
@@ -22,7 +22,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from .lines import Kind
+from .lines import LineKind
 from .paths import meant_path, meant_pattern, pattern_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Rule:
 
     def __init__(self, directive: Directive, pattern: str) -> None:
         kind, _, line = self.directive = directive
-        self.is_allow = kind is Kind.ALLOW
+        self.is_allow = kind is LineKind.ALLOW
         # Longer first, then Allow, then the line that comes first, in one integer.
         self.rank = (2 * len(pattern) + self.is_allow) * _LINES - line
         if pattern.endswith("$"):
@@ -65,7 +65,7 @@ class Rule:
 class RuleTable:
     """The rules of one agent in one reading."""
 
-    __slots__ = ("_by_prefix", "_probes")
+    __slots__ = ("_by_prefix", "_lengths")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_prefix: dict[str, list[Rule]] = {}
@@ -73,16 +73,16 @@ class RuleTable:
         for rule in sorted(rules, key=_rank, reverse=True):
             self._by_prefix.setdefault(rule.prefix, []).append(rule)
             best_of_length.setdefault(len(rule.prefix), rule.rank)
-        # Insertion was by falling rank, so the lengths already come best promise first.
-        self._probes = list(best_of_length.items())
+        # Insertion was by falling rank, so the lengths already come best best_possible first.
+        self._lengths = list(best_of_length.items())
 
-    def deciding(self, path: str) -> Rule | None:
+    def find(self, path: str) -> Rule | None:
         target = path + END
         best: Rule | None = None
         best_rank = 0
         rules_with = self._by_prefix.get
-        for length, promise in self._probes:
-            if promise < best_rank:
+        for length, best_possible in self._lengths:
+            if best_possible < best_rank:
                 break
             for rule in rules_with(target[:length], ()):
                 if rule.rank < best_rank:
@@ -104,15 +104,15 @@ class RuleSet:
         self._as_written = _table(directives, written)
         self._as_meant = self._as_written if meant == written else _table(directives, meant)
 
-    def deciding(self, path: str) -> Rule | None:
+    def find(self, path: str) -> Rule | None:
         """The rule that decides about a written path; None: no rule matches, so it is free."""
-        rule = self._as_written.deciding(path)
+        rule = self._as_written.find(path)
         if rule is not None and not rule.is_allow:
             return rule
         meant = meant_path(path)
         if meant is path and self._as_meant is self._as_written:
             return rule
-        stricter = self._as_meant.deciding(meant)
+        stricter = self._as_meant.find(meant)
         return rule if stricter is None or stricter.is_allow else stricter
 
 

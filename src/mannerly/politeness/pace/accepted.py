@@ -32,7 +32,7 @@ class Average(NamedTuple):
     accepted: int
 
 
-class Ledger:
+class AcceptedCounter:
     """A running count of accepted requests."""
 
     __slots__ = ("_climb", "_count_then", "_count_when", "_then", "_when", "born_at", "count")
@@ -44,7 +44,7 @@ class Ledger:
         self._count_when = self._count_then = 0
         self._climb: bytes | None = b""  # packed steps: a list would cost ten times as much
 
-    def accept(self, now: Instant) -> None:
+    def add(self, now: Instant) -> None:
         """Count an accepted request."""
         count = self.count + 1
         self.count = count

@@ -318,7 +318,7 @@ def test_reprs_say_what_matters() -> None:
     assert repr(decision) == "Grant(<Permit example.com sent_at=1.000 open>)"
     assert repr(client.permit) == "<Permit example.com sent_at=0.000 settled>"
     host = decision.permit.host
-    assert repr(host) == "<Host example.com 1/8 in flight, gap 0.500 s, not before 1.500>"
+    assert repr(host) == "<HostState example.com 1/8 in flight, gap 0.500 s, not before 1.500>"
     client.core.pause(HOST, now=1.0)
     assert repr(host).endswith("1.500 paused>")
     assert repr(client.core) == "<Politeness fixed, 1 hosts>"

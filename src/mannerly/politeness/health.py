@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .model import Instant, Outcome, Permit
     from .retry import RetryPolicy
     from .settings import Settings
-    from .vitals import Vitals
+    from .stats import HostStats
 
 
 # Slowing down has not helped this often: then the site simply has forbidden pages (decision 2).
@@ -34,7 +34,7 @@ class BreakerChange(Enum):
     CLOSED = "closed"
 
 
-class Trouble:
+class HostHealth:
     """The record of a host's bad answers."""
 
     __slots__ = (
@@ -58,32 +58,32 @@ class Trouble:
         self.bad_since: Instant = inf  # when the current run of bad answers began
         self.is_stalled = False  # told once per run of bad answers
 
-    def judge(
+    def on_answer(
         self,
         permit: Permit,
         outcome: Outcome,
-        vitals: Vitals,
+        stats: HostStats,
         now: Instant,
         settings: Settings,
         rng: random.Random,
     ) -> BreakerChange | None:
         """Note an answer, and let the breaker see it, unless it is of an older generation."""
-        self._note(outcome)
+        self._count(outcome)
         breaker = self.breaker
         if permit.generation != breaker.generation:
             return None
         if breaker.state is BreakerState.HALF_OPEN:
-            return self._judge_probe(outcome, now, settings, rng)
+            return self._on_probe_answer(outcome, now, settings, rng)
         if outcome is OVERLOAD:
             breaker.consecutive += 1
-            if breaker.should_trip(*vitals.errors(now), settings):
+            if breaker.should_trip(*stats.errors(now), settings):
                 breaker.open(BreakerEvent.TRIPPED, now, settings, rng)
                 return BreakerChange.OPENED
         elif outcome is not THROTTLE:
             breaker.consecutive = 0
         return None
 
-    def _judge_probe(
+    def _on_probe_answer(
         self, outcome: Outcome, now: Instant, settings: Settings, rng: random.Random
     ) -> BreakerChange | None:
         breaker = self.breaker
@@ -100,7 +100,7 @@ class Trouble:
         breaker.close()
         return BreakerChange.CLOSED
 
-    def _note(self, outcome: Outcome) -> None:
+    def _count(self, outcome: Outcome) -> None:
         if outcome is OK:
             self.throttle_streak = 0
             self.bad_since = inf
@@ -118,7 +118,7 @@ class Trouble:
         self.forbidden += 1
         return True
 
-    def stalls(self, gap_s: float, now: Instant, settings: Settings) -> bool:
+    def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
         """After a bad answer: whether the host goes nowhere. Told once per run of bad answers."""
         self.bad_since = min(self.bad_since, now)
         is_hopeless = (
@@ -131,7 +131,7 @@ class Trouble:
         self.is_stalled = True
         return True
 
-    def forgive(self) -> None:
+    def reset_breaker(self) -> None:
         """Start with a new breaker; what is still under way belongs to the old one."""
         generation = self.breaker.generation
         self.breaker = Breaker()

@@ -7,7 +7,7 @@ from datetime import time
 
 import pytest
 
-from mannerly.politeness.robots import Explanation, RequestRate, Robots, Verdict, VisitTime
+from mannerly.politeness.robots import Explanation, RequestRate, Robots, RobotsVerdict, VisitTime
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_explanation_names_the_line_that_decided() -> None:
     allowed = robots.explain("/café/menu", "foo")
 
     assert forbidden == Explanation(
-        Verdict.DISALLOWED, "line 6, Disallow: /café", "foo", "Disallow: /café", 6
+        RobotsVerdict.DISALLOWED, "line 6, Disallow: /café", "foo", "Disallow: /café", 6
     )
     assert (allowed.allowed, allowed.rule, allowed.line_number) == (True, "Allow: /café/menu", 7)
     assert str(forbidden) == "disallowed: line 6, Disallow: /café"

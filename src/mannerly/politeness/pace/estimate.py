@@ -1,6 +1,6 @@
 """What is believed of a host's limit, and how a refusal changes it.
 
-What a server lets through between two recoveries is its limit times the time (see `ledger`), so
+What a server lets through between two recoveries is its limit times the time (see `accepted`), so
 every episode of refusals is also a measurement. Three kinds of limit need telling apart:
 
 - **bucket**: the pause is short. The average since the last recovery is exact after 20 accepts.
@@ -31,7 +31,7 @@ from ..model import NEVER
 
 if TYPE_CHECKING:
     from ..model import Instant
-    from .ledger import Ledger
+    from .accepted import AcceptedCounter
     from .measure import Cycle, Episode, Probe
 
 HOLD_S = 15.0
@@ -49,7 +49,7 @@ EXACT = 20  # accepts that make an average trustworthy: ±1 is 5 %
 CLOSE = 1.08  # a refused rate this near to the limit leaves nothing to search
 
 
-class Belief:
+class LimitEstimate:
     """The limit of one host, and the evidence for it."""
 
     __slots__ = (
@@ -136,9 +136,9 @@ class Belief:
 
     # ------------------------------------------------------------------ refusals
 
-    def identify(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
+    def identify(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
         """The first refusal ever: what the climb says about the limit."""
-        average = ledger.best_average(cycle.ended_at)
+        average = accepted.best_average(cycle.ended_at)
         self.is_searching = True
         if cycle.is_long:
             self.limit = min(average.rate, episode.rate)
@@ -147,9 +147,11 @@ class Belief:
         else:
             self.limit = min(max(average.rate, 0.9 * episode.delivery), episode.rate)
             self._update_allowance(cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=True)
+        self._settle(episode, cycle, accepted.count, is_whole=True)
 
-    def revise(self, episode: Episode, cycle: Cycle, ledger: Ledger, budget: float) -> None:
+    def revise(
+        self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter, budget: float
+    ) -> None:
         """A later refusal: of a probe, or of the rate that was believed safe."""
         old = self.limit
         is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
@@ -158,20 +160,20 @@ class Belief:
             if self.limit < 0.85 * old:
                 self.hold_s = HOLD_S
         else:
-            self._revise_after_probe(episode.probe, cycle, ledger, is_whole=is_whole)
+            self._revise_after_probe(episode.probe, cycle, accepted, is_whole=is_whole)
         self._update_allowance(cycle)
         if episode.probe is not None:
             self.lengthen_hold(budget, episode.refusals)
         if cycle.is_long:
             self._weigh_pause(episode, cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+        self._settle(episode, cycle, accepted.count, is_whole=is_whole)
 
-    def replay(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
+    def replay(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
         """A refusal while the first burst is still in the server's window: no news."""
         self.is_searching = True
         is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
         self._update_allowance(cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+        self._settle(episode, cycle, accepted.count, is_whole=is_whole)
 
     def lengthen_hold(self, budget: float, refusals: int) -> None:
         """A probe failed: wait twice as long, as far as the error budget asks for it."""
@@ -181,7 +183,7 @@ class Belief:
         self.hold_s = min(2.0 * self.hold_s, longest_s)
 
     def _revise_after_probe(
-        self, probe: Probe, cycle: Cycle, ledger: Ledger, *, is_whole: bool
+        self, probe: Probe, cycle: Cycle, accepted: AcceptedCounter, *, is_whole: bool
     ) -> None:
         """The limit is at least what it was, if that was proved."""
         self.gain = 0.0
@@ -195,7 +197,7 @@ class Belief:
             return
         sure = cycle.accepts / (cycle.trial_at - cycle.since)
         if 0.0 < 0.8 * self.cycle_s <= cycle.ended_at - probe.since:
-            sure = max(sure, (ledger.count - probe.count) / (cycle.trial_at - probe.since))
+            sure = max(sure, (accepted.count - probe.count) / (cycle.trial_at - probe.since))
         self.limit = max(self.limit, min(sure, 0.97 * probe.rate))
 
     def _revise_after_cruise(self, cycle: Cycle, *, is_whole: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FLUSH_EVERY_S = 30.0  # pace §1.8: what a crash may cost
 
 
-class Notebook:
+class MemoryBuffer:
     """Records between the core and one memory. `load` and `save` may run in any thread."""
 
     def __init__(self, memory: Memory) -> None:
@@ -39,7 +39,7 @@ class Notebook:
     def collect(
         self, core: Politeness, *, now: Instant, wall: float, is_last: bool = False
     ) -> list[Remembered]:
-        """What to write now; empty while it is not yet time. Follow it with `wrote`."""
+        """What to write now; empty while it is not yet time. Follow it with `saved`."""
         if self._due_at is None:
             self._due_at = now + FLUSH_EVERY_S
         if not is_last and (self._is_writing or now < self._due_at):
@@ -57,7 +57,7 @@ class Notebook:
             return error
         return None
 
-    def wrote(self, records: list[Remembered], error: Exception | None) -> None:
+    def saved(self, records: list[Remembered], error: Exception | None) -> None:
         """Strike out what was written, unless it has changed meanwhile; keep all on an error."""
         self._is_writing = False
         self.error = error

@@ -1,7 +1,7 @@
 """What the asyncio and the thread driver share: everything except sleeping.
 
     enter ─► a slot at once
-          ─► a place in the line, with a bell ─► the driver sleeps on it ─► admit ─► a slot,
+          ─► a place in the queue, with a signal ─► the driver sleeps on it ─► admit ─► a slot,
                                                  or leaves                  CircuitOpen, …
 
 Every method that touches the core holds the lock, for microseconds; whatever changed a host
@@ -23,15 +23,15 @@ from ..core import Politeness
 from ..errors import CircuitOpen, HostUnavailable, PolitenessError
 from ..keys import host_key, site_key
 from ..model import Grant, Reason, Refuse, Wait
-from .notebook import Notebook
+from .buffer import MemoryBuffer
 from .slots import Slot
-from .waiters import Bell, Lines, Waiter, Waiting
+from .waiters import Signal, Waiter, Waiting, WaitQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ..clock import Alarm, Clock
+    from ..clock import Alarm, TimeSource
     from ..memory.base import Memory, Remembered
     from ..model import Instant, Outcome, Permit, Response
     from ..retry import GiveUp, Retry
@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from ..snapshot import HostSnapshot, Snapshot
     from .waiters import Notice
 
-_GROUPS = 100_000  # hosts whose group is remembered: looking one up may cost a name resolution
+_MAX_CACHED_GROUPS = (
+    100_000  # hosts whose group is remembered: looking one up may cost a name resolution
+)
 
 
-class FrontDesk(ABC, Generic[Bell]):
+class DriverBase(ABC, Generic[Signal]):
     """The core behind a lock, its lines, its alarms and its memory.
 
     Args:
@@ -60,44 +62,46 @@ class FrontDesk(ABC, Generic[Bell]):
         memory: Memory | None = None,
         on_event: Callable[[Notice], None] | None = None,
         group_of: Callable[[str], str] | None = None,
-        clock: Clock | None = None,
+        clock: TimeSource | None = None,
     ) -> None:
-        self._emit: Callable[[Notice], None] = _patient(on_event) if on_event else _ignore
+        self._emit: Callable[[Notice], None] = _guarded(on_event) if on_event else _ignore
         self._core = Politeness(
             settings, on_event=self._emit, group_of=group_of, remember=memory is not None
         )
-        self._lines: Lines[Bell] = Lines(self._core)
-        self._notebook = None if memory is None else Notebook(memory)
+        self._queues: WaitQueues[Signal] = WaitQueues(self._core)
+        self._buffer = None if memory is None else MemoryBuffer(memory)
         self._clock = clock or MonotonicClock()
-        alarms, self._lock = self._set_up(self._clock)
+        alarms, self._lock = self._make_alarms_and_lock(self._clock)
         self._alarms = self._clock if isinstance(self._clock, Alarms) else alarms
         self._alarms_set: dict[str, tuple[Instant, Alarm]] = {}
         self._is_closed = False
         self._group_of: Callable[[str], str] | None = None
         if self._core.settings.group_by != "host":
-            self._group_of = lru_cache(_GROUPS)(group_of or site_key)
+            self._group_of = lru_cache(_MAX_CACHED_GROUPS)(group_of or site_key)
 
     def __repr__(self) -> str:
         with self._lock:
-            return f"<{type(self).__name__} {self._core!r}, {len(self._lines)} waiting>"
+            return f"<{type(self).__name__} {self._core!r}, {len(self._queues)} waiting>"
 
     # ------------------------------------------------------------------ what a driver adds
 
     @abstractmethod
-    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
+    def _make_alarms_and_lock(
+        self, clock: TimeSource
+    ) -> tuple[Alarms, AbstractContextManager[object]]:
         """The driver's own state; returns its alarms and the lock that guards the core."""
 
     @abstractmethod
-    def _make_bell(self) -> Bell:
+    def _make_signal(self) -> Signal:
         """What a waiting caller sleeps on."""
 
     @abstractmethod
-    def _ring(self, bell: Bell) -> None:
+    def _wake(self, signal: Signal) -> None:
         """Wake the caller who sleeps on it."""
 
     @abstractmethod
-    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
-        """Save the records off the callers' path, then tell the notebook."""
+    def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
+        """Save the records off the callers' path, then tell the buffer."""
 
     # ------------------------------------------------------------------ for people
 
@@ -106,17 +110,17 @@ class FrontDesk(ABC, Generic[Bell]):
 
         Use the slot as a context manager. With a memory, the first call for a host reads from it.
         """
-        host, key = self._names(url)
+        host, key = self._host_and_key(url)
         self._recall(host, key)
         with self._lock:
             self._check_open()
             now = self._clock.now()
-            decision = self._lines.ask(key, host, now)
+            decision = self._queues.ask(key, host, now)
         return Slot(self, decision.permit, now, 0.0) if isinstance(decision, Grant) else decision
 
     def ready_at(self, url: str) -> Instant:
         """The earliest instant at which the host could be contacted; infinite if none is known."""
-        host, key = self._names(url)
+        host, key = self._host_and_key(url)
         self._recall(host, key)
         with self._lock:
             return self._core.ready_at(host, now=self._clock.now())
@@ -144,14 +148,14 @@ class FrontDesk(ABC, Generic[Bell]):
 
     def host(self, url: str) -> HostSnapshot | None:
         """One host in detail; None if nothing is known of it."""
-        host, _ = self._names(url)
+        host, _ = self._host_and_key(url)
         with self._lock:
             return self._core.host(host)
 
     @property
     def memory_error(self) -> Exception | None:
         """Why the latest write to the memory failed; it is tried again. None: all is well."""
-        return None if self._notebook is None else self._notebook.error
+        return None if self._buffer is None else self._buffer.error
 
     # ------------------------------------------------------------------ for slots
 
@@ -188,63 +192,63 @@ class FrontDesk(ABC, Generic[Bell]):
 
     # ------------------------------------------------------------------ waiting
 
-    def _enter(
-        self, names: tuple[str, str], deadline_s: float | None, *, wait_when_open: bool
-    ) -> Slot | Waiter[Bell]:
-        """A slot if there is one, else a place in the line."""
+    def _try_or_join(
+        self, host_and_key: tuple[str, str], deadline_s: float | None, *, wait_when_open: bool
+    ) -> Slot | Waiter[Signal]:
+        """A slot if there is one, else a place in the queue."""
         if deadline_s is not None and not deadline_s >= 0.0:
             raise ValueError(f"a deadline is at least 0 s away, not {deadline_s!r}")
-        host, key = names
+        host, key = host_and_key
         with self._lock:
             self._check_open()
             now = self._clock.now()
-            decision = self._lines.ask(key, host, now)
+            decision = self._queues.ask(key, host, now)
             if isinstance(decision, Grant):
                 return Slot(self, decision.permit, now, 0.0)
             deadline = None if deadline_s is None else now + deadline_s
             waiter = Waiter(
-                key, self._make_bell(), now, deadline=deadline, waits_when_open=wait_when_open
+                key, self._make_signal(), now, deadline=deadline, waits_when_open=wait_when_open
             )
             if isinstance(decision, Refuse) and not waiter.accepts(decision):
                 raise _unavailable(key, decision)
             wait_s = None if decision.until is None else max(0.0, decision.until - now)
-            ahead = self._lines.length(key)
-            self._set_alarm(key, self._lines.join(waiter, host, decision, now))
+            ahead = self._queues.length(key)
+            self._set_alarm(key, self._queues.join(waiter, host, decision, now))
             self._emit(Waiting(key, now, wait_s, ahead, decision.reason))
             return waiter
 
-    def _admit(self, waiter: Waiter[Bell]) -> Slot:
+    def _admit(self, waiter: Waiter[Signal]) -> Slot:
         """What a woken caller gets."""
-        verdict = waiter.verdict
-        if isinstance(verdict, Grant):
-            permit = verdict.permit
+        decision = waiter.decision
+        if isinstance(decision, Grant):
+            permit = decision.permit
             return Slot(self, permit, self._clock.now(), permit.sent_at - waiter.joined_at)
-        if isinstance(verdict, Refuse):
-            raise _unavailable(waiter.key, verdict)
-        if isinstance(verdict, Wait):
+        if isinstance(decision, Refuse):
+            raise _unavailable(waiter.key, decision)
+        if isinstance(decision, Wait):
             assert waiter.deadline is not None
-            patience_s = waiter.deadline - waiter.joined_at
-            raise TimeoutError(f"no slot for {waiter.key} in {patience_s:g} s: {verdict.reason}")
+            waited_s = waiter.deadline - waiter.joined_at
+            raise TimeoutError(f"no slot for {waiter.key} in {waited_s:g} s: {decision.reason}")
         raise PolitenessError(f"closed while {waiter.key} was waited for")
 
-    def _leave(self, waiter: Waiter[Bell]) -> None:
-        """A caller was cancelled in the line, or just when its turn had come."""
+    def _leave(self, waiter: Waiter[Signal]) -> None:
+        """A caller was cancelled in the queue, or just when its turn had come."""
         with self._lock:
-            if isinstance(waiter.verdict, Grant):
-                self.cancel(waiter.verdict.permit, was_sent=False)
+            if isinstance(waiter.decision, Grant):
+                self.cancel(waiter.decision.permit, was_sent=False)
                 return
-            self._lines.leave(waiter, self._clock.now())
-            if not self._lines.length(waiter.key):
+            self._queues.leave(waiter, self._clock.now())
+            if not self._queues.length(waiter.key):
                 self._set_alarm(waiter.key, None)
 
     def _serve(self, key: str, now: Instant) -> None:
-        turn = self._lines.serve(key, now)
-        for waiter in turn.settled:
-            self._ring(waiter.bell)
-        self._set_alarm(key, turn.alarm_at)
+        served = self._queues.serve(key, now)
+        for waiter in served.settled:
+            self._wake(waiter.signal)
+        self._set_alarm(key, served.alarm_at)
 
     def _set_alarm(self, key: str, when: Instant | None) -> None:
-        """Keep exactly one alarm for a host with a line, and none for the others."""
+        """Keep exactly one alarm for a host with a queue, and none for the others."""
         current = self._alarms_set.get(key)
         if current is not None:
             if current[0] == when:
@@ -262,59 +266,59 @@ class FrontDesk(ABC, Generic[Bell]):
             self._alarms_set.pop(key, None)
             self._serve(key, self._clock.now())
 
-    # ------------------------------------------------------------------ names, memory, the end
+    # ------------------------------------------------------------------ host_and_key, memory, the end
 
-    def _names(self, url: str) -> tuple[str, str]:
+    def _host_and_key(self, url: str) -> tuple[str, str]:
         """The host, and the key of the line in which callers wait for it."""
         host = host_key(url)
         return host, host if self._group_of is None else self._group_of(host)
 
     def _change(self, url: str, change: Callable[..., None]) -> None:
-        host, key = self._names(url)
+        host, key = self._host_and_key(url)
         self._recall(host, key)
         with self._lock:
             now = self._clock.now()
             change(host, now=now)
             self._serve(key, now)
 
-    def _is_news(self, host: str) -> bool:
+    def _is_unknown(self, host: str) -> bool:
         """Whether the memory should be asked about this host."""
         with self._lock:
-            return self._notebook is not None and host not in self._core
+            return self._buffer is not None and host not in self._core
 
     def _recall(self, host: str, key: str) -> None:
-        if self._notebook is not None and self._is_news(host):
-            self._adopt(host, self._notebook.load(key))
+        if self._buffer is not None and self._is_unknown(host):
+            self._use_record(host, self._buffer.load(key))
 
-    def _adopt(self, host: str, record: Remembered | None) -> None:
+    def _use_record(self, host: str, record: Remembered | None) -> None:
         """Start a host from its record, unless another caller was quicker."""
         with self._lock:
             if record is not None and host not in self._core:
                 self._core.recall(record, now=self._clock.now(), wall=self._clock.wall())
 
     def _save_if_due(self) -> None:
-        notebook = self._notebook
-        if notebook is None or self._is_closed:
+        buffer = self._buffer
+        if buffer is None or self._is_closed:
             return
-        records = self._collect(notebook)
+        records = self._collect(buffer)
         if records:
-            self._write(notebook, records)
+            self._write(buffer, records)
 
-    def _collect(self, notebook: Notebook, *, is_last: bool = False) -> list[Remembered]:
+    def _collect(self, buffer: MemoryBuffer, *, is_last: bool = False) -> list[Remembered]:
         with self._lock:
             now, wall = self._clock.now(), self._clock.wall()
-            return notebook.collect(self._core, now=now, wall=wall, is_last=is_last)
+            return buffer.collect(self._core, now=now, wall=wall, is_last=is_last)
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise PolitenessError(f"this {type(self).__name__} was closed")
 
-    def _shut(self) -> None:
+    def _close_queues(self) -> None:
         """Let nobody in any more, and send home who waits."""
         with self._lock:
             self._is_closed = True
-            for waiter in self._lines.disband(self._clock.now()):
-                self._ring(waiter.bell)
+            for waiter in self._queues.clear(self._clock.now()):
+                self._wake(waiter.signal)
             for _, alarm in self._alarms_set.values():
                 alarm.cancel()
             self._alarms_set.clear()
@@ -329,7 +333,7 @@ def _ignore(notice: Notice) -> None:
     """Drop the notice: nobody listens."""
 
 
-def _patient(listener: Callable[[Notice], None]) -> Callable[[Notice], None]:
+def _guarded(listener: Callable[[Notice], None]) -> Callable[[Notice], None]:
     """A listener whose errors become warnings: a broken log must not leave callers asleep."""
 
     def told(notice: Notice) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .model import Instant
 
 
-class Wishes:
+class RequestedLimits:
     """The standing wishes of one host."""
 
     __slots__ = ("blocked_by", "blocked_until", "crawl_delay_s", "quota", "quota_until")
@@ -63,5 +63,5 @@ class Wishes:
         return max(gap_s, self.crawl_delay_s), limit
 
 
-NO_WISHES = Wishes()
+NO_REQUESTED_LIMITS = RequestedLimits()
 """What hosts that ask for nothing share. Never changed: see `Host.wish`."""

@@ -21,7 +21,7 @@ RETRY_S = 30.0
 RETRY_MAX_S = 600.0
 
 
-class ConcurrencyBlame:
+class ConcurrencyLearner:
     """How many requests under way the host has been seen to take."""
 
     __slots__ = (
@@ -59,8 +59,8 @@ class ConcurrencyBlame:
             self.limit += 1
             self._changed_at = now
 
-    def accept(self, sample: Sample) -> bool:
-        """Whether the number, not the rate, is to blame for this refusal. If so, lower it."""
+    def lower_if_at_fault(self, sample: Sample) -> bool:
+        """Whether the number, not the rate, is to learner for this refusal. If so, lower it."""
         in_flight = sample.in_flight
         if in_flight < 2 or in_flight <= max(self._best, self._previous_best):
             return False

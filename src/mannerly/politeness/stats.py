@@ -45,7 +45,7 @@ def decode_latency(level: int) -> float:
     return _DECODED[level]
 
 
-class Vitals:
+class HostStats:
     """Latency and error statistics of one host."""
 
     __slots__ = ("_bytes", "_slot", "ewma_s", "lowest", "lowest_before", "samples", "turn")
