@@ -358,7 +358,7 @@ def test_lines_serve_in_order_lose_nobody_and_leak_nothing(
         assert host is None or host.in_flight <= 2
     hall.finish()
 
-    served = [waiter.bell for waiter in hall.woken if isinstance(waiter.decision, Grant)]
+    served = [waiter.signal for waiter in hall.woken if isinstance(waiter.decision, Grant)]
     assert served == sorted(served)
     assert hall.queue == []
     assert len(hall.queues) == 0

@@ -7,15 +7,15 @@ caller's own time scale; it never carries crawled text.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
-
-from .value import Value
 
 if TYPE_CHECKING:
     from .model import Instant
 
 
-class Slowed(Value):
+@dataclass(frozen=True, slots=True)
+class Slowed:
     """The gap grew, because the server refused, failed or became slow."""
 
     host: str
@@ -24,7 +24,8 @@ class Slowed(Value):
     error_streak: int
 
 
-class SpedUp(Value):
+@dataclass(frozen=True, slots=True)
+class SpedUp:
     """The gap shrank: the host has shown that it can take more."""
 
     host: str
@@ -32,7 +33,8 @@ class SpedUp(Value):
     delay_s: float
 
 
-class Probing(Value):
+@dataclass(frozen=True, slots=True)
+class Probing:
     """A rate above the known-good one is being tried."""
 
     host: str
@@ -40,7 +42,8 @@ class Probing(Value):
     delay_s: float
 
 
-class Throttled(Value):
+@dataclass(frozen=True, slots=True)
+class Throttled:
     """The server refused a request and means our pace (429, or a refusal with Retry-After)."""
 
     host: str
@@ -49,7 +52,8 @@ class Throttled(Value):
     retry_after_s: float | None
 
 
-class Recovered(Value):
+@dataclass(frozen=True, slots=True)
+class Recovered:
     """The first success after a run of refusals: the host takes requests again."""
 
     host: str
@@ -57,7 +61,8 @@ class Recovered(Value):
     delay_s: float
 
 
-class Parked(Value):
+@dataclass(frozen=True, slots=True)
+class Parked:
     """The server asked for a longer pause than anyone should wait for; it is honoured."""
 
     host: str
@@ -65,7 +70,8 @@ class Parked(Value):
     until: Instant
 
 
-class Opened(Value):
+@dataclass(frozen=True, slots=True)
+class Opened:
     """The breaker opened: no request until `until`. `times` counts openings in a row."""
 
     host: str
@@ -74,21 +80,24 @@ class Opened(Value):
     times: int
 
 
-class HalfOpened(Value):
+@dataclass(frozen=True, slots=True)
+class HalfOpened:
     """The breaker lets a single probe through."""
 
     host: str
     at: Instant
 
 
-class Closed(Value):
+@dataclass(frozen=True, slots=True)
+class Closed:
     """The probes succeeded: the breaker is closed again."""
 
     host: str
     at: Instant
 
 
-class Stalled(Value):
+@dataclass(frozen=True, slots=True)
+class Stalled:
     """The host refuses and refuses: whoever owns the job may want to give it up."""
 
     host: str
@@ -96,7 +105,8 @@ class Stalled(Value):
     throttles: int
 
 
-class Retired(Value):
+@dataclass(frozen=True, slots=True)
+class Retired:
     """The host is not contacted any more, until somebody revives it."""
 
     host: str
@@ -104,14 +114,16 @@ class Retired(Value):
     reason: str
 
 
-class Revived(Value):
+@dataclass(frozen=True, slots=True)
+class Revived:
     """A retired host is taken up again."""
 
     host: str
     at: Instant
 
 
-class ConcurrencyChanged(Value):
+@dataclass(frozen=True, slots=True)
+class ConcurrencyChanged:
     """The number of requests that may be under way at the host changed."""
 
     host: str
@@ -120,7 +132,8 @@ class ConcurrencyChanged(Value):
     previous: int
 
 
-class Retried(Value):
+@dataclass(frozen=True, slots=True)
+class Retried:
     """A request will be tried again at `due`."""
 
     host: str
@@ -129,14 +142,16 @@ class Retried(Value):
     attempt: int
 
 
-class Cancelled(Value):
+@dataclass(frozen=True, slots=True)
+class Cancelled:
     """A permit was given back unused."""
 
     host: str
     at: Instant
 
 
-class Evicted(Value):
+@dataclass(frozen=True, slots=True)
+class Evicted:
     """An idle host's state was dropped; what it had learned goes to the memory first."""
 
     host: str

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from .model import ErrorKind, Outcome
-from .value import Value
 
 if TYPE_CHECKING:
     import random
@@ -42,7 +42,8 @@ FORBIDDEN = 403
 _ROUNDING = 1e-9
 
 
-class RetryPolicy(Value):
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
     """How patient we are with a URL, and how much repetition a host has to bear."""
 
     max_attempts: int = 3
@@ -72,7 +73,8 @@ class GiveUpReason(StrEnum):
     HOST = "host"  # it is paused or retired: nothing is asked of it any more
 
 
-class Retry(Value):
+@dataclass(frozen=True, slots=True)
+class Retry:
     """Ask again at `due`, as attempt number `attempt` (which has not grown after a throttle)."""
 
     due: Instant
@@ -80,7 +82,8 @@ class Retry(Value):
     costs_attempt: bool
 
 
-class GiveUp(Value):
+@dataclass(frozen=True, slots=True)
+class GiveUp:
     """Do not ask again."""
 
     reason: GiveUpReason

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .breaker import BreakerState
-from .value import Value
 
 if TYPE_CHECKING:
     from .host import HostState
     from .model import Instant, Reason
 
 
-class HostSnapshot(Value):
+@dataclass(frozen=True, slots=True)
+class HostSnapshot:
     """One host, in the words of both source documents (001's delays, 002's rates)."""
 
     host: str
@@ -38,7 +39,8 @@ class HostSnapshot(Value):
     delay_floor_s: float
 
 
-class Snapshot(Value):
+@dataclass(frozen=True, slots=True)
+class Snapshot:
     """All hosts in totals, and the busiest of them one by one."""
 
     hosts: int

@@ -20,12 +20,12 @@ This file is told the time. It knows neither how callers sleep nor what an alarm
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ..model import Grant, Refuse, Wait
-from ..value import Value
 
 if TYPE_CHECKING:
     from ..core import Politeness
@@ -37,7 +37,8 @@ Signal = TypeVar("Signal")
 _SPARE_DEADLINES = 64  # entries of callers who left, kept before the heap is made anew
 
 
-class Waiting(Value):
+@dataclass(frozen=True, slots=True)
+class Waiting:
     """A caller has to wait. `wait_s` is the head's time, None if only a report can tell it."""
 
     host: str

@@ -6,9 +6,8 @@ process. A memory is dull: it loads and saves records, and knows no politeness.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-from ..value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
     from ..pace.base import Lesson
 
 
-class Remembered(Value, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
     """One host's lesson, with its age."""
 
     host: str

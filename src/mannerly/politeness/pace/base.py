@@ -7,10 +7,9 @@ strategy never sees those, so it cannot break them. Strategies are pure: no cloc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from ..value import Value
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
@@ -34,7 +33,8 @@ class Effect(NamedTuple):
     change: PaceChange | None = None
 
 
-class Lesson(Value, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
     """What a strategy wants to remember between runs. Delays are float seconds; 0: unknown."""
 
     delay_s: float = 0.0  # one over the rate known to be good

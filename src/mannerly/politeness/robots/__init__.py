@@ -20,10 +20,10 @@ says so with `allow_all` or `disallow_all`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from ..value import Value
 from . import extensions
 from .extensions import RequestRate, VisitTime
 from .lines import ANY_AGENT, EMPTY, Contents, LineKind, read, token_of
@@ -47,7 +47,8 @@ class RobotsVerdict(StrEnum):
     DISALLOWED = "disallowed"
 
 
-class Explanation(Value):
+@dataclass(frozen=True, slots=True)
+class Explanation:
     """The verdict on one URL and what it rests on. Without a rule there is no line number."""
 
     verdict: RobotsVerdict

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import time
-
-from ..value import Value
 
 _SECONDS = re.compile(rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HOURS = re.compile(rb"([01][0-9]|2[0-3]):?([0-5][0-9])\s*-\s*([01][0-9]|2[0-3]):?([0-5][0-9])")
@@ -21,14 +20,16 @@ _RATE = re.compile(rb"([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*([smhSMH]?)(?:\s+(\S.*))
 _UNIT_S = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
-class VisitTime(Value):
+@dataclass(frozen=True, slots=True)
+class VisitTime:
     """The hours, in UTC, in which a site wants visits; an end before the start is past midnight."""
 
     start: time
     end: time
 
 
-class RequestRate(Value):
+@dataclass(frozen=True, slots=True)
+class RequestRate:
     """So many requests in so many seconds, all day or only within some hours."""
 
     requests: int
