@@ -59,7 +59,7 @@ def test_table_is_followed(state: BreakerState, event: BreakerEvent) -> None:
     }.get((state, event))
 
     if following is None:
-        with pytest.raises(ValueError, match=f"{state.value} cannot be {event.value}"):
+        with pytest.raises(ValueError, match=f"'{event.value}' is not possible while {state.value}"):
             breaker.move(event)
         assert fields(breaker) == before
     else:

@@ -265,7 +265,7 @@ def test_bad_response_leaves_the_permit_open(response: Response) -> None:
 @pytest.mark.parametrize("delay_s", [-1.0, inf, nan])
 def test_nonsensical_crawl_delay_is_refused(delay_s: float) -> None:
     """A crawl delay is a finite number of seconds, at least 0."""
-    with pytest.raises(ValueError, match="at least 0 and finite"):
+    with pytest.raises(ValueError, match="finite and at least 0"):
         Politeness().robots(HOST, crawl_delay_s=delay_s, now=0.0)
 
 

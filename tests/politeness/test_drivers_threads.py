@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import FrameType
 
-    from mannerly.politeness.drivers.waiters import Notice
+    from mannerly.politeness.drivers.waiters import DriverEvent
 
 URL = "https://example.com/page"
 ONE_A_SECOND = Settings(strategy="fixed", delay_s=1.0)
@@ -50,7 +50,7 @@ class Street:
         self.served: list[tuple[float, int]] = []
         self.went = threading.Semaphore(0)
 
-    def hear(self, event: Notice) -> None:
+    def hear(self, event: DriverEvent) -> None:
         if isinstance(event, Waiting):
             self.queued.release()
 

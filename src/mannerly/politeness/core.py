@@ -1,14 +1,14 @@
-"""Many hosts: one dict, no locks, no clock.
+"""The politeness core: all hosts in one dict, without locks and without a clock.
 
     reserve ─► Grant ─► the caller sends ─► report      (or cancel, if it was not sent)
             ─► Wait(until)      ask again then
             ─► Refuse(until)    breaker open, parked, paused, retired
 
-A host's state is made when it is first asked for and forgotten when it has been idle for an hour.
-There is no sweeper: whoever brings a new host looks at two old ones (a clock hand going round),
-so the work is spread evenly and needs no timer. What a stranger would have to know is never
-forgotten: a pending Retry-After, an open breaker, the next slot, a request under way, a waiter.
-What was learned leaves through `drain` before the state goes.
+The state of a host is created when the host is first named and dropped after an hour without use
+(`idle_ttl_s`). There is no background task: each new host makes the core check two old ones, in
+turn, so the work is spread evenly and needs no timer. State that still delays requests is never
+dropped: a pending Retry-After, an open breaker, the next slot, a request in flight, a waiter.
+What was learned about a dropped host is still returned by the next `drain`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from .model import Decision, Instant, Outcome, Permit, Response
     from .retry import GiveUp
 
-_SWEPT_PER_NEW_HOST = 2  # the hand must go faster than hosts arrive
+_SWEPT_PER_NEW_HOST = 2  # more than one, or the sweep could not keep up with new hosts
 _SWEPT_WHEN_FULL = 64
-_MAX_ALIASES = 100_000  # spellings and group members remembered; beyond it they are worked out anew
-_REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart (decision 8)
+_MAX_ALIASES = 100_000  # cached spellings and group members; the cache is cleared beyond it
+_REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart
 _EMPTY_LESSON = Lesson()
 
 
 class SharedContext:
-    """What all hosts share: the settings, worked out once, and the way out for events."""
+    """State that all hosts share: values derived from the settings, the RNG, the event callback."""
 
     __slots__ = (
         "burst",
@@ -92,7 +92,7 @@ class SharedContext:
         )
 
     def mark_dirty(self, host: HostState) -> None:
-        """Something worth remembering changed; without a memory nobody wants to know."""
+        """Mark a host as changed, for the next `drain`; does nothing without a memory."""
         if self.remember:
             self.dirty.add(host)
 
@@ -101,11 +101,12 @@ class Politeness:
     """Decides, for every host, when it may next be contacted. Not thread-safe: see the drivers.
 
     Args:
-        settings: how polite to be.
-        on_event: told about every change; it must be quick and must not call back into the core.
-        group_of: with `group_by`, what a host's budget is shared under; required for "ip", and
-            for "site" where the public suffix list should replace the built-in rule.
-        remember: collect what is worth keeping, for somebody who calls `drain` now and then.
+        settings: how polite to be; default `Settings()`.
+        on_event: called with every event; it must be quick and must not call back into the core.
+        group_of: returns the group that a host shares its request rate with, for `group_by`.
+            Required for "ip"; for "site" it replaces the built-in rule, for example by the public
+            suffix list.
+        remember: collect changed hosts for `drain`. Set it only if `drain` is called regularly.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Politeness:
     # ------------------------------------------------------------------ the contract
 
     def reserve(self, host: str, *, now: Instant) -> Decision:
-        """May a request to this host start now? A permit, or until when not and why."""
+        """Return `Grant(permit)` if a request may start now, else `Wait` or `Refuse`."""
         state = self._hosts.get(host)
         if state is None:
             state = self._find_or_create(host, now)
@@ -156,31 +157,31 @@ class Politeness:
         return decision
 
     def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
-        """Tell what came of a permit; returns how the answer was understood."""
+        """Report the response to a granted request; returns how it was classified."""
         outcome = permit.host.report(permit, response, now)
         if outcome is THROTTLE:
             self._throttled += 1
         return outcome
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool = False) -> None:
-        """Give a permit back. `was_sent` says that the server has seen the request all the same."""
+        """Give a permit back; `was_sent` says that the server may have seen the request."""
         permit.host.cancel(permit, now, was_sent=was_sent)
         self._cancelled += 1
 
     def ready_at(self, host: str, *, now: Instant) -> Instant:
-        """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         state = self._hosts.get(host) or self._find(host)
         return now if state is None or not self._enabled else state.ready_at(now)
 
     def robots(self, host: str, *, crawl_delay_s: float | None, now: Instant) -> None:
-        """What the host's robots.txt asked for; None: nothing."""
+        """Set the Crawl-delay of the host's robots.txt; None: it has none."""
         state = self._hosts.get(host) or self._find_or_create(host, now)
         if crawl_delay_s is not None and not 0.0 <= crawl_delay_s < inf:
-            raise ValueError(f"a crawl delay is at least 0 and finite, not {crawl_delay_s!r}")
+            raise ValueError(f"crawl_delay_s must be finite and at least 0, not {crawl_delay_s!r}")
         state.set_crawl_delay(crawl_delay_s or 0.0, now)
 
     def snapshot(self, *, top: int = 50) -> Snapshot:
-        """Totals over all hosts, and the `top` busiest in detail."""
+        """Return totals over all hosts, and details of the `top` busiest ones."""
         hosts = self._hosts.values()
         states = [host.health.breaker.state for host in hosts if host.health is not None]
         return Snapshot(
@@ -200,14 +201,14 @@ class Politeness:
     # ------------------------------------------------------------------ around the contract
 
     def host(self, host: str) -> HostSnapshot | None:
-        """One host in detail; None if nothing is known of it."""
+        """Return the details of one host; None if it has no state."""
         state = self._find(host)
         return None if state is None else self._describe(state)
 
     def retry(
         self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
     ) -> Retry | GiveUp:
-        """Whether and when to try the request of a reported permit again. A value, not a sleep."""
+        """Return whether and when to repeat the request of a reported permit. Never sleeps."""
         state = permit.host
         decision = decide(
             self._shared.retry_policy,
@@ -225,37 +226,37 @@ class Politeness:
         return decision
 
     def retire(self, host: str, reason: str, *, now: Instant) -> None:
-        """Contact the host no more, until it is revived."""
+        """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
     def pause(self, host: str, *, now: Instant) -> None:
-        """Refuse requests to the host until it is revived."""
+        """Refuse all requests to the host until `revive`."""
         (self._find(host) or self._find_or_create(host, now)).pause()
 
     def revive(self, host: str, *, now: Instant) -> None:
-        """Take a retired or paused host up again."""
+        """Allow requests to a retired or paused host again."""
         state = self._find(host)
         if state is not None:
             state.revive(now)
 
     def not_before(self, host: str) -> Instant:
-        """The instant before which no clock lets a request start, whatever is under way."""
+        """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
     def sent(self, permit: Permit, *, now: Instant) -> None:
-        """A granted request has left only now: count the gap from here."""
+        """Count the delay to the next request from `now`, when a granted request really left."""
         permit.host.contacted(now)
 
     def contacted(self, host: str, *, now: Instant) -> None:
-        """Count the gap from now, as if a request had just started.
+        """Count the delay to the next request from `now`, as if a request had just started.
 
-        For a crawl that is taken up again: what was in flight when it died was never recorded.
+        Use it when a crawl is resumed: requests in flight when it was killed were not recorded.
         """
         (self._hosts.get(host) or self._find_or_create(host, now)).contacted(now)
 
     def waiting(self, host: str, change: int, *, now: Instant) -> None:
-        """For drivers: so many more (or fewer) callers wait for this host, so it is not idle."""
+        """Add `change` to the number of callers that wait for this host (used by the drivers)."""
         key = (self._hosts.get(host) or self._find_or_create(host, now)).key
         count = self._waiters.get(key, 0) + change
         if count > 0:
@@ -266,7 +267,7 @@ class Politeness:
     # ------------------------------------------------------------------ memory
 
     def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:
-        """Start a host from what an earlier run learned; `wall` is the wall time at `now`."""
+        """Start a host from the record of an earlier run; `wall` is the wall time at `now`."""
         state = self._hosts.get(record.host) or self._create(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
         trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
@@ -281,7 +282,7 @@ class Politeness:
         self._shared.dirty.discard(state)
 
     def drain(self, *, now: Instant, wall: float) -> list[Remembered]:
-        """What is worth keeping and has changed since the last call. The caller writes it down."""
+        """Return the records that changed since the last call, for the caller to save."""
         changed = [*self._evicted, *self._shared.dirty]
         self._evicted.clear()
         self._shared.dirty.clear()
@@ -290,7 +291,7 @@ class Politeness:
     # ------------------------------------------------------------------ the registry
 
     def forget(self, host: str) -> None:
-        """Drop everything about a host that has nothing under way."""
+        """Drop the state of a host, unless it has requests in flight or waiters."""
         state = self._find(host)
         if state is not None and state.in_flight == 0 and state.key not in self._waiters:
             self._shared.dirty.discard(state)
@@ -302,7 +303,7 @@ class Politeness:
         return self._hosts.get(host) or self._hosts.get(self.key(host))
 
     def key(self, host: str) -> str:
-        """What a host's budget is kept under: its normal spelling, or that of its group."""
+        """Return the key of a host's state: its normalised name, or its group's with `group_by`."""
         key = self._aliases.get(host) if self._aliases else None
         if key is None:
             key = host_key(host)
@@ -315,7 +316,7 @@ class Politeness:
         return key
 
     def _find_or_create(self, host: str, now: Instant) -> HostState:
-        """The state of a host by any spelling, made if it is new."""
+        """Return the state of a host given in any spelling; create it if it is new."""
         key = self.key(host)
         return self._hosts.get(key) or self._create(key, now)
 
@@ -326,7 +327,7 @@ class Politeness:
         return state
 
     def _sweep(self, now: Instant) -> None:
-        """Look at the next hosts under the hand; drop what is idle, pass over what is not."""
+        """Check the next few hosts in turn and drop the idle ones."""
         is_full = len(self._hosts) >= self.settings.max_hosts
         idle_since = now if is_full else now - self.settings.idle_ttl_s
         order = self._sweep_order
@@ -341,8 +342,8 @@ class Politeness:
                 return
 
     def _must_keep(self, state: HostState, now: Instant, *, is_full: bool) -> bool:
-        """Whether somebody waits for it, or would have to know what a stranger does not."""
-        # Who was never contacted is about to be: what was recalled or asked for must not go.
+        """Return whether a caller waits for the host, or its state still delays requests."""
+        # A host that was never contacted is about to be: keep what was recalled or requested.
         is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
         return is_awaited or not state.is_idle(now)
 
@@ -364,14 +365,14 @@ class Politeness:
 def _grouping(
     settings: Settings, group_of: Callable[[str], str] | None
 ) -> Callable[[str], str] | None:
-    """The function from a host's key to the key of its budget; None where both are the same."""
+    """Return the function from a host's key to its group's key; None: hosts are not grouped."""
     if settings.group_by == "host":
         return None
     if group_of is not None:
         return group_of
     if settings.group_by == "site":
         return site_key
-    raise ValueError('group_by="ip" needs group_of: a function from a host to its address')
+    raise ValueError('group_by="ip" needs group_of: a function from a host to its IP address')
 
 
 def _record(host: HostState, now: Instant, wall: float) -> Remembered:

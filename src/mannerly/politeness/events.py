@@ -1,8 +1,8 @@
-"""Every change of mind about a host, as a frozen value.
+"""The events of the politeness core, as frozen values.
 
-The core hands each one to the function it was given; logs, counters and metrics are folds over
-this stream, made at the edge (`drivers.observe`). An event says what changed and when, in the
-caller's own time scale; it never carries crawled text.
+The core passes each event to its `on_event` callback; logs, counters and metrics are built from
+them (`drivers.observe`). An event says what changed and when (`at`, in the time scale of the
+caller); it never contains crawled text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slowed:
-    """The gap grew, because the server refused, failed or became slow."""
+    """The delay grew, because the server refused, failed or became slow."""
 
     host: str
     at: Instant
@@ -26,7 +26,7 @@ class Slowed:
 
 @dataclass(frozen=True, slots=True)
 class SpedUp:
-    """The gap shrank: the host has shown that it can take more."""
+    """The delay shrank, because the server accepted the present rate."""
 
     host: str
     at: Instant
@@ -35,7 +35,7 @@ class SpedUp:
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """A rate above the known-good one is being tried."""
+    """A rate above the known limit is being tried."""
 
     host: str
     at: Instant
@@ -44,7 +44,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The server refused a request and means our pace (429, or a refusal with Retry-After)."""
+    """The server asked for fewer requests: 429, a refusal with Retry-After, or a suspected 403."""
 
     host: str
     at: Instant
@@ -54,7 +54,7 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The first success after a run of refusals: the host takes requests again."""
+    """The first success after one or more refusals."""
 
     host: str
     at: Instant
@@ -63,7 +63,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """The server asked for a longer pause than anyone should wait for; it is honoured."""
+    """The server asked for a pause beyond `max_retry_after_s`: requests are refused until then."""
 
     host: str
     at: Instant
@@ -72,7 +72,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The breaker opened: no request until `until`. `times` counts openings in a row."""
+    """The breaker opened: no request until `until`. `times` counts consecutive openings."""
 
     host: str
     at: Instant
@@ -82,7 +82,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class HalfOpened:
-    """The breaker lets a single probe through."""
+    """The breaker is half-open: it lets one probe through at a time."""
 
     host: str
     at: Instant
@@ -98,7 +98,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """The host refuses and refuses: whoever owns the job may want to give it up."""
+    """The host has not answered with a success for long: consider giving it up."""
 
     host: str
     at: Instant
@@ -107,7 +107,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """The host is not contacted any more, until somebody revives it."""
+    """The host is not contacted any more until it is revived."""
 
     host: str
     at: Instant
@@ -116,7 +116,7 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Revived:
-    """A retired host is taken up again."""
+    """A retired or paused host is contacted again."""
 
     host: str
     at: Instant
@@ -124,7 +124,7 @@ class Revived:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyChanged:
-    """The number of requests that may be under way at the host changed."""
+    """The strategy changed the maximum number of requests in flight."""
 
     host: str
     at: Instant
@@ -134,7 +134,7 @@ class ConcurrencyChanged:
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """A request will be tried again at `due`."""
+    """A request will be repeated at `due`."""
 
     host: str
     at: Instant
@@ -144,7 +144,7 @@ class Retried:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A permit was given back unused."""
+    """A permit was given back without a report."""
 
     host: str
     at: Instant
@@ -152,7 +152,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """An idle host's state was dropped; what it had learned goes to the memory first."""
+    """The state of an idle host was dropped; what was learned is still returned by `drain`."""
 
     host: str
     at: Instant
@@ -179,4 +179,4 @@ Event: TypeAlias = (
 
 
 def ignore(event: Event) -> None:
-    """Drop the event: what the core does when nobody listens."""
+    """Ignore the event: the default of `on_event`."""

@@ -1,7 +1,7 @@
-"""What went wrong with a host, and what that makes of it: counters, a breaker, a retry budget.
+"""The health record of a host: failure counters, circuit breaker and retry budget.
 
-Most hosts never have any, so `Host` makes one at the first answer that is not a success. The
-breaker is judged here; the host does what follows (its gate, its events): decide, then do.
+Most hosts never need one, so `HostState` creates it at the first response that is not a success.
+This module decides whether the breaker opens or closes; the host sets its gate and emits events.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .stats import HostStats
 
 
-# Slowing down has not helped this often: then the site simply has forbidden pages (decision 2).
+# After this many 403s treated as throttles, the site simply has forbidden pages (docs/adr/0005).
 FORBIDDEN_PAGES_AFTER = 3
 
 
 class BreakerChange(Enum):
-    """What an answer did to the breaker."""
+    """The change that a response caused in the breaker."""
 
     OPENED = "opened"
     CLOSED = "closed"
 
 
 class HostHealth:
-    """The record of a host's bad answers."""
+    """The record of a host's throttles and failures."""
 
     __slots__ = (
         "bad_since",
@@ -54,9 +54,9 @@ class HostHealth:
         self.throttles = 0
         self.throttle_streak = 0
         self.failures = 0
-        self.forbidden = 0  # 403s that were taken for throttles
-        self.bad_since: Instant = inf  # when the current run of bad answers began
-        self.is_stalled = False  # told once per run of bad answers
+        self.forbidden = 0  # 403s that were treated as throttles
+        self.bad_since: Instant = inf  # when the current run without a success began
+        self.is_stalled = False  # reported once per run without a success
 
     def on_answer(
         self,
@@ -67,7 +67,10 @@ class HostHealth:
         settings: Settings,
         rng: random.Random,
     ) -> BreakerChange | None:
-        """Note an answer, and let the breaker see it, unless it is of an older generation."""
+        """Count a response, and update the breaker unless the permit is older than its last change.
+
+        Returns the change of the breaker, if there was one.
+        """
         self._count(outcome)
         breaker = self.breaker
         if permit.generation != breaker.generation:
@@ -92,8 +95,8 @@ class HostHealth:
             breaker.open(BreakerEvent.PROBE_FAILED, now, settings, rng)
             return BreakerChange.OPENED
         if outcome is THROTTLE:
-            return None  # alive, but it proves nothing
-        # A 404 proves health as well as a page does.
+            return None  # the server answers, but that does not prove that it is healthy
+        # A 404 proves it as well as a page does (docs/adr/0006).
         breaker.passed += 1
         if breaker.passed < settings.breaker_probes:
             return None
@@ -112,14 +115,17 @@ class HostHealth:
             self.failures += 1
 
     def suspects_block(self) -> bool:
-        """Whether a 403 soon after a success is taken for a throttle, once more."""
+        """Return whether to treat one more 403 soon after a success as a throttle; counts it."""
         if self.forbidden >= FORBIDDEN_PAGES_AFTER:
             return False
         self.forbidden += 1
         return True
 
     def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
-        """After a bad answer: whether the host goes nowhere. Told once per run of bad answers."""
+        """Return True once per run without a success, when the host makes no progress any more.
+
+        Call it after each throttle or failure.
+        """
         self.bad_since = min(self.bad_since, now)
         is_hopeless = (
             self.throttle_streak >= settings.stall_throttles
@@ -132,7 +138,7 @@ class HostHealth:
         return True
 
     def reset_breaker(self) -> None:
-        """Start with a new breaker; what is still under way belongs to the old one."""
+        """Start with a new, closed breaker; it ignores responses to requests already in flight."""
         generation = self.breaker.generation
         self.breaker = Breaker()
         self.breaker.generation = generation + 1

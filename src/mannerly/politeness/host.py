@@ -1,15 +1,15 @@
-"""May this one go? One host: its clocks, its counters, its verdicts.
+"""The state of one host, and the rule that admits or delays its requests.
 
-Every wish (the strategy's pace, robots.txt, Retry-After, RateLimit headers, bandwidth, the
-operator's floor) is a lower bound on the instant of the next start, and the host obeys the
-largest of them, so nothing can override anything and order cannot matter:
+Every limit (the strategy's rate, robots.txt, Retry-After, RateLimit headers, bandwidth, the
+operator's minimum delay) is a lower bound on the instant of the next start. The largest bound
+holds, so no limit can override another and their order does not matter:
 
     not_before = max( last start + gap,   gap = max(floor, crawl delay, 1/rate, RateLimit quota)
-                      blocked_until )     Retry-After, exhausted quota, bandwidth, our own backoff
-    admit iff now ≥ not_before  and  in flight < limit  and  nothing stands in the gate
+                      blocked_until )     Retry-After, exhausted quota, bandwidth, backoff
+    admit iff now ≥ not_before  and  in flight < limit  and  gate is None
 
-The gate holds what refuses instead of delaying: a breaker that is not closed, a parked, paused or
-retired host. It is None for a healthy host, so that the common path is three comparisons.
+The gate is the reason to refuse instead of delay: the breaker is not closed, or the host is
+parked, paused or retired. It is None for a healthy host, so the common path is three comparisons.
 
 Invariants, asserted or property-tested:
 - a host is never contacted before `not_before`;
@@ -17,7 +17,7 @@ Invariants, asserted or property-tested:
 - in flight ≤ limit at every grant; at most one probe while half-open;
 - every permit is reported or cancelled exactly once.
 
-This file knows neither other hosts nor the time: `now` is always an argument.
+This module knows neither other hosts nor the time: `now` is always an argument.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ if TYPE_CHECKING:
     from .pace.base import Strategy
     from .retry import RetryBudget
 
-# Where a Retry-After is worth looking for in whatever spelling; elsewhere the usual ones do.
+# For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
-# Only `revive` lifts these; whatever the breaker does meanwhile, they stand.
+# Only `revive` ends these; the breaker cannot.
 _SET_BY_OPERATOR = frozenset({Reason.PAUSED, Reason.RETIRED})
-# A 403 within this long of a success is taken for a block (decision 2): see `HostHealth`.
+# A 403 within this time after a success counts as a throttle (docs/adr/0005): see `HostHealth`.
 SUCCESS_IS_RECENT_S = 60.0
 
 
 class HostState:
-    """The state of one host, or of a group of hosts that share a budget."""
+    """The state of one host, or of a group of hosts that share one request rate."""
 
     __slots__ = (
         "_deferred",
@@ -87,9 +87,9 @@ class HostState:
     def __init__(self, key: str, shared: SharedContext) -> None:
         self.key = key
         self._shared = shared
-        # Most hosts of a broad crawl see two requests, robots.txt and a page, and a strategy and
-        # statistics are 600 bytes. The first success teaches nothing that would be worth them; the
-        # second is put off until there is a third answer, or somebody looks (`learn_deferred`).
+        # Most hosts of a broad crawl get two requests, robots.txt and a page, and a strategy and
+        # statistics take 600 bytes. So the first success is not learned from (docs/adr/0007), and
+        # the second is deferred until the third response or a snapshot (`learn_deferred`).
         self.strategy: Strategy | None = None
         self.stats: HostStats | None = None
         self._deferred: Sample | None = None
@@ -98,7 +98,7 @@ class HostState:
         self._gate: Reason | None = None
         self._gap_s = shared.start_gap_s
         self._limit = shared.start_limit
-        self.base_at: Instant = NEVER  # the pacing clock: the last start (burst 1)
+        self.base_at: Instant = NEVER  # the delay counts from here: the last start (burst 1)
         self.not_before: Instant = NEVER
         self.in_flight = 0
         self.requests = 0
@@ -111,16 +111,16 @@ class HostState:
             f"gap {self._gap_s:.3f} s, not before {self.not_before:.3f}{gate}>"
         )
 
-    # ------------------------------------------------------------------ may this one go?
+    # ------------------------------------------------------------------ admission
 
     def reserve(self, now: Instant) -> Decision:
-        """A permit to start now, or until when to wait and why."""
+        """Return a permit to start now, or until when to wait and why."""
         if now < self.not_before or self.in_flight >= self._limit or self._gate is not None:
             return self._reserve_slowly(now)
         return Grant(self.grant(now))
 
     def grant(self, now: Instant, *, is_probe: bool = False) -> Permit:
-        """Start the clock for a request that goes now."""
+        """Return a permit for a request that starts now, and count the delay from it."""
         in_flight = self.in_flight + 1
         self.in_flight = in_flight
         self.requests += 1
@@ -152,7 +152,7 @@ class HostState:
         return self._wait(now) or Grant(self.grant(now))
 
     def _wait(self, now: Instant) -> Wait | None:
-        """The clock or counter that forbids a start now; None when nothing does."""
+        """Return the reason to wait, if there is one."""
         if now < self.not_before:
             return Wait(self.not_before, self._wait_reason())
         if self.in_flight >= self._limit:
@@ -161,7 +161,7 @@ class HostState:
         return None
 
     def _reserve_probe(self, now: Instant) -> Decision:
-        """Through a breaker that is not closed: one leased probe at a time."""
+        """Reserve while the breaker is not closed: one probe at a time, with a lease."""
         assert self.health is not None
         breaker = self.health.breaker
         if breaker.state is BreakerState.OPEN:
@@ -180,24 +180,24 @@ class HostState:
             return self._reserve_slowly(now)
         if now < self.not_before:
             return Wait(self.not_before, self._wait_reason())
-        # The answer that opened the breaker left a place, and only probes were granted since.
+        # The response that opened the breaker freed a place, and only probes were granted since.
         assert self.in_flight < self._shared.max_concurrency
         permit = self.grant(now, is_probe=True)
         breaker.lease(permit, now, self._shared.settings)
         return Grant(permit)
 
     def ready_at(self, now: Instant) -> Instant:
-        """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         is_full = self.in_flight >= self._limit
-        if self.health is None and self._gate is None:  # what nearly every host is like
+        if self.health is None and self._gate is None:  # true for nearly every host
             return inf if is_full else max(now, self.not_before)
         if is_full and self.health is not None:
-            # A probe always has its place, and its lease runs out by itself.
+            # A probe is allowed beyond the limit, and its lease expires without a report.
             is_full = self.health.breaker.state is BreakerState.CLOSED
         return inf if is_full else self.free_at(now)
 
     def free_at(self, now: Instant) -> Instant:
-        """The earliest instant that the clocks allow, whatever is under way now."""
+        """Return the earliest instant for a start, ignoring requests in flight."""
         if self._gate in _SET_BY_OPERATOR:
             return inf
         earliest = max(now, self.not_before)
@@ -206,22 +206,22 @@ class HostState:
             return earliest
         return max(earliest, health.breaker.next_probe_at)
 
-    # ------------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------------ results
 
     def report(self, permit: Permit, response: Response, now: Instant) -> Outcome:
-        """Learn from the answer to a permit, and free its place."""
+        """Settle a permit with its response, and learn from it."""
         if permit.is_settled:
-            raise PermitError(f"{permit!r} was reported or cancelled before")
+            raise PermitError(f"{permit!r} was already reported or cancelled")
         status, latency_s, headers = response.status, response.latency_s, response.headers
         if not 0.0 <= latency_s < inf:
-            raise ValueError(f"a latency is at least 0 and finite, not {latency_s!r}")
+            raise ValueError(f"latency_s must be finite and at least 0, not {latency_s!r}")
         relevant: dict[str, str] | None = None
         retry_s: float | None = None
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_CARRY_RETRY_AFTER):
             relevant = lowered(headers)
             retry_s = _retry_after(relevant, response)
         if status == SUCCESS and retry_s is None:
-            outcome = OK  # what nearly every answer is
+            outcome = OK  # the common case
         else:
             outcome = classify(response, has_retry_after=retry_s is not None)
             if status == FORBIDDEN and outcome is NEUTRAL:
@@ -241,14 +241,14 @@ class HostState:
             self.last_ok_at = now
             if relevant is None and self.requests == 1:
                 return outcome  # see __init__: nothing to learn yet
-            if self.strategy is None and self._can_defer(permit):
+            if self.strategy is None and self._can_defer_sample(permit):
                 self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
                 return outcome
         self._learn(permit, outcome, retry_s, response, now)
         return outcome
 
-    def _can_defer(self, permit: Permit) -> bool:
-        """Whether a success, the first to be learned from, can move no clock and no counter."""
+    def _can_defer_sample(self, permit: Permit) -> bool:
+        """Return whether learning from this success now could change neither delay nor limit."""
         return (
             self._shared.can_defer
             and permit.in_flight == 1
@@ -259,20 +259,20 @@ class HostState:
         )
 
     def learn_deferred(self) -> None:
-        """Learn what was put off, because somebody wants to see what was learned."""
+        """Learn from the deferred sample now, before the state is shown or saved."""
         if self._deferred is not None:
             self._begin_learning()
 
     def cancel(self, permit: Permit, now: Instant, *, was_sent: bool = False) -> None:
-        """Give a permit back. If it was never sent, and was the latest, its slot is free again."""
+        """Give a permit back. If it was the latest and was not sent, its slot is free again."""
         if permit.is_settled:
-            raise PermitError(f"{permit!r} was reported or cancelled before")
+            raise PermitError(f"{permit!r} was already reported or cancelled")
         permit.is_settled = True
         if permit.is_abandoned:
             return
         self.in_flight -= 1
         if self.health is not None and self.health.breaker.probe is permit:
-            self.health.breaker.probe = None  # the lease is returned; nothing was learned
+            self.health.breaker.probe = None  # the lease is free again; nothing was learned
         if not was_sent:
             self.requests -= 1
             taken = permit.sent_at
@@ -319,7 +319,7 @@ class HostState:
             and strategy.concurrency == concurrency
             and retry_s is None
         ):
-            return  # no clock and no counter can have moved
+            return  # neither delay nor limit can have changed
         self._reschedule()
 
     def _begin_learning(self) -> tuple[Strategy, HostStats]:
@@ -334,7 +334,7 @@ class HostState:
         return strategy, stats
 
     def _apply_size_and_duration(self, permit: Permit, response: Response, now: Instant) -> None:
-        """A slow or large answer earns a rest, where the operator or the server asked for that."""
+        """Delay the next request after a slow or large response (`delay_factor`, bandwidth)."""
         settings, requested = self._shared.settings, self.own_requested()
         requested.block(now + settings.delay_factor * response.latency_s, Reason.DURATION_FACTOR)
         bandwidths = (
@@ -367,11 +367,11 @@ class HostState:
         return self.health
 
     def retry_budget(self) -> RetryBudget:
-        """What the host's retries may still cost."""
+        """Return the retry budget of this host."""
         return self._ensure_health().retry_budget
 
     def _apply_effect(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
-        """Turn a strategy's effect into a pause and an event."""
+        """Turn the effect of a sample into a pause and an event."""
         if effect.block_s and retry_s is None:
             self.own_requested().block(now + effect.block_s, Reason.BACKOFF)
         if effect.change is None:
@@ -390,20 +390,20 @@ class HostState:
             emit(events.Recovered(self.key, now, delay_s))
 
     def _classify_403(self, now: Instant) -> Outcome:
-        """A 403 soon after a success is a throttle, until slowing down has proved useless."""
+        """Classify a 403 without Retry-After: a throttle up to three times soon after a success."""
         if now - self.last_ok_at > SUCCESS_IS_RECENT_S:
             return NEUTRAL
         return THROTTLE if self._ensure_health().suspects_block() else NEUTRAL
 
-    # ------------------------------------------------------------------ what the server said
+    # ------------------------------------------------------------------ requests by the server
 
     def _apply_headers(
         self, headers: dict[str, str], retry_s: float | None, response: Response, now: Instant
     ) -> None:
-        """Obey Retry-After and RateLimit headers."""
+        """Apply Retry-After and RateLimit headers."""
         requested = self.own_requested()
         if retry_s is not None:
-            # Jitter only upwards, so that many workers do not fire at the same tick.
+            # The jitter only adds, so that many workers do not start at the same instant.
             jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
             requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
             self._shared.mark_dirty(self)
@@ -412,16 +412,16 @@ class HostState:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
             if quota is not None:
-                requested.announce(quota, now)
+                requested.set_quota(quota, now)
 
     def own_requested(self) -> RequestedLimits:
-        """The host's own wishes, made when the first one is."""
+        """Return the host's own `RequestedLimits`, to be changed; created on first use."""
         if self.requested is NO_REQUESTED_LIMITS:
             self.requested = RequestedLimits()
         return self.requested
 
     def set_crawl_delay(self, delay_s: float, now: Instant) -> None:
-        """What robots.txt asked for; the largest wish of a group's members holds."""
+        """Set the Crawl-delay of robots.txt; in a group of hosts the longest one holds."""
         settings = self._shared.settings
         if delay_s > settings.max_crawl_delay_s:
             if settings.long_crawl_delay == "skip_host":
@@ -466,12 +466,12 @@ class HostState:
     # ------------------------------------------------------------------ the operator
 
     def retire(self, reason: str, now: Instant) -> None:
-        """Contact the host no more, until somebody revives it."""
+        """Refuse every request until `revive`."""
         self._gate = Reason.RETIRED
         self._shared.emit(events.Retired(self.key, now, reason))
 
     def revive(self, now: Instant) -> None:
-        """Take a retired or paused host up again; what the server asked for still holds."""
+        """Allow requests again after `retire` or `pause`; limits set by the server still hold."""
         self._gate = None
         if self.health is not None:
             self.health.reset_breaker()
@@ -484,23 +484,23 @@ class HostState:
 
     @property
     def gate(self) -> Reason | None:
-        """What refuses requests at present, if anything does."""
+        """The reason why requests are refused at present; None: they are not."""
         return self._gate
 
-    # ------------------------------------------------------------------ the clocks
+    # ------------------------------------------------------------------ delay and limit
 
     @property
     def delay_s(self) -> float:
-        """The gap in force between two starts."""
+        """The delay in force between two starts, in seconds."""
         return self._gap_s
 
     @property
     def limit(self) -> int:
-        """How many requests may be under way at present."""
+        """The maximum number of requests in flight at present."""
         return self._limit
 
     def is_idle(self, now: Instant) -> bool:
-        """Nothing under way, and no clock or verdict that a newcomer would have to know."""
+        """Return whether dropping the state could not let a request start too early."""
         return (
             self.in_flight == 0
             and self.not_before <= now
@@ -510,31 +510,31 @@ class HostState:
         )
 
     def use_strategy(self, strategy: Strategy) -> None:
-        """Use a strategy that was prepared elsewhere (from memory), at once."""
+        """Use this strategy, which was prepared from memory, from now on."""
         self.strategy = strategy
         self._reschedule()
 
     def contacted(self, now: Instant) -> None:
-        """A request has left now: one of ours that took its time, or somebody else's."""
+        """Count the delay to the next request from `now`."""
         if now > self.base_at:
             self.base_at = now
             self._reschedule()
 
     def block_until(self, until: Instant, now: Instant) -> None:
-        """Honour a pause that an earlier run was asked for."""
+        """Restore a Retry-After that an earlier run received."""
         self.own_requested().block(until, Reason.RETRY_AFTER)
         self._park_if_long(now)
         self._reschedule()
 
     def _park_if_long(self, now: Instant) -> None:
-        """A pause longer than anyone should wait for: callers are told so at once."""
+        """Refuse requests, instead of delaying them, if the pause is beyond `max_retry_after_s`."""
         until = self.requested.blocked_until
         if self._gate is None and until - now > self._shared.settings.max_retry_after_s:
             self._gate = Reason.PARKED
             self._shared.emit(events.Parked(self.key, now, until))
 
     def _reschedule(self) -> None:
-        """Recompute gap, limit and `not_before` after anything that may have moved them."""
+        """Recompute gap, limit and `not_before` after anything that may have changed them."""
         shared, strategy = self._shared, self.strategy
         if strategy is None:
             gap_s, limit = shared.start_gap_s, shared.start_limit
@@ -544,11 +544,12 @@ class HostState:
         requested = self.requested
         if requested is not NO_REQUESTED_LIMITS:
             gap_s, limit = requested.bound(gap_s, limit, self.last_ok_at)
-        # Comparisons instead of max() and min(): this runs for most answers.
+        # Comparisons instead of max() and min(): this runs for most responses.
         if gap_s < shared.least_gap_s:
             gap_s = shared.least_gap_s
         if self._gap_s == 0.0 < gap_s:
-            # Several starts may share that instant, so that none of them is known as the latest.
+            # Several starts may share that instant. Moving it keeps `cancel` from taking one of
+            # them for the latest and restoring an older `base_at`.
             self.base_at = nextafter(self.base_at, inf)
         self._limit = min(shared.max_concurrency, limit)
         self._gap_s = gap_s
@@ -560,7 +561,7 @@ class HostState:
         self.not_before = not_before
 
     def _wait_reason(self) -> Reason:
-        """Which clock sets `not_before`."""
+        """Return the limit that sets `not_before`."""
         requested = self.requested
         if requested.blocked_until >= self.not_before:
             return requested.blocked_by
@@ -576,7 +577,7 @@ class HostState:
 
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:
-    """The pause that an answer asks for. On a success the header means something else."""
+    """Return the Retry-After of a response in seconds. On a 2xx the header means something else."""
     asked = headers.get("retry-after")
     if asked is None or response.status is None or 200 <= response.status < 300:
         return None

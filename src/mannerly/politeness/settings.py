@@ -46,7 +46,7 @@ def _option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How polite to be. The defaults suit web sites you know nothing about."""
+    """All settings of the politeness core. The defaults suit web sites you know nothing about."""
 
     enabled: bool = _option(
         True,

@@ -1,4 +1,4 @@
-"""What the core knows at one moment, as frozen values: for people, metrics and tests."""
+"""Snapshots of the core's state, as frozen values: for people, metrics and tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
-    """One host, in the words of both source documents (001's delays, 002's rates)."""
+    """The state of one host. Delays and latencies are in seconds, `rate` in requests per second."""
 
     host: str
     rate: float
@@ -41,7 +41,7 @@ class HostSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All hosts in totals, and the busiest of them one by one."""
+    """Totals over all hosts, and the busiest hosts in detail (`top`)."""
 
     hosts: int
     in_flight: int
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 def describe(host: HostState, *, waiters: int) -> HostSnapshot:
-    """Freeze one host."""
+    """Return a snapshot of one host."""
     host.learn_deferred()
     stats, strategy, health = host.stats, host.strategy, host.health
     failures, answers = stats.error_counts() if stats else (0, 0)

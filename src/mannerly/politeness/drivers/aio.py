@@ -4,9 +4,10 @@
         response = await client.get(url)
         slot.report(status=response.status_code, headers=response.headers)
 
-Waiting is a future in a queue, and one loop timer per host with a line; no task runs in the
-background. There is no lock: within one event loop nothing happens between two awaits, and the
-only awaits are the future and the memory's thread. One object belongs to one loop.
+A waiting caller is a future in the host's queue, and each host with a queue has one loop timer; no
+task runs in the background. There is no lock: within one event loop nothing else runs between two
+awaits, and the only awaits are for that future and for the memory's thread. Use an object in one
+event loop only.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ if TYPE_CHECKING:
 
 
 class LoopAlarms:
-    """The running event loop's timers, on our clock's scale."""
+    """Timers of the running event loop, in the time scale of `clock`."""
 
     def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call from the loop that is running now."""
+        """Call `callback` from the event loop at `when`."""
         return asyncio.get_running_loop().call_later(max(0.0, when - self._clock.now()), callback)
 
 
 class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
-    """One politeness for all tasks of an event loop; `DriverBase` host_and_key the arguments."""
+    """Politeness for all tasks of an event loop. For the arguments see `DriverBase`."""
 
     def _make_alarms_and_lock(
         self, clock: TimeSource
@@ -67,17 +68,18 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
     async def slot(
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> AsyncIterator[Slot]:
-        """Wait for this host's next slot, first come first served, and hold it for the block.
+        """Wait for the host's next slot, in order of arrival, and hold it during the block.
 
         Args:
             url: the URL, or just the host, to be contacted.
-            deadline_s: how long to wait for the slot at most.
-            wait_when_open: wait out an open breaker and a long Retry-After, too.
+            deadline_s: the longest time to wait for the slot, in seconds; None: no limit.
+            wait_when_open: also wait while the breaker is open or a long Retry-After is pending,
+                instead of raising.
 
         Raises:
-            CircuitOpen: the host's breaker is open (see `wait_when_open`).
-            HostUnavailable: the host is parked (likewise), paused or retired.
-            TimeoutError: the deadline passed before there was a slot.
+            CircuitOpen: the host's breaker is open (not with `wait_when_open`).
+            HostUnavailable: the host is paused, retired, or parked (not with `wait_when_open`).
+            TimeoutError: `deadline_s` has passed.
         """
         host_and_key = self._host_and_key(url)
         if self._buffer is not None and self._is_unknown(host_and_key[0]):
@@ -87,7 +89,7 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
             yield slot
 
     async def aclose(self) -> None:
-        """Send home who waits, write down what was learned and close the memory.
+        """Wake waiting callers with a `PolitenessError`, save what was learned, close the memory.
 
         Raises:
             Exception: the memory's own, if the last write failed.
@@ -119,7 +121,7 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
         return self._admit(waiter)
 
     async def _recall_in_thread(self, buffer: MemoryBuffer, host: str, key: str) -> None:
-        """Ask the memory about a new host in a thread, once however many tasks begin with it."""
+        """Load a new host's record in a thread, once for all tasks that start with it."""
         load = self._loads.get(key)
         if load is None:
             load = asyncio.get_running_loop().run_in_executor(None, buffer.load, key)
@@ -131,7 +133,7 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
         return asyncio.get_running_loop().create_future()
 
     def _wake(self, signal: asyncio.Future[None]) -> None:
-        if not signal.done():  # cancelled in this very tick: its task hands the grant on
+        if not signal.done():  # if the task was just cancelled, `_leave` gives its grant back
             signal.set_result(None)
 
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:

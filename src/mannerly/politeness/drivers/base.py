@@ -1,13 +1,13 @@
-"""What the asyncio and the thread driver share: everything except sleeping.
+"""The common part of the asyncio driver and the thread driver: everything except waiting.
 
-    enter ─► a slot at once
-          ─► a place in the queue, with a signal ─► the driver sleeps on it ─► admit ─► a slot,
-                                                 or leaves                  CircuitOpen, …
+    _try_or_join ─► a slot at once
+                 ─► a Waiter ─► the driver waits for its signal ─► _admit ─► a slot, or raises
+                                or the caller is cancelled      ─► _leave
 
-Every method that touches the core holds the lock, for microseconds; whatever changed a host
-(a report, a permit given back, robots.txt, an operator) serves that host's line right away.
+Every method that uses the core holds the lock, for microseconds. Every change of a host (a report,
+a cancelled permit, robots.txt, an operator's command) serves that host's queue at once.
 
-This file may not know either driver, nor what its lock, its bells and its alarms are made of.
+This module knows neither driver, nor the types of its lock, signals and alarms.
 """
 
 from __future__ import annotations
@@ -37,22 +37,21 @@ if TYPE_CHECKING:
     from ..retry import GiveUp, Retry
     from ..settings import Settings
     from ..snapshot import HostSnapshot, Snapshot
-    from .waiters import Notice
+    from .waiters import DriverEvent
 
-_MAX_CACHED_GROUPS = (
-    100_000  # hosts whose group is remembered: looking one up may cost a name resolution
-)
+# `group_of` results that are cached: a call may need a DNS lookup.
+_MAX_CACHED_GROUPS = 100_000
 
 
 class DriverBase(ABC, Generic[Signal]):
-    """The core behind a lock, its lines, its alarms and its memory.
+    """The core with a lock, queues of waiting callers, alarms and a memory.
 
     Args:
-        settings: how polite to be.
+        settings: how polite to be; default `Settings()`.
         memory: where learned state is kept between runs; it is closed with the driver.
-        on_event: told about every change and every wait, with the lock held: it must be quick.
-        group_of: what a host's budget is shared under: see `Politeness`.
-        clock: for tests; one that has alarms of its own replaces the driver's, too.
+        on_event: called with every event, waits included, while the lock is held: it must be quick.
+        group_of: returns the group that a host shares its request rate with: see `Politeness`.
+        clock: a time source, for tests. If it has `call_at`, it replaces the driver's alarms, too.
     """
 
     def __init__(
@@ -60,11 +59,11 @@ class DriverBase(ABC, Generic[Signal]):
         settings: Settings | None = None,
         *,
         memory: Memory | None = None,
-        on_event: Callable[[Notice], None] | None = None,
+        on_event: Callable[[DriverEvent], None] | None = None,
         group_of: Callable[[str], str] | None = None,
         clock: TimeSource | None = None,
     ) -> None:
-        self._emit: Callable[[Notice], None] = _guarded(on_event) if on_event else _ignore
+        self._emit: Callable[[DriverEvent], None] = _guarded(on_event) if on_event else _ignore
         self._core = Politeness(
             settings, on_event=self._emit, group_of=group_of, remember=memory is not None
         )
@@ -83,30 +82,30 @@ class DriverBase(ABC, Generic[Signal]):
         with self._lock:
             return f"<{type(self).__name__} {self._core!r}, {len(self._queues)} waiting>"
 
-    # ------------------------------------------------------------------ what a driver adds
+    # ------------------------------------------------------------------ implemented by drivers
 
     @abstractmethod
     def _make_alarms_and_lock(
         self, clock: TimeSource
     ) -> tuple[Alarms, AbstractContextManager[object]]:
-        """The driver's own state; returns its alarms and the lock that guards the core."""
+        """Return the driver's alarms and the lock that guards the core."""
 
     @abstractmethod
     def _make_signal(self) -> Signal:
-        """What a waiting caller sleeps on."""
+        """Return a new object for a caller to wait on."""
 
     @abstractmethod
     def _wake(self, signal: Signal) -> None:
-        """Wake the caller who sleeps on it."""
+        """Wake the caller that waits on this signal."""
 
     @abstractmethod
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
-        """Save the records off the callers' path, then tell the buffer."""
+        """Save the records, if possible without blocking a caller, then call `buffer.saved`."""
 
-    # ------------------------------------------------------------------ for people
+    # ------------------------------------------------------------------ public
 
     def try_slot(self, url: str) -> Slot | Wait | Refuse:
-        """A slot at once, or the reason why not. Never waits, never overtakes those who do.
+        """Return a slot at once, or the reason why not. Never waits, never overtakes waiters.
 
         Use the slot as a context manager. With a memory, the first call for a host reads from it.
         """
@@ -119,52 +118,52 @@ class DriverBase(ABC, Generic[Signal]):
         return Slot(self, decision.permit, now, 0.0) if isinstance(decision, Grant) else decision
 
     def ready_at(self, url: str) -> Instant:
-        """The earliest instant at which the host could be contacted; infinite if none is known."""
+        """Return the earliest instant for a request to the host; `inf` if it is not known yet."""
         host, key = self._host_and_key(url)
         self._recall(host, key)
         with self._lock:
             return self._core.ready_at(host, now=self._clock.now())
 
     def robots(self, url: str, crawl_delay_s: float | None) -> None:
-        """What the host's robots.txt asked for; None: nothing."""
+        """Set the Crawl-delay of the host's robots.txt; None: it has none."""
         self._change(url, partial(self._core.robots, crawl_delay_s=crawl_delay_s))
 
     def retire(self, url: str, reason: str) -> None:
-        """Contact the host no more; those who wait for it are told."""
+        """Refuse all requests to the host until `revive`; waiting callers get `HostUnavailable`."""
         self._change(url, partial(self._core.retire, reason=reason))
 
     def pause(self, url: str) -> None:
-        """Refuse every request to the host until `revive`."""
+        """Refuse all requests to the host until `revive`."""
         self._change(url, self._core.pause)
 
     def revive(self, url: str) -> None:
-        """Take a retired or paused host up again."""
+        """Allow requests to a retired or paused host again."""
         self._change(url, self._core.revive)
 
     def snapshot(self, top: int = 50) -> Snapshot:
-        """Totals over all hosts, and the `top` busiest in detail."""
+        """Return totals over all hosts, and details of the `top` busiest ones."""
         with self._lock:
             return self._core.snapshot(top=top)
 
     def host(self, url: str) -> HostSnapshot | None:
-        """One host in detail; None if nothing is known of it."""
+        """Return the details of one host; None if it has no state."""
         host, _ = self._host_and_key(url)
         with self._lock:
             return self._core.host(host)
 
     @property
     def memory_error(self) -> Exception | None:
-        """Why the latest write to the memory failed; it is tried again. None: all is well."""
+        """The error of the latest write to the memory, which will be repeated; None: no error."""
         return None if self._buffer is None else self._buffer.error
 
     # ------------------------------------------------------------------ for slots
 
     def now(self) -> Instant:
-        """The clock of this desk."""
+        """Return the time of the driver's clock."""
         return self._clock.now()
 
     def report(self, permit: Permit, response: Response) -> Outcome:
-        """What came of a permit; whoever may go now is woken."""
+        """Report the response to a permit, and wake the callers that may go now."""
         if response.received_at is None and response.headers:
             response = response._replace(received_at=self._clock.wall())
         with self._lock:
@@ -175,7 +174,7 @@ class DriverBase(ABC, Generic[Signal]):
         return outcome
 
     def cancel(self, permit: Permit, *, was_sent: bool) -> None:
-        """Give a permit back; whoever may go now is woken."""
+        """Give a permit back, and wake the callers that may go now."""
         with self._lock:
             now = self._clock.now()
             self._core.cancel(permit, now=now, was_sent=was_sent)
@@ -184,7 +183,7 @@ class DriverBase(ABC, Generic[Signal]):
     def retry(
         self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
     ) -> Retry | GiveUp:
-        """Whether to send the request of a reported permit again."""
+        """Return whether and when to repeat the request of a reported permit."""
         with self._lock:
             return self._core.retry(
                 permit, response, outcome, attempt=attempt, now=self._clock.now()
@@ -195,9 +194,9 @@ class DriverBase(ABC, Generic[Signal]):
     def _try_or_join(
         self, host_and_key: tuple[str, str], deadline_s: float | None, *, wait_when_open: bool
     ) -> Slot | Waiter[Signal]:
-        """A slot if there is one, else a place in the queue."""
+        """Return a slot if there is one now, else join the host's queue."""
         if deadline_s is not None and not deadline_s >= 0.0:
-            raise ValueError(f"a deadline is at least 0 s away, not {deadline_s!r}")
+            raise ValueError(f"deadline_s must be at least 0, not {deadline_s!r}")
         host, key = host_and_key
         with self._lock:
             self._check_open()
@@ -218,7 +217,7 @@ class DriverBase(ABC, Generic[Signal]):
             return waiter
 
     def _admit(self, waiter: Waiter[Signal]) -> Slot:
-        """What a woken caller gets."""
+        """Return the slot of a caller that was woken, or raise the reason why it got none."""
         decision = waiter.decision
         if isinstance(decision, Grant):
             permit = decision.permit
@@ -229,10 +228,10 @@ class DriverBase(ABC, Generic[Signal]):
             assert waiter.deadline is not None
             waited_s = waiter.deadline - waiter.joined_at
             raise TimeoutError(f"no slot for {waiter.key} in {waited_s:g} s: {decision.reason}")
-        raise PolitenessError(f"closed while {waiter.key} was waited for")
+        raise PolitenessError(f"closed while waiting for a slot for {waiter.key}")
 
     def _leave(self, waiter: Waiter[Signal]) -> None:
-        """A caller was cancelled in the queue, or just when its turn had come."""
+        """Remove a cancelled caller from its queue; if it has a grant already, give that back."""
         with self._lock:
             if isinstance(waiter.decision, Grant):
                 self.cancel(waiter.decision.permit, was_sent=False)
@@ -248,7 +247,7 @@ class DriverBase(ABC, Generic[Signal]):
         self._set_alarm(key, served.alarm_at)
 
     def _set_alarm(self, key: str, when: Instant | None) -> None:
-        """Keep exactly one alarm for a host with a queue, and none for the others."""
+        """Set the only alarm of a host to `when`; None: cancel it."""
         current = self._alarms_set.get(key)
         if current is not None:
             if current[0] == when:
@@ -261,15 +260,15 @@ class DriverBase(ABC, Generic[Signal]):
 
     def _on_alarm(self, key: str) -> None:
         with self._lock:
-            # Another thread may have set a new one while this rang: then one ring is superfluous,
-            # which is harmless, where a ring too few would be for ever.
+            # Another thread may have set a new alarm meanwhile. Removing it here leads to one
+            # superfluous call, which is harmless; a missing call would block waiters forever.
             self._alarms_set.pop(key, None)
             self._serve(key, self._clock.now())
 
-    # ------------------------------------------------------------------ host_and_key, memory, the end
+    # ------------------------------------------------------------------ keys, memory, closing
 
     def _host_and_key(self, url: str) -> tuple[str, str]:
-        """The host, and the key of the line in which callers wait for it."""
+        """Return the host, and the key of its queue (the group with `group_by`)."""
         host = host_key(url)
         return host, host if self._group_of is None else self._group_of(host)
 
@@ -282,7 +281,7 @@ class DriverBase(ABC, Generic[Signal]):
             self._serve(key, now)
 
     def _is_unknown(self, host: str) -> bool:
-        """Whether the memory should be asked about this host."""
+        """Return whether the host should be looked up in the memory."""
         with self._lock:
             return self._buffer is not None and host not in self._core
 
@@ -291,7 +290,7 @@ class DriverBase(ABC, Generic[Signal]):
             self._use_record(host, self._buffer.load(key))
 
     def _use_record(self, host: str, record: Remembered | None) -> None:
-        """Start a host from its record, unless another caller was quicker."""
+        """Start a host from its record, unless another caller has started it meanwhile."""
         with self._lock:
             if record is not None and host not in self._core:
                 self._core.recall(record, now=self._clock.now(), wall=self._clock.wall())
@@ -311,10 +310,10 @@ class DriverBase(ABC, Generic[Signal]):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise PolitenessError(f"this {type(self).__name__} was closed")
+            raise PolitenessError(f"this {type(self).__name__} is closed")
 
     def _close_queues(self) -> None:
-        """Let nobody in any more, and send home who waits."""
+        """Refuse new callers, and wake all waiting ones with a `PolitenessError`."""
         with self._lock:
             self._is_closed = True
             for waiter in self._queues.clear(self._clock.now()):
@@ -329,17 +328,17 @@ def _unavailable(host: str, refusal: Refuse) -> HostUnavailable:
     return kind(host, refusal.until, refusal.reason)
 
 
-def _ignore(notice: Notice) -> None:
-    """Drop the notice: nobody listens."""
+def _ignore(event: DriverEvent) -> None:
+    """Ignore the event."""
 
 
-def _guarded(listener: Callable[[Notice], None]) -> Callable[[Notice], None]:
-    """A listener whose errors become warnings: a broken log must not leave callers asleep."""
+def _guarded(listener: Callable[[DriverEvent], None]) -> Callable[[DriverEvent], None]:
+    """Turn a listener's exceptions into warnings: they must not keep callers from being woken."""
 
-    def told(notice: Notice) -> None:
+    def call(event: DriverEvent) -> None:
         try:
-            listener(notice)
-        except Exception as error:  # noqa: BLE001 - anyone's listener, so any error
+            listener(event)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
             warnings.warn(f"on_event raised {error!r}", RuntimeWarning, stacklevel=2)
 
-    return told
+    return call

@@ -4,11 +4,11 @@
         response = session.get(url)
         slot.report(status=response.status_code, headers=response.headers)
 
-One lock guards the core; it is held for microseconds and never while anybody sleeps. Each waiting
-thread sleeps on an event of its own and is woken once, with its decision. The alarms of all hosts
-ring from a single timekeeper thread, which exists only while there is something to wait for, so
-that an unclosed object leaves nothing running. (Letting the head of each line watch the clock
-would save that thread, but then every caller wakes twice: to become the head, and to go.)
+One lock guards the core; it is held for microseconds and never while a thread waits. Each waiting
+thread has its own event and is woken once, with its decision. A single thread calls the alarms of
+all hosts; it exists only while alarms are set, so an object that is not closed leaves no thread
+behind. (The first waiter of each queue could watch the clock instead, but then every caller would
+be woken twice: to become the first, and to go.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _Alarm:
-    """An entry of the timekeeper's list."""
+    """An alarm in the heap of an `AlarmThread`."""
 
     __slots__ = ("_thread", "callback", "is_cancelled")
 
@@ -50,7 +50,7 @@ class _Alarm:
 
 
 class AlarmThread:
-    """Alarms for threads, rung by one daemon thread that ends when the last one has rung."""
+    """Alarms for threads: one daemon thread calls them back and ends after the last one."""
 
     def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
@@ -60,7 +60,7 @@ class AlarmThread:
         self._is_running = False
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call from the timekeeper's thread."""
+        """Call `callback` from the alarm thread at `when`."""
         alarm = _Alarm(self, callback)
         with self._changed:
             heappush(self._heap, (when, next(self._arrivals), alarm))
@@ -72,7 +72,7 @@ class AlarmThread:
         return alarm
 
     def on_cancel(self) -> None:
-        """An alarm was cancelled: if it was the next one, there is something else to wait for."""
+        """Wake the alarm thread if the alarm that it waits for was cancelled."""
         with self._changed:
             if self._heap and self._heap[0][2].is_cancelled:
                 self._changed.notify()
@@ -83,12 +83,12 @@ class AlarmThread:
             while (alarm := self._next()) is not None:
                 alarm.callback()
         finally:
-            if alarm is not None:  # its callback failed: the next alarm needs a new thread
+            if alarm is not None:  # its callback raised: the next alarm needs a new thread
                 with self._changed:
                     self._is_running = False
 
     def _next(self) -> _Alarm | None:
-        """Sleep until an alarm is due; None, and the thread is to end, when there is none left."""
+        """Wait until an alarm is due and return it; None, to end the thread, if none is set."""
         with self._changed:
             while self._heap:
                 when, _, alarm = self._heap[0]
@@ -104,7 +104,7 @@ class AlarmThread:
 
 
 class ThreadedPoliteness(DriverBase[threading.Event]):
-    """One politeness for all threads of a process; `DriverBase` host_and_key the arguments."""
+    """Politeness for all threads of a process. For the arguments see `DriverBase`."""
 
     def _make_alarms_and_lock(
         self, clock: TimeSource
@@ -126,7 +126,7 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
     def slot(
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> Iterator[Slot]:
-        """Wait for this host's next slot and hold it for the block: see `AsyncPoliteness.slot`."""
+        """Wait for the host's next slot and hold it in the block: see `AsyncPoliteness.slot`."""
         host_and_key = self._host_and_key(url)
         self._recall(*host_and_key)
         entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
@@ -134,7 +134,7 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
             yield slot
 
     def close(self) -> None:
-        """Send home who waits, write down what was learned and close the memory.
+        """Wake waiting callers with a `PolitenessError`, save what was learned, close the memory.
 
         Raises:
             Exception: the memory's own, if the last write failed.

@@ -1,20 +1,20 @@
-"""Who goes next: one line of waiting callers per host, and one alarm per queue.
+"""Queues of waiting callers: one per host, first in first out, with one alarm per queue.
 
-    ask ─► Grant                       nobody waits and the core agrees: go
-        ─► Wait, Refuse ─► join        the caller chose to wait: to the end of the line
-    serve(now) ─► settled, alarm_at    wake these; call serve again then, or after any report
-    leave                              a caller gave up; nothing was reserved for it
+    ask ─► Grant                       the queue is empty and the core grants: go
+        ─► Wait, Refuse ─► join        the caller wants to wait: to the end of the queue
+    serve(now) ─► settled, alarm_at    wake these callers; serve again then, or after any report
+    leave                              the caller gave up; nothing was reserved for it
 
-A waiter holds no reservation: only the head of a line has a time, and `serve` works it out anew
-whenever something may have moved it (a report, a cancelled permit, robots.txt, the alarm). So a
-cancelled waiter takes nothing with it, a shorter delay helps those who wait already, and one
-alarm wakes one caller. The alternative, to let everyone sleep until the time they were told and
-then race, costs n²/2 wake-ups for n waiters and serves them in no order at all.
+A waiter holds no reservation. Only the time of the first waiter is known, and `serve` computes it
+again whenever it may have changed (a report, a cancelled permit, robots.txt, the alarm). So a
+cancelled waiter takes no slot with it, a shorter delay helps callers that already wait, and one
+alarm wakes one caller. The alternative, all callers sleeping until the time they were told and
+then competing, needs n²/2 wake-ups for n waiters and does not keep their order.
 
-A newcomer never overtakes: while anyone waits, `ask` answers what the head was told last. That
-is exact, because what the core would answer does not depend on who asks.
+A new caller never overtakes: while a queue exists, `ask` returns the last decision for its first
+waiter. That is correct, because the core's decision does not depend on the caller.
 
-This file is told the time. It knows neither how callers sleep nor what an alarm is made of.
+The time is an argument here. This module knows neither how callers wait nor what alarms are.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 
 Signal = TypeVar("Signal")
 
-_SPARE_DEADLINES = 64  # entries of callers who left, kept before the heap is made anew
+_SPARE_DEADLINES = 64  # heap entries of callers that left, tolerated before the heap is rebuilt
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A caller has to wait. `wait_s` is the head's time, None if only a report can tell it."""
+    """A caller has to wait. `wait_s` is the wait of the first in the queue; None: for a report."""
 
     host: str
     at: Instant
     wait_s: float | None
-    ahead: int  # callers before this one in the line
+    ahead: int  # callers before this one in the queue
     reason: Reason
 
 
-Notice: TypeAlias = "Event | Waiting"
+DriverEvent: TypeAlias = "Event | Waiting"
 
 
 class Waiter(Generic[Signal]):
     """One caller in a queue.
 
-    `decision` is None while it waits. A `Grant` or `Refuse` means what it always means; a `Wait`
-    means that the deadline came first, and says what there was to wait for.
+    `decision` is None while it waits. A final `Wait` means that its deadline has passed; it says
+    what the caller was waiting for.
     """
 
     __slots__ = ("deadline", "decision", "joined_at", "key", "signal", "waits_when_open")
@@ -70,33 +70,33 @@ class Waiter(Generic[Signal]):
         waits_when_open: bool = False,
     ) -> None:
         self.key = key
-        self.signal = signal  # the driver's own: what it rings to wake this caller
+        self.signal = signal  # the driver's object that wakes this caller
         self.joined_at = joined_at
         self.deadline = deadline
         self.waits_when_open = waits_when_open
         self.decision: Decision | None = None
 
     def accepts(self, refusal: Refuse) -> bool:
-        """Whether to wait out a refusal. One without an end is never waited for."""
+        """Return whether the caller waits until the refusal ends; never if it has no end."""
         return self.waits_when_open and refusal.until is not None
 
 
 class Served(NamedTuple, Generic[Signal]):
-    """What the driver has to do now: wake these callers, and serve again at `alarm_at`."""
+    """Result of `serve`: wake the settled callers, and serve again at `alarm_at`."""
 
     settled: list[Waiter[Signal]]
     alarm_at: Instant | None
 
 
 class _HostQueue(Generic[Signal]):
-    """The callers waiting for one host, first come first."""
+    """The callers that wait for one host, in order of arrival."""
 
     __slots__ = ("arrivals", "deadlines", "host", "last_decision", "waiters")
 
     def __init__(self, host: str, last_decision: Wait | Refuse) -> None:
         self.host = host
-        self.last_decision = last_decision  # what the head was told last
-        # Ordered, first in first out, and a caller in the middle can leave in constant time.
+        self.last_decision = last_decision  # for the first waiter
+        # An OrderedDict is first in, first out, and any caller can leave in constant time.
         self.waiters: OrderedDict[Waiter[Signal], None] = OrderedDict()
         self.deadlines: list[tuple[Instant, int, Waiter[Signal]]] = []
         self.arrivals = count()
@@ -110,7 +110,7 @@ class _HostQueue(Generic[Signal]):
                 heapify(self.deadlines)
 
     def alarm_at(self) -> Instant | None:
-        """When the head may go or somebody's patience ends, whichever is first."""
+        """Return when the first waiter may go or a deadline passes, whichever is earlier."""
         while self.deadlines and self.deadlines[0][2] not in self.waiters:
             heappop(self.deadlines)
         until = self.last_decision.until
@@ -121,7 +121,7 @@ class _HostQueue(Generic[Signal]):
 
 
 class WaitQueues(Generic[Signal]):
-    """Every host's queue. Not thread-safe, like the core it asks."""
+    """The queues of all hosts. Not thread-safe, like the core."""
 
     def __init__(self, core: Politeness) -> None:
         self._core = core
@@ -131,12 +131,12 @@ class WaitQueues(Generic[Signal]):
         return sum(len(queue.waiters) for queue in self._queues.values())
 
     def length(self, key: str) -> int:
-        """How many callers wait for this host."""
+        """Return the number of callers that wait for this host."""
         queue = self._queues.get(key)
         return 0 if queue is None else len(queue.waiters)
 
     def ask(self, key: str, host: str, now: Instant) -> Decision:
-        """May a newcomer go at once? Those who wait go first."""
+        """Return the decision for a new caller; it gets no grant while others wait."""
         queue = self._queues.get(key)
         if queue is None:
             return self._core.reserve(host, now=now)
@@ -146,14 +146,14 @@ class WaitQueues(Generic[Signal]):
             and last_decision.until is not None
             and last_decision.until <= now
         ):
-            # The refusal is over, and only the alarm is late: there is a line to stand in.
+            # The refusal is over and the alarm is about to come: the caller may join the queue.
             return Wait(last_decision.until, last_decision.reason)
         return last_decision
 
     def join(
         self, waiter: Waiter[Signal], host: str, last_decision: Wait | Refuse, now: Instant
     ) -> Instant | None:
-        """Go to the end of the line; returns when to serve it."""
+        """Add a caller to the end of its queue; returns when to serve the queue."""
         queue = self._queues.get(waiter.key)
         if queue is None:
             queue = self._queues[waiter.key] = _HostQueue(host, last_decision)
@@ -162,14 +162,14 @@ class WaitQueues(Generic[Signal]):
         return queue.alarm_at()
 
     def leave(self, waiter: Waiter[Signal], now: Instant) -> None:
-        """Step out of the line unserved. The others' times do not change by it."""
+        """Remove a caller that gave up. The times of the others do not change."""
         queue = self._queues.get(waiter.key)
         if queue is not None and waiter in queue.waiters:
             self._remove(queue, waiter, now)
             self._drop_if_empty(waiter.key, queue)
 
     def serve(self, key: str, now: Instant) -> Served[Signal]:
-        """Let go whoever may go, turn away whoever cannot wait any longer."""
+        """Settle all callers of a queue that may go, were refused, or whose deadline passed."""
         queue = self._queues.get(key)
         if queue is None:
             return Served([], None)
@@ -190,7 +190,7 @@ class WaitQueues(Generic[Signal]):
         return Served(settled, queue.alarm_at())
 
     def clear(self, now: Instant) -> list[Waiter[Signal]]:
-        """Empty every line; the callers get no decision."""
+        """Remove all callers from all queues, without a decision, and return them."""
         everyone = [waiter for queue in self._queues.values() for waiter in queue.waiters]
         for waiter in everyone:
             self.leave(waiter, now)

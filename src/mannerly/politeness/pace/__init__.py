@@ -1,4 +1,4 @@
-"""How fast? Interchangeable strategies behind one protocol; `learned` is the default."""
+"""Strategies that set the request rate of a host, behind one protocol; default `learned`."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
-"""A host that slows down instead of refusing: notice the queue before it is full.
+"""Detect requests queueing at a host that becomes slow instead of refusing.
 
-Compare like with like: the median of the newest 15 latencies with the lowest such median of the
-last five to ten minutes. Averages of the same latency that is judged (document 002) protect
-nothing, because they follow the queue up; a single slow page is no queue, so one sample decides
-nothing.
+The median of the newest 15 latencies is compared with the lowest such median of the last five to
+ten minutes. A running average would be no use as a reference, because it rises with the queue; a
+single slow page is not a queue, so one sample is not enough.
 
     queueing  ⇔  median > 2·lowest + 20 ms
 
-15 samples: the median's noise at a log-normal spread of 0.25 is 8 %, far from a factor of 2.
-20 ms: below that, differences are the machine's own. Only answers that came after the last action
-count, or one queue would be punished once per answer.
+15 samples: the noise of the median at a log-normal spread of 0.25 is 8 %, far from a factor of 2.
+20 ms: smaller differences come from our own machine. Only responses after the last reaction
+count, or one queue would cause one reaction per response.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 MEDIAN_OF = 15
 FACTOR = 2.0
 SLACK_S = 0.02
-HORIZON_S = 300.0  # two of them are remembered
+HORIZON_S = 300.0  # the lowest medians of the present and the previous period count
 
 
 def queueing_s(stats: HostStats, acted_at: int, now: Instant) -> float:
-    """The median latency if the host is queueing, else 0.
+    """Return the median latency in seconds if the host is queueing, else 0.
 
-    `acted_at` is the number of samples there were when the pace was last changed. The lowest
-    medians are kept in `stats`, as levels: small integers cost nothing.
+    `acted_at` is the number of samples at the last reaction. The lowest medians are stored in
+    `stats` as levels: small integers need no memory of their own.
     """
     if stats.samples - acted_at < MEDIAN_OF:
         return 0.0

@@ -1,25 +1,25 @@
-"""`learned`: find the host's hidden limit and hold just under it.
+"""`learned`: find the host's unknown limit and stay just below it.
 
         refused                         first accepted trial: measure
  CLIMB ─────────► RECOVER ─────────────────────────► CRUISE ◄─────────────────┐
    │ ×1.3 per      ▲  one trial at a time; first      │ ρ·limit               │ refused: the limit
-   │ 10 OK, 4 s    │  wait by what is believed, then  │ after `hold_s`        │ stays, hold doubles
-   └─► CRUISE      │  the pause so far, again         ▼                       │
+   │ 10 OK, 4 s    │  wait by the estimate, then the  │ after `hold_s`        │ stays, hold doubles
+   └─► CRUISE      │  pause doubles with each trial   ▼                       │
      at a ceiling  └────────── refused ─────────── PROBE p > limit ───────────┘
-                                                      └─ proved: limit = p, probe on
+                                                      └─ proved: limit = p, next probe
 
-Here are the phases: what to do now. What a refusal says about the limit is `estimate`, the counting
-under it `accepted`; whether a refusal was about the rate at all is `learner`; a host that queues
-instead of refusing is noticed by `latency`, and then drained: cruise at 0.6 of what flowed for two
-round trips, then just below it.
+This module has the phases. `estimate` derives the limit from refusals, `accepted` counts accepted
+requests, `concurrency` decides whether the number of requests in flight caused a refusal, and
+`latency` detects a host that queues requests instead of refusing them. To drain such a queue,
+cruise at 0.6 of the rate that was accepted for two round trips, then just below that rate.
 
-Rules that hold throughout: evidence counts once (an answer to a request sent before the last
-decision says nothing new); 5xx and timeouts are weak evidence (3 in a row, or 5 in 20); a rate that
-was not used is never raised. A quota that was spent in a burst is replayed at us for one cycle,
-because the burst leaves the server's window as it came; refusals in that time change nothing.
+Evidence counts once: a response to a request sent before the last decision says nothing new. 5xx
+and timeouts are weak evidence: 3 in a row, or 5 in 20. A rate that was not used is never raised.
+If a quota was used up in a burst, refusals during the next cycle change nothing: the requests of
+the burst leave the server's window at the same speed as they came.
 
-Constants without a source of their own were chosen on the 14 tuning servers (`make bench`) and
-judged on 27 others; docs/adr/0004 tells what was tried.
+Constants without a source were chosen on the 14 tuning servers (`make bench`) and checked on 27
+others; docs/adr/0004 describes what was tried.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..stats import HostStats
 
-GROWTH = 1.3  # reaches 30/s from 2/s in 46 s (pace §2.4 asks for 60)
+GROWTH = 1.3  # reaches 30/s from 2/s in 46 s; the goal was 60 s
 STEP_OK = 10
 STEP_S = 4.0
-USED = 0.7  # share of a rate that must have flowed before it is raised
-ABANDON_S = 120.0  # a probe that proves nothing in this time
-LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than a token's wait
+USED = 0.7  # share of a rate that must have been used before it is raised
+ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
+LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the wait for a token
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
-KEEP_QUEUEING = 0.94  # of what flowed while a queue formed
+KEEP_QUEUEING = 0.94  # share of the rate accepted while a queue formed
 REPLAY_REST_S = 5.0
-LOOK_EVERY = 8  # samples between two looks at the latency: a median costs a microsecond
+LOOK_EVERY = 8  # samples between two latency checks: a median costs a microsecond
 
 
 class Phase(Enum):
-    """What the strategy is doing."""
+    """The phases of the strategy."""
 
     CLIMB = "climb"
     CRUISE = "cruise"
@@ -62,7 +62,7 @@ class Phase(Enum):
     RECOVER = "recover"
 
 
-CLIMB, CRUISE, PROBE, RECOVER = Phase  # see model.py: looking members up is slow
+CLIMB, CRUISE, PROBE, RECOVER = Phase  # see model.py: member lookup is slow
 
 
 class LearnedStrategy:
@@ -93,29 +93,29 @@ class LearnedStrategy:
         self.rate = min(self._ceiling, 1.0 / settings.start_delay_s)
         self.concurrency = settings.max_concurrency
         self._phase = CLIMB
-        # Made when there is something to put into them: most hosts are small and healthy.
+        # Created when they are needed: most hosts are small and healthy.
         self._accepted: AcceptedCounter | None = None
         self._estimate: LimitEstimate | None = None
         self._concurrency: ConcurrencyLearner | None = None
         self._attempt: Probe | Episode | None = None
-        self._decided_at: Instant = NEVER  # answers to requests sent before this are old news
-        self._step_since: Instant = 0.0  # of the climb's step, or of the cruise
+        self._decided_at: Instant = NEVER  # responses to requests sent before this do not count
+        self._step_since: Instant = 0.0  # start of the present climb step or cruise
         self._step_ok = 0
         self._weak_in_a_row = 0
         self._weak_recent = 0.0
 
     @property
     def phase(self) -> str:
-        """What the strategy is doing, in a word."""
+        """The present phase in one word."""
         return self._phase.value
 
     @property
     def trial_only(self) -> bool:
-        """While recovering, one request at a time shows whether the host takes any."""
+        """Whether only one request may be in flight: while recovering."""
         return self._phase is RECOVER
 
     def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
-        """Learn from one answer."""
+        """Learn from one finished request."""
         accepted = self._accepted or self._begin(sample.sent_at)
         outcome = sample.outcome
         if outcome is THROTTLE:
@@ -144,11 +144,11 @@ class LearnedStrategy:
         return self._climb(sample, accepted) if outcome is OK else None
 
     def _begin(self, now: Instant) -> AcceptedCounter:
-        """The first sample: from here on accepts and time are counted."""
+        """Start counting accepted requests and time, at the first sample."""
         self._accepted = accepted = AcceptedCounter(now)
         self._step_since = now
         if self._estimate is not None:
-            self._estimate.since = now  # recalled, before anybody knew the time
+            self._estimate.since = now  # it was recalled from memory, without a time
         return accepted
 
     def _set_rate(self, rate: float) -> None:
@@ -178,7 +178,7 @@ class LearnedStrategy:
         return None
 
     def _set_limit(self, limit: float, now: Instant, accepted: AcceptedCounter) -> LimitEstimate:
-        """Set the limit, keeping whatever else is believed."""
+        """Set the estimated limit, and keep the rest of the estimate."""
         estimate = self._estimate
         if estimate is None:
             estimate = self._estimate = LimitEstimate(limit, now, accepted.count)
@@ -270,7 +270,7 @@ class LearnedStrategy:
         assert isinstance(episode, Episode)
         episode.refusals += 1
         episode.last_at = now
-        # The pause so far, again: trials double their distance from the first refusal.
+        # Wait as long as the pause lasted so far, so that its length doubles with each trial.
         wait_s = episode.wait_s * 2.0 ** min(30, episode.refusals - 2)
         return Effect(block_s=min(self._settings.max_delay_s, wait_s))
 
@@ -283,7 +283,7 @@ class LearnedStrategy:
         return is_to_blame
 
     def _note_concurrent_success(self, sample: Sample) -> None:
-        """A success with others under way is evidence; most hosts never have any."""
+        """Learn from a success with other requests in flight; most hosts never have one."""
         learner = self._concurrency_learner(sample)
         learner.on_success(sample)
         self.concurrency = learner.limit
@@ -294,7 +294,7 @@ class LearnedStrategy:
         return self._concurrency
 
     def _recover(self, sample: Sample, accepted: AcceptedCounter) -> Effect:
-        """The first accepted trial ends the episode: measure, revise, go on."""
+        """End the episode after the first accepted trial: measure, correct the limit, cruise."""
         episode, estimate, now = self._attempt, self._estimate, sample.done_at
         assert isinstance(episode, Episode)
         is_first = accepted.is_climbing
@@ -313,8 +313,8 @@ class LearnedStrategy:
             self._set_rate(max(0.6 * episode.rate, 0.25 * estimate.limit))
             estimate.drain_until = now + REPLAY_REST_S
         elif is_first and cycle.is_long:
-            # Go straight on at a rate between: a quota is then measured over a whole cycle of
-            # its own, and a penalty shows itself by letting it pass.
+            # Probe at once, at a rate between limit and refused rate: so a quota is measured over
+            # a whole cycle, and a penalty is recognised because it does not refuse.
             estimate.grace_until = now + 1.2 * estimate.cycle_s
             self._start_probe(now, estimate, accepted)
         return Effect(change=PaceChange.RECOVERED)
@@ -327,8 +327,8 @@ class LearnedStrategy:
         accepted: AcceptedCounter,
     ) -> Cycle:
         pause_s = trial_at - episode.since
-        # The pause really ended between the last refusal and this trial. Where the wait was a
-        # guess of ours, the middle is the best estimate.
+        # The pause really ended between the last refusal and this trial. If the wait was our own
+        # guess, the middle is the best estimate.
         is_guess = (episode.refusals > 1 or estimate.pause_s > 4.0) and not episode.is_told
         ended_at = 0.5 * (trial_at + episode.last_at) if is_guess else trial_at
         return Cycle(
@@ -343,10 +343,10 @@ class LearnedStrategy:
             is_long=pause_s > LONG_S and pause_s * episode.rate > LONG_REQUESTS,
         )
 
-    # ------------------------------------------------------------------ weaker signs
+    # ------------------------------------------------------------------ weaker evidence
 
     def _on_failure(self, sample: Sample, accepted: AcceptedCounter) -> Effect | None:
-        """5xx, timeouts: a refusal for a trial, a hint about numbers, else weak evidence."""
+        """Learn from a 5xx or timeout: like a refusal for a trial, else weak evidence."""
         now = sample.done_at
         if self._phase is RECOVER:
             if sample.sent_at <= self._decided_at:
@@ -370,7 +370,7 @@ class LearnedStrategy:
     def _watch_latency(
         self, stats: HostStats, now: Instant, accepted: AcceptedCounter
     ) -> Effect | None:
-        """If the host queues, let the queue empty, then cruise below what flowed."""
+        """If requests queue at the host, let the queue drain, then cruise below that rate."""
         estimate = self._estimate
         median_s = queueing_s(stats, estimate.drained_at if estimate is not None else 0, now)
         if not median_s:
@@ -391,27 +391,27 @@ class LearnedStrategy:
         return Effect(change=PaceChange.SLOWED)
 
     def _cut(self, limit: float, now: Instant, accepted: AcceptedCounter) -> LimitEstimate:
-        """Cruise at a lower limit that no refusal has measured."""
+        """Cruise at a lower limit that was not measured by a refusal."""
         accepted.forget_climb()
         estimate = self._set_limit(limit, now, accepted)
         self._enter_cruise(now)
         return estimate
 
-    # ------------------------------------------------------------------ from outside
+    # ------------------------------------------------------------------ restart and memory
 
     def restart(self, now: Instant) -> None:
-        """The breaker closed: cruise at half of what was believed, and search upwards."""
+        """Cruise at half the estimated limit, after the breaker has closed."""
         accepted = self._accepted or AcceptedCounter(now)
         self._accepted = accepted
         refused = self._estimate.limit if self._estimate is not None else self.rate
         estimate = self._cut(max(0.5 * refused, 1.0 / self._settings.max_delay_s), now, accepted)
         estimate.refused = refused
-        estimate.is_searching = False  # the rate was not refused: the way back up is free
+        estimate.is_searching = False  # the rate was not refused: probes may use larger steps
         estimate.hold_s = HOLD_S
         estimate.since, estimate.count = now, accepted.count
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Cruise at the remembered limit, drawn (geometrically) to the start rate as it ages."""
+        """Cruise at the geometric mean of remembered limit and start rate, weighted by `trust`."""
         if lesson.delay_s <= 0.0:
             return
         remembered = 1.0 / lesson.delay_s
@@ -428,7 +428,7 @@ class LearnedStrategy:
         self._set_rate(self._settings.cruise * estimate.limit)
 
     def lesson(self) -> Lesson:
-        """The limit (or the rate reached so far), the refused rate, allowance and pause."""
+        """Return the limit (or the rate reached so far), refused rate, allowance and pause."""
         estimate = self._estimate
         if estimate is None:
             return Lesson(delay_s=1.0 / self.rate, concurrency=self.concurrency)

@@ -1,17 +1,17 @@
-"""From the bytes of a robots.txt to groups of raw directives, for any bytes at all.
+"""Parse the bytes of a robots.txt into groups of raw directives. Any bytes are accepted.
 
-Real files are typed by hand, so a line is read the way Google's parser reads it:
+Real files are written by hand, so lines are interpreted as Google's parser does:
 
-    line      ends at CR, LF or CRLF; counts up to 16,663 octets, or up to a NUL
+    line      ends at CR, LF or CRLF; read up to 16,663 octets, or up to a NUL
     comment   from `#` to the end of the line
-    key       up to the first `:`; known by how it *starts*, so `Disallowed` will do; the six
-              commonest misspellings too
-    no colon  tolerated between exactly two words: `Disallow /private`
-    group     a run of User-agent lines and the rules after them; the first rule closes the run;
-              lines that are neither (Sitemap, Crawl-delay, nonsense) close nothing
+    key       up to the first `:`; recognised by how it *starts*, so `Disallowed` is accepted, and
+              so are common misspellings
+    no colon  accepted between exactly two words: `Disallow /private`
+    group     consecutive User-agent lines and the rules after them; the first rule ends the
+              User-agent lines, other lines (Sitemap, Crawl-delay, unknown keys) do not
 
-Values stay raw octets here: most groups are for other crawlers and are never looked at again.
-This file does not know how a rule matches.
+Values stay raw octets here: most groups are for other crawlers and are never used.
+This module does not know how rules match.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 FILE_BYTES = 500 * 1024  # RFC 9309 §2.5: a parser must read at least this much; we read no more
-LINE_BYTES = 2083 * 8 - 1  # Google's buffer, eight of the longest URLs, less its final NUL
+LINE_BYTES = 2083 * 8 - 1  # Google's buffer: eight of the longest URLs, without its final NUL
 ANY_AGENT = "*"
 
 _BOM = b"\xef\xbb\xbf"
@@ -30,7 +30,7 @@ _TOKEN = re.compile(rb"[A-Za-z_-]*")
 
 
 class LineKind(Enum):
-    """What a line says. Anything that is not listed is UNKNOWN and is skipped."""
+    """The kind of a line, by its key. UNKNOWN lines are skipped."""
 
     AGENT = auto()
     ALLOW = auto()
@@ -49,7 +49,7 @@ _AGENT, _ALLOW, _DISALLOW = (
 )  # found faster by the line
 _SITEMAP, _UNKNOWN = LineKind.SITEMAP, LineKind.UNKNOWN
 
-# The first four are Google's table, typos included; the others follow its habit.
+# The first four are Google's table, misspellings included; the others are made in the same way.
 _KEYS: tuple[tuple[LineKind, tuple[bytes, ...]], ...] = (
     (LineKind.AGENT, (b"user-agent", b"useragent", b"user agent")),
     (LineKind.ALLOW, (b"allow",)),
@@ -64,13 +64,13 @@ _KEYS: tuple[tuple[LineKind, tuple[bytes, ...]], ...] = (
 )
 
 
-# A line that means something, its value still raw: what it says, the value, the line number.
-# A plain tuple, because naming its fields would double the cost of reading a file.
+# A known line: its kind, its raw value, its line number.
+# A plain tuple, because a named tuple would double the time to parse a file.
 Directive: TypeAlias = tuple[LineKind, bytes, int]
 
 
 class Group:
-    """What one run of User-agent lines is told: its rules, and its wishes about pace."""
+    """The rules and extensions (Crawl-delay etc.) that follow consecutive User-agent lines."""
 
     __slots__ = ("extensions", "rules")
 
@@ -80,7 +80,7 @@ class Group:
 
 
 class Contents(NamedTuple):
-    """A read file: the groups of each agent token, and the sitemaps, which belong to nobody."""
+    """A parsed file: the groups by agent token, and the sitemaps, which belong to no group."""
 
     groups: dict[str, list[Group]]
     sitemaps: tuple[str, ...]
@@ -90,11 +90,11 @@ EMPTY = Contents({}, ())
 
 
 def read(body: bytes) -> Contents:
-    """Sort the lines of a file into groups, one per run of User-agent lines."""
+    """Parse a file into groups, one for each block of consecutive User-agent lines."""
     groups: dict[str, list[Group]] = {}
     sitemaps: list[str] = []
-    group = Group()  # rules before the first User-agent line are for nobody
-    is_naming = False  # the last line that counts was a User-agent line
+    group = Group()  # for rules before the first User-agent line, which are ignored
+    is_naming = False  # the last rule or User-agent line was a User-agent line
     for directive in _directives(body):
         kind, value, _ = directive
         if kind is _ALLOW or kind is _DISALLOW:
@@ -113,14 +113,14 @@ def read(body: bytes) -> Contents:
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
-    """The part of a User-Agent that robots.txt can name: `Mannerly/0.1 (+…)` is `mannerly`."""
+    """Return the token of a User-Agent that robots.txt can name: `mannerly` of `Mannerly/0.1`."""
     if agent == ANY_AGENT:
         return ANY_AGENT
     return _token(agent.encode("utf-8", "surrogatepass"))
 
 
 def _named(value: bytes) -> str:
-    """The token of a User-agent line; `* and more` still means everybody, as at Google."""
+    """Return the token of a User-agent line; `* and more` means `*`, as in Google's parser."""
     if value[:1] == b"*" and not value[1:2].strip():
         return ANY_AGENT
     return _token(value)
@@ -132,9 +132,9 @@ def _token(name: bytes) -> str:
 
 
 def _add_group(groups: dict[str, list[Group]], token: str, group: Group) -> None:
-    """An agent named in several groups obeys them all; one named twice in a group, once.
+    """Add a group to those of a token, unless it was just added.
 
-    A name without a token (`360Spider`) names nobody, but its rules are nobody else's either.
+    A name without a token (`360Spider`) matches no agent, so its group is left out.
     """
     if not token:
         return
@@ -145,7 +145,7 @@ def _add_group(groups: dict[str, list[Group]], token: str, group: Group) -> None
 
 def _directives(body: bytes) -> list[Directive]:
     directives: list[Directive] = []
-    kinds: dict[bytes, LineKind] = {}  # a file repeats a handful of spellings; look each up once
+    kinds: dict[bytes, LineKind] = {}  # a cache: a file repeats a few spellings
     for number, line in enumerate(_lines(body), 1):
         if not line or line.startswith(b"#"):
             continue
@@ -165,7 +165,7 @@ def _directives(body: bytes) -> list[Directive]:
 def _lines(body: bytes) -> list[bytes]:
     body = _without_bom(body[: len(_BOM) + FILE_BYTES + 1])
     if len(body) > FILE_BYTES:
-        # Half a line is worse than none: `Allow: /` may be all that is left of `Allow: /public`.
+        # Drop the last, incomplete line: `Allow: /public` may have been cut to `Allow: /`.
         whole = max(body.rfind(b"\n", 0, FILE_BYTES + 1), body.rfind(b"\r", 0, FILE_BYTES + 1))
         body = body[: whole if whole >= 0 else FILE_BYTES]
     lines = body.splitlines()
@@ -175,7 +175,7 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _without_bom(body: bytes) -> bytes:
-    """Editors leave whole byte order marks, and truncated ones."""
+    """Remove a byte order mark, even a truncated one."""
     for size in (3, 2, 1):
         if body.startswith(_BOM[:size]):
             return body[size:]
