@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import pytest
+from cases import case
 
 from mannerly.politeness import (
     Grant,
@@ -45,28 +47,30 @@ def fields(breaker: Breaker) -> dict[str, object]:
     return {name: getattr(breaker, name) for name in Breaker.__slots__}
 
 
-@pytest.mark.parametrize("state", BreakerState)
-@pytest.mark.parametrize("event", BreakerEvent)
-def test_table_is_followed(state: BreakerState, event: BreakerEvent) -> None:
+def test_table_is_followed() -> None:
     """Four of twelve moves are legal; the others raise and change nothing."""
-    breaker = in_state(state)
-    before = fields(breaker)
-    following = {
-        (CLOSED, TRIPPED): OPEN,
-        (OPEN, OPEN_TIME_OVER): HALF_OPEN,
-        (HALF_OPEN, PROBE_FAILED): OPEN,
-        (HALF_OPEN, PROBES_PASSED): CLOSED,
-    }.get((state, event))
+    for event, state in product(BreakerEvent, BreakerState):
+        with case(event, state):
+            breaker = in_state(state)
+            before = fields(breaker)
+            following = {
+                (CLOSED, TRIPPED): OPEN,
+                (OPEN, OPEN_TIME_OVER): HALF_OPEN,
+                (HALF_OPEN, PROBE_FAILED): OPEN,
+                (HALF_OPEN, PROBES_PASSED): CLOSED,
+            }.get((state, event))
 
-    if following is None:
-        with pytest.raises(ValueError, match=f"'{event.value}' is not possible while {state.value}"):
-            breaker.move(event)
-        assert fields(breaker) == before
-    else:
-        breaker.move(event)
-        assert breaker.state is following
-        assert breaker.generation == before["generation"] + 1  # type: ignore[operator]
-        assert (breaker.probe, breaker.passed, breaker.consecutive) == (None, 0, 0)
+            if following is None:
+                with pytest.raises(
+                    ValueError, match=f"'{event.value}' is not possible while {state.value}"
+                ):
+                    breaker.move(event)
+                assert fields(breaker) == before
+            else:
+                breaker.move(event)
+                assert breaker.state is following
+                assert breaker.generation == before["generation"] + 1  # type: ignore[operator]
+                assert (breaker.probe, breaker.passed, breaker.consecutive) == (None, 0, 0)
 
 
 def test_every_state_can_be_left() -> None:
@@ -152,9 +156,9 @@ class Client:
         return sum(isinstance(event, kind) for event in self.told)
 
 
-@pytest.mark.parametrize(
-    ("answers", "state"),
-    [
+def test_only_server_faults_trip() -> None:
+    """5xx and network errors count; a page or a 404 ends a run; a throttle does neither."""
+    cases: list[tuple[list[Response], BreakerState]] = [
         ([FAILED] * 4, CLOSED),
         ([FAILED] * 5, OPEN),
         ([FAILED] * 4 + [OK, OK] + [FAILED] * 4, OPEN),
@@ -168,16 +172,15 @@ class Client:
         ([OK, FAILED] * 5, OPEN),
         ([OK, OK, FAILED] * 20, CLOSED),
         ([Response(error="protocol"), Response(error="too_large")] * 20, CLOSED),
-    ],
-)
-def test_only_server_faults_trip(answers: list[Response], state: BreakerState) -> None:
-    """5xx and network errors count; a page or a 404 ends a run; a throttle does neither."""
-    client = Client()
-    client.send(OK)
+    ]
+    for answers, state in cases:
+        with case(answers, state):
+            client = Client()
+            client.send(OK)
 
-    client.send(*answers)
+            client.send(*answers)
 
-    assert client.state is state
+            assert client.state is state
 
 
 @pytest.mark.parametrize("kind", ["timeout", "connect", "dns", "tls", "reset"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import inf, nan
 from typing import TYPE_CHECKING
 
 import pytest
+from cases import case
 
 from mannerly.politeness import (
     Grant,
@@ -229,7 +231,7 @@ def test_permit_is_settled_once(first: str, second: str) -> None:
     settle(first)
     before = core.snapshot()
 
-    with pytest.raises(PermitError, match="reported or cancelled before"):
+    with pytest.raises(PermitError, match="already reported or cancelled"):
         settle(second)
     assert core.snapshot() == before
 
@@ -398,13 +400,15 @@ def journey(settings: Settings, offset_s: float) -> list[tuple[float, str]]:
     return seen
 
 
-@pytest.mark.parametrize("strategy", ["learned", "linear", "aimd", "gradient", "fixed"])
-@pytest.mark.parametrize("offset_s", [-(2.0**20) * 75, 2.0**20 * 75], ids=["before", "after"])
-def test_zero_of_the_clock_means_nothing(strategy: str, offset_s: float) -> None:
+def test_zero_of_the_clock_means_nothing() -> None:
     """Any monotonic scale will do: the same answers give the same starts, wherever it began."""
-    settings = Settings(strategy=strategy, max_rate=16.0, start_delay_s=0.5, seed=1)
+    for offset_s, strategy in product(
+        [-(2.0**20) * 75, 2.0**20 * 75], ["learned", "linear", "aimd", "gradient", "fixed"]
+    ):
+        with case(offset_s, strategy):
+            settings = Settings(strategy=strategy, max_rate=16.0, start_delay_s=0.5, seed=1)
 
-    assert journey(settings, offset_s) == journey(settings, 0.0)
+            assert journey(settings, offset_s) == journey(settings, 0.0)
 
 
 def test_gap_counts_from_a_contact_that_nobody_asked_for() -> None:

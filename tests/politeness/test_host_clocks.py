@@ -6,6 +6,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import case
 
 from mannerly.politeness import (
     Grant,
@@ -65,9 +66,9 @@ def quota(client: Client) -> None:
     client.send(Response(200, 0.0, {"ratelimit": '"a";r=19;t=100'}))
 
 
-@pytest.mark.parametrize(
-    ("options", "act", "wait_s", "reason"),
-    [
+def test_largest_wish_sets_the_clock_and_gives_its_name() -> None:
+    """Every clock can be the one that is waited for, and says so."""
+    cases: list[tuple[dict[str, Any], Callable[[Client], None], float, Reason]] = [
         ({"delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         ({"start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         (
@@ -98,20 +99,16 @@ def quota(client: Client) -> None:
             4.0,
             Reason.BANDWIDTH,
         ),
-    ],
-    ids=lambda value: value if isinstance(value, Reason) else "",
-)
-def test_largest_wish_sets_the_clock_and_gives_its_name(
-    options: dict[str, Any], act: Callable[[Client], None], wait_s: float, reason: Reason
-) -> None:
-    """Every clock can be the one that is waited for, and says so."""
-    client = Client(**options)
+    ]
+    for options, act, wait_s, reason in cases:
+        with case(options, act, wait_s, reason):
+            client = Client(**options)
 
-    act(client)
+            act(client)
 
-    waited_s, why = client.blocked()
-    assert waited_s == pytest.approx(wait_s)
-    assert why is reason
+            waited_s, why = client.blocked()
+            assert waited_s == pytest.approx(wait_s)
+            assert why is reason
 
 
 @pytest.mark.parametrize("form", ["seconds", "date", "odd case"])

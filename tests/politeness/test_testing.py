@@ -56,13 +56,13 @@ def test_fake_clock_does_not_go_back() -> None:
     clock.advance(2.0)
 
     assert (clock.now(), clock.wall()) == (7.0, 102.0)
-    with pytest.raises(ValueError, match="backwards"):
+    with pytest.raises(ValueError, match="negative"):
         clock.advance(-1.0)
 
 
 def test_fake_clock_says_when_nothing_will_ever_happen() -> None:
     """Where a test would hang, the clock raises."""
-    with pytest.raises(RuntimeError, match="for ever"):
+    with pytest.raises(RuntimeError, match="wait forever"):
         FakeClock().advance_to_next()
 
 
@@ -99,7 +99,7 @@ def test_scripted_server_speaks_the_simulators_language() -> None:
 
     assert server.request(0.0, 1) == (200, 0.05, {})
     assert server.request(1.0, 1) == (0, 20.0, {})
-    with pytest.raises(ValueError, match="at least one answer"):
+    with pytest.raises(ValueError, match="script is empty"):
         ScriptedServer()
 
 
