@@ -395,7 +395,7 @@ class HostState:
             return NEUTRAL
         return THROTTLE if self._ensure_health().suspects_block() else NEUTRAL
 
-    # ------------------------------------------------------------------ requests by the server
+    # ------------------------------------------------------------------ limits set by the server
 
     def _apply_headers(
         self, headers: dict[str, str], retry_s: float | None, response: Response, now: Instant

@@ -108,7 +108,7 @@ class Settings:
         choices=("host", "site", "ip"),
     )
 
-    # ------------------------------------------------------------------ requests by the server
+    # ------------------------------------------------------------------ limits set by the server
     max_retry_after_s: float = _option(
         600.0,
         "After a longer Retry-After, requests are refused instead of delayed until it has passed.",
@@ -156,7 +156,7 @@ class Settings:
     )
     linear_concurrency_step_s: float = _option(
         5.0,
-        "Allow one request in flight less for each such step of delay above the base.",
+        "One request in flight less for every this many seconds above the base delay.",
         "requirement",
         above=0,
     )
@@ -241,7 +241,11 @@ class Settings:
         60.0, "Longest backoff; a longer Retry-After is still obeyed.", "project choice", above=0
     )
     retry_budget: float = _option(
-        0.1, "Retries allowed per request to a host.", "project choice", low=0, high=1
+        0.1,
+        "Retries per request to a host: 0.1 allows one retry per ten requests.",
+        "project choice",
+        low=0,
+        high=1,
     )
     retry_statuses: frozenset[int] = _option(
         frozenset({429, 500, 502, 503, 504}), "HTTP statuses that are retried.", "requirement"
