@@ -277,7 +277,7 @@ def test_first_failed_probe_opens_again_for_longer() -> None:
 
 
 def test_probe_that_vanished_counts_as_failed() -> None:
-    """When its lease (request timeout and 5 s) is over the breaker opens; nobody is stuck."""
+    """When its lease (request timeout and 5 s) is over, the breaker opens again."""
     client = Client(request_timeout_s=20.0)
     client.send(*[FAILED] * 5)
     probe = client.start()
@@ -469,7 +469,7 @@ def test_operators_word_outlives_a_closing() -> None:
 
 
 def test_one_bad_host_leaves_others_alone() -> None:
-    """Isolation: the breaker of one host is nobody else's business."""
+    """The breaker of one host does not affect other hosts."""
     client = Client()
 
     client.send(*[FAILED] * 5)

@@ -1,4 +1,4 @@
-"""What answers mean for the pace, status by status."""
+"""Classification of responses, by status and kind of error."""
 
 from __future__ import annotations
 

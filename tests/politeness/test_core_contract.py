@@ -94,13 +94,13 @@ def test_trial_is_alone() -> None:
     assert isinstance(core.reserve(HOST, now=trial_at + 31.0), Grant)
 
 
-def test_ready_at_of_a_stranger_is_now() -> None:
+def test_ready_at_of_an_unknown_host_is_now() -> None:
     """A host never heard of can be contacted at once, and asking makes no state."""
     core = Politeness(EVERY_SECOND)
 
-    assert core.ready_at("stranger.example", now=7.0) == 7.0
+    assert core.ready_at("unknown.example", now=7.0) == 7.0
     assert len(core) == 0
-    assert core.host("stranger.example") is None
+    assert core.host("unknown.example") is None
 
 
 def test_ready_at_follows_every_clock() -> None:
@@ -203,7 +203,7 @@ def test_cancel_among_starts_of_one_instant_is_not_taken_for_the_latest() -> Non
 
 
 def test_cancelled_event_is_told() -> None:
-    """Who listens hears of a permit that was given back."""
+    """Cancelling a permit emits an event."""
     told: list[events.Event] = []
     core = Politeness(EVERY_SECOND, on_event=told.append)
 
@@ -344,7 +344,7 @@ def test_address_shares_a_budget() -> None:
 
 
 def test_largest_crawl_delay_of_a_group_holds() -> None:
-    """A member without a wish, or with a smaller one, does not undo another's."""
+    """The longest Crawl-delay of a group holds, in whatever order they come."""
     core = Politeness(Settings(strategy="fixed", delay_s=0.5, group_by="site"))
 
     core.robots("a.example.com", crawl_delay_s=9.0, now=0.0)
@@ -411,7 +411,7 @@ def test_zero_of_the_clock_means_nothing() -> None:
             assert journey(settings, offset_s) == journey(settings, 0.0)
 
 
-def test_gap_counts_from_a_contact_that_nobody_asked_for() -> None:
+def test_gap_counts_from_a_contact_without_a_permit() -> None:
     """A request that was sent without a permit, or later than it, pushes the next one back."""
     core = Politeness(Settings(seed=1))
 
@@ -421,6 +421,6 @@ def test_gap_counts_from_a_contact_that_nobody_asked_for() -> None:
     assert core.ready_at("example.com", now=5.5) == 6.0
 
 
-def test_stranger_has_no_instant_to_wait_for() -> None:
+def test_unknown_host_has_no_instant_to_wait_for() -> None:
     """Nothing is known of the host, so no clock forbids anything."""
     assert Politeness(Settings()).not_before("example.com") == float("-inf")

@@ -310,7 +310,7 @@ async def test_report_needs_something_to_report(clock: FakeClock) -> None:
 
 
 async def test_deadline_raises_timeout_error(clock: FakeClock) -> None:
-    """A caller with a deadline is not kept longer, and nobody behind it suffers."""
+    """A caller with a deadline does not wait longer, and callers behind it lose nothing."""
     politeness, server = polite(clock), ScriptedServer(200, latency_s=0.0)
     await visit(politeness, server, clock)
 
@@ -509,7 +509,7 @@ async def test_broken_listener_does_not_stop_the_traffic(clock: FakeClock) -> No
 
 
 async def test_closing_sends_everybody_home(clock: FakeClock) -> None:
-    """After `aclose` nobody waits, no alarm is set and nobody gets in."""
+    """After `aclose` no caller waits, no alarm is set and new callers are refused."""
     async with AsyncPoliteness(ONE_AT_A_TIME, clock=clock) as politeness:
         async with occupied(politeness):
             waiting = asyncio.create_task(visit(politeness, ScriptedServer(200), clock))

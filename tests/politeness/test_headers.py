@@ -105,7 +105,7 @@ def test_retry_after_date_takes_a_leap_second() -> None:
 
 
 def test_retry_after_date_far_away_is_capped() -> None:
-    """The year 9999 stops a host for a day, not for ever."""
+    """The year 9999 stops a host for a day, not forever."""
     assert wait("Fri, 31 Dec 9999 23:59:59 GMT") == MAX_WAIT_S
 
 
@@ -184,7 +184,7 @@ def test_quota_that_is_all_in_flight_leaves_a_trickle() -> None:
 
 
 def test_reset_of_zero_seconds_counts_as_one() -> None:
-    """Senders round to whole seconds; nobody divides by zero."""
+    """Senders round to whole seconds: a reset in 0 s counts as 1 s."""
     assert limits(ratelimit='"default";r=0;t=0') == RateLimits(blocked_s=1.0, valid_s=1.0)
 
 
@@ -287,14 +287,14 @@ def test_valid_retry_after_outranks_the_reset() -> None:
 
 @pytest.mark.parametrize(("age", "is_ignored"), [("0", False), ("x", False), ("1", True)])
 def test_cached_response_says_nothing(age: str, is_ignored: bool) -> None:
-    """An Age above zero makes the quota somebody else's past."""
+    """With an Age above zero the quota is outdated and ignored."""
     result = limits(ratelimit='"default";r=0;t=12', age=age)
 
     assert (result is None) is is_ignored
 
 
 def test_malformed_field_is_ignored_as_a_whole() -> None:
-    """No member of a broken field is believed."""
+    """A field with a syntax error is ignored as a whole."""
     cases: list[str] = [
         '"default"',
         '"default";r=50;t=soon',
@@ -410,7 +410,7 @@ def test_relevant_knows_the_common_spellings(name: str) -> None:
 
 
 def test_lowered_keeps_only_what_is_read() -> None:
-    """Names lose their case, and what nobody reads is left behind."""
+    """Names become lower-case, and headers that are not read are left out."""
     headers = {"RETRY-after": "7", "Date": DATE, "AGE": "0", "Set-Cookie": "a=b", "RateLimit": "x"}
 
     assert lowered(headers) == {"retry-after": "7", "date": DATE, "age": "0", "ratelimit": "x"}

@@ -72,7 +72,7 @@ def test_average_follows_with_a_fifth(latencies_s: list[float]) -> None:
     assert stats.ewma_s == pytest.approx(expected, abs=1e-9)
 
 
-def test_empty_vitals_say_nothing() -> None:
+def test_empty_stats_say_nothing() -> None:
     """Without an answer there is no latency and no error."""
     stats = HostStats()
 

@@ -187,7 +187,7 @@ async def test_learned_pace_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_old_lesson_counts_less(tmp_path: Path) -> None:
-    """A lesson of one half-life ago is half believed."""
+    """A lesson as old as the half-life has half its weight."""
     path = tmp_path / "memory.db"
     async with AsyncPoliteness(LINEAR, memory=SqliteMemory(path), clock=FakeClock()) as first:
         refused(first)

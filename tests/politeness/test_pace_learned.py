@@ -122,7 +122,7 @@ def test_unused_rate_is_never_raised() -> None:
 
 
 def test_rate_that_concurrency_cannot_carry_ends_the_climb() -> None:
-    """Slow pages on all eight places: the rate in use is believed, not a dream of more."""
+    """With slow pages in all eight places, the limit is the rate in use, not a higher one."""
     bench = Bench()
 
     for _ in range(40):
@@ -216,7 +216,7 @@ def test_success_sent_before_the_refusal_ends_no_episode() -> None:
 
 
 def test_limit_is_measured_below_what_was_refused() -> None:
-    """After the first episode the believed limit is an average that was really let through."""
+    """After the first episode the estimated limit is an average that was really accepted."""
     bench = Bench()
     while bench.pace.rate < 10.0:
         bench.send()
@@ -268,7 +268,7 @@ def test_refused_probe_returns_to_what_was_proved() -> None:
 
 
 def test_refusal_while_cruising_lowers_the_limit() -> None:
-    """The rate that was believed safe is not: the limit has moved."""
+    """A refusal while cruising means that the limit has changed."""
     bench = Bench().identified()
     before = 1.0 / bench.pace.lesson().delay_s
 
@@ -481,7 +481,7 @@ def test_restart_cruises_at_half_and_probes_upwards() -> None:
     assert bench.pace.rate == pytest.approx(1.25 * 0.5 * limit)
 
 
-def test_restart_of_a_stranger_halves_its_start() -> None:
+def test_restart_without_samples_halves_the_start_rate() -> None:
     """Even a host that never answered begins more slowly."""
     bench = Bench()
 
@@ -520,7 +520,7 @@ def test_memory_may_be_empty_and_never_exceeds_the_ceiling() -> None:
 
 @pytest.mark.parametrize("offset_s", [0.0, 1e6])
 def test_memory_is_measured_from_its_first_use(offset_s: float) -> None:
-    """How long the machine had been running before says nothing about the host's limit."""
+    """The value of the clock at the start does not influence the limit."""
     bench = Bench()
     bench.now = offset_s
     bench.pace.recall(Lesson(delay_s=0.1), 1.0)

@@ -79,7 +79,7 @@ def test_confirmed_probe_is_no_floor() -> None:
 
 
 def test_floor_ages() -> None:
-    """A thousand successes take a tenth off the floor, so that one bad minute is not for ever."""
+    """A thousand successes lower the floor by a tenth: one bad minute does not last forever."""
     bench = Bench()
     bench.feed(Outcome.THROTTLE, times=3)
     bench.feed(Outcome.OK, times=20)

@@ -13,8 +13,8 @@ import mannerly.politeness
 ROOT = Path(mannerly.politeness.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-# Everything that touches the world, and the only modules that may.
-WORLDLY = frozenset(
+# Modules that do I/O or read a clock, and the only files that may import them.
+IO_MODULES = frozenset(
     {
         *("time", "datetime", "asyncio", "threading", "socket", "select", "selectors", "ssl"),
         *("logging", "os", "io", "subprocess", "multiprocessing", "concurrent", "signal", "http"),
@@ -84,13 +84,13 @@ def test_relative_imports_stay_inside() -> None:
             assert max(levels, default=0) <= depth
 
 
-def test_world_is_touched_only_where_it_is_named() -> None:
+def test_io_is_done_only_where_it_is_allowed() -> None:
     """No clock, socket, event loop, thread, log or file outside the modules made for it."""
     for path in FILES:
         with case(path):
-            worldly = imports(path, at_runtime=True) & WORLDLY
+            imported = imports(path, at_runtime=True) & IO_MODULES
 
-            assert worldly == MAY.get(name_of(path), set())
+            assert imported == MAY.get(name_of(path), set())
 
 
 def test_clock_is_read_in_one_place() -> None:
@@ -110,7 +110,7 @@ def test_clock_is_read_in_one_place() -> None:
 
 
 def test_nothing_is_printed_or_opened() -> None:
-    """The core returns facts; who wants them on paper writes them down himself."""
+    """The package neither prints nor opens files."""
     for path in FILES:
         with case(path):
             called = {
@@ -122,11 +122,11 @@ def test_nothing_is_printed_or_opened() -> None:
             assert not called & {"print", "open", "input", "exec", "eval", "breakpoint"}
 
 
-def test_dice_are_handed_in() -> None:
-    """No file throws the module's own dice: every jitter comes from a seeded `Random`."""
+def test_random_numbers_come_from_a_seeded_generator() -> None:
+    """No module uses the global generator: every jitter comes from a seeded `Random`."""
     for path in FILES:
         with case(path):
-            thrown = {
+            used = {
                 node.attr
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                 if isinstance(node, ast.Attribute)
@@ -134,4 +134,4 @@ def test_dice_are_handed_in() -> None:
                 and node.value.id == "random"
             }
 
-            assert thrown <= {"Random"}
+            assert used <= {"Random"}

@@ -102,7 +102,7 @@ def test_throttle_is_free(status: int) -> None:
 
 
 def test_guessed_throttle_gets_one_paid_retry() -> None:
-    """A 403 taken for a throttle is tried once more and pays, or it would be asked for for ever."""
+    """A 403 classified as a throttle is retried once and costs an attempt."""
     forbidden, budget = Response(status=403), RetryBudget(POLICY)
 
     first = decision(forbidden, Outcome.THROTTLE, budget=budget)
@@ -246,7 +246,7 @@ def test_queue_gives_back_what_is_due_in_order() -> None:
 
 
 def test_queue_that_is_empty_has_no_next() -> None:
-    """Nothing waits, so nobody needs to wake up."""
+    """An empty queue has no due time."""
     queue: RetryQueue[str] = RetryQueue()
 
     assert queue.next_due() is None

@@ -1,4 +1,4 @@
-"""What a file asks about pace, and how a verdict explains itself."""
+"""Crawl-delay, Request-rate, Visit-time, and the explanation of a verdict."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_first_of_equal_rules_is_the_one_named(lines: tuple[str, ...], line_numb
     ],
 )
 def test_explanation_without_a_rule_says_why(robots: Robots, url: str, text: str) -> None:
-    """A verdict that rests on no line has no line number, and says what it rests on."""
+    """A verdict without a rule has no line number, but a reason."""
     explanation = robots.explain(url, "foo")
 
     assert str(explanation) == text
@@ -176,7 +176,7 @@ def test_explanation_without_a_rule_says_why(robots: Robots, url: str, text: str
 
 
 def test_explanation_cannot_be_changed() -> None:
-    """A verdict is a value: it stays what it was."""
+    """An explanation cannot be changed."""
     explanation = Robots.allow_all().explain("/a", "foo")
 
     with pytest.raises(FrozenInstanceError):

@@ -1,4 +1,4 @@
-"""How a file is read: lines, keys, groups and the agents that they name."""
+"""Parsing of a file: lines, keys, groups and the agents that they name."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_every_field_says_what_it_is_and_where_it_comes_from() -> None:
 
 
 def test_defaults_are_valid_and_frozen() -> None:
-    """The defaults pass their own checks, and nobody changes them in passing."""
+    """The defaults pass their own checks, and cannot be changed."""
     settings = Settings()
 
     with pytest.raises(FrozenInstanceError):

@@ -81,7 +81,7 @@ async def test_fake_clock_sleeps_without_sleeping() -> None:
 
 
 def test_scripted_server_repeats_its_last_answer() -> None:
-    """The script runs once, its last entry for ever, and the starts are kept."""
+    """The script runs once, its last entry is repeated, and the starts are recorded."""
     slow = Response(200, latency_s=0.8)
     server = ScriptedServer(200, slow, Response(429, 0.01, retry_after(7)), 200)
 
