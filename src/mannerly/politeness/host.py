@@ -228,9 +228,8 @@ class HostState:
                 outcome = self._classify_403(now)
         permit.is_settled = True
         if permit.is_abandoned:
-            if (
-                relevant is not None
-            ):  # too late to teach anything, but what the server asks for holds
+            # The response came too late to learn from it, but its headers are obeyed.
+            if relevant is not None:
                 self._apply_headers(relevant, retry_s, response, now)
                 self._reschedule()
             return outcome

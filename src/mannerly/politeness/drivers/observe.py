@@ -107,7 +107,8 @@ def _line(event: DriverEvent) -> tuple[int, str, *tuple[object, ...]] | None:
         case events.Recovered(host, _, delay_s):
             return logging.INFO, "%s: takes requests again, every %.3g s", host, delay_s
         case events.ConcurrencyChanged(host, _, concurrency, previous):
-            return logging.INFO, "%s: %d requests at once, not %d", host, concurrency, previous
+            message = "%s: at most %d requests in flight, before: %d"
+            return logging.INFO, message, host, concurrency, previous
         case events.Closed(host):
             return logging.INFO, "%s: breaker closed", host
         case Waiting():

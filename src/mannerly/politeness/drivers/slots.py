@@ -59,7 +59,7 @@ class Slot:
         self._started_at = started_at
         self._was_sent = False
         self._reported: tuple[Response, Outcome] | None = None
-        self.waited_s = waited_s  # how long the caller was kept waiting for this slot
+        self.waited_s = waited_s  # how long the caller waited for this slot
 
     def __repr__(self) -> str:
         state = "settled" if self._permit.is_settled else "open"

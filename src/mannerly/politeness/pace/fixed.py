@@ -24,7 +24,7 @@ PAUSE_BASE_S = 1.0  # the default of `start_delay_s`
 
 
 class FixedStrategy:
-    """A constant rate."""
+    """A constant rate, with pauses after refusals."""
 
     __slots__ = ("_max_pause_s", "_refusals", "concurrency", "rate")
     burst = 1

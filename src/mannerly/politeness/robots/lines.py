@@ -46,7 +46,7 @@ _AGENT, _ALLOW, _DISALLOW = (
     LineKind.AGENT,
     LineKind.ALLOW,
     LineKind.DISALLOW,
-)  # found faster by the line
+)  # globals are found faster
 _SITEMAP, _UNKNOWN = LineKind.SITEMAP, LineKind.UNKNOWN
 
 # The first four are Google's table, misspellings included; the others are made in the same way.
