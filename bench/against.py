@@ -115,7 +115,8 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
     }
     print(
         f"\nCPU a page: {figures['cpu_us_a_page']:.0f} µs, "
-        f"base {figures['base_cpu_us_a_page']:.0f} µs; ratio {figures['ratio']:.3f} (90 %: {low:.3f} to {high:.3f})"
+        f"base {figures['base_cpu_us_a_page']:.0f} µs; "
+        f"ratio {figures['ratio']:.3f} (90 %: {low:.3f} to {high:.3f})"
         f"\npeak memory: {figures['peak_mb']:.0f} MB, base {figures['base_peak_mb']:.0f} MB"
     )
     write("against", figures)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import pytest
+from cases import case
 
 from mannerly.politeness import (
     Grant,
@@ -25,7 +27,7 @@ HOST = "example.com"
 OK, NOT_FOUND = Response(200, 0.05), Response(404, 0.05)
 REFUSED, FAILED = Response(429, 0.05), Response(503, 0.05)
 CLOSED, OPEN, HALF_OPEN = BreakerState
-TRIPPED, REST_OVER, PROBE_FAILED, PROBES_PASSED = BreakerEvent
+TRIPPED, OPEN_TIME_OVER, PROBE_FAILED, PROBES_PASSED = BreakerEvent
 
 
 # ---------------------------------------------------------------------- the table
@@ -37,7 +39,7 @@ def in_state(state: BreakerState) -> Breaker:
     if state is not CLOSED:
         breaker.move(TRIPPED)
     if state is HALF_OPEN:
-        breaker.move(REST_OVER)
+        breaker.move(OPEN_TIME_OVER)
     return breaker
 
 
@@ -45,28 +47,30 @@ def fields(breaker: Breaker) -> dict[str, object]:
     return {name: getattr(breaker, name) for name in Breaker.__slots__}
 
 
-@pytest.mark.parametrize("state", BreakerState)
-@pytest.mark.parametrize("event", BreakerEvent)
-def test_table_is_followed(state: BreakerState, event: BreakerEvent) -> None:
+def test_table_is_followed() -> None:
     """Four of twelve moves are legal; the others raise and change nothing."""
-    breaker = in_state(state)
-    before = fields(breaker)
-    following = {
-        (CLOSED, TRIPPED): OPEN,
-        (OPEN, REST_OVER): HALF_OPEN,
-        (HALF_OPEN, PROBE_FAILED): OPEN,
-        (HALF_OPEN, PROBES_PASSED): CLOSED,
-    }.get((state, event))
+    for event, state in product(BreakerEvent, BreakerState):
+        with case(event, state):
+            breaker = in_state(state)
+            before = fields(breaker)
+            following = {
+                (CLOSED, TRIPPED): OPEN,
+                (OPEN, OPEN_TIME_OVER): HALF_OPEN,
+                (HALF_OPEN, PROBE_FAILED): OPEN,
+                (HALF_OPEN, PROBES_PASSED): CLOSED,
+            }.get((state, event))
 
-    if following is None:
-        with pytest.raises(ValueError, match=f"{state.value} cannot be {event.value}"):
-            breaker.move(event)
-        assert fields(breaker) == before
-    else:
-        breaker.move(event)
-        assert breaker.state is following
-        assert breaker.generation == before["generation"] + 1  # type: ignore[operator]
-        assert (breaker.probe, breaker.passed, breaker.consecutive) == (None, 0, 0)
+            if following is None:
+                with pytest.raises(
+                    ValueError, match=f"'{event.value}' is not possible while {state.value}"
+                ):
+                    breaker.move(event)
+                assert fields(breaker) == before
+            else:
+                breaker.move(event)
+                assert breaker.state is following
+                assert breaker.generation == before["generation"] + 1  # type: ignore[operator]
+                assert (breaker.probe, breaker.passed, breaker.consecutive) == (None, 0, 0)
 
 
 def test_every_state_can_be_left() -> None:
@@ -82,9 +86,9 @@ def test_open_time_doubles_up_to_its_longest() -> None:
     breaker.open(TRIPPED, 0.0, settings, rng)
     for _ in range(9):
         rests_s.append(breaker.reopen_at)
-        breaker.move(REST_OVER)
+        breaker.move(OPEN_TIME_OVER)
         breaker.open(PROBE_FAILED, 0.0, settings, rng)
-    breaker.move(REST_OVER)
+    breaker.move(OPEN_TIME_OVER)
     breaker.close()
     breaker.open(TRIPPED, 0.0, settings, rng)
 
@@ -152,9 +156,9 @@ class Client:
         return sum(isinstance(event, kind) for event in self.told)
 
 
-@pytest.mark.parametrize(
-    ("answers", "state"),
-    [
+def test_only_server_faults_trip() -> None:
+    """5xx and network errors count; a page or a 404 ends a run; a throttle does neither."""
+    cases: list[tuple[list[Response], BreakerState]] = [
         ([FAILED] * 4, CLOSED),
         ([FAILED] * 5, OPEN),
         ([FAILED] * 4 + [OK, OK] + [FAILED] * 4, OPEN),
@@ -168,16 +172,15 @@ class Client:
         ([OK, FAILED] * 5, OPEN),
         ([OK, OK, FAILED] * 20, CLOSED),
         ([Response(error="protocol"), Response(error="too_large")] * 20, CLOSED),
-    ],
-)
-def test_only_server_faults_trip(answers: list[Response], state: BreakerState) -> None:
-    """5xx and network errors count; a page or a 404 ends a run; a throttle does neither."""
-    client = Client()
-    client.send(OK)
+    ]
+    for answers, state in cases:
+        with case(answers, state):
+            client = Client()
+            client.send(OK)
 
-    client.send(*answers)
+            client.send(*answers)
 
-    assert client.state is state
+            assert client.state is state
 
 
 @pytest.mark.parametrize("kind", ["timeout", "connect", "dns", "tls", "reset"])
@@ -274,7 +277,7 @@ def test_first_failed_probe_opens_again_for_longer() -> None:
 
 
 def test_probe_that_vanished_counts_as_failed() -> None:
-    """When its lease (request timeout and 5 s) is over the breaker opens; nobody is stuck."""
+    """When its lease (request timeout and 5 s) is over, the breaker opens again."""
     client = Client(request_timeout_s=20.0)
     client.send(*[FAILED] * 5)
     probe = client.start()
@@ -466,7 +469,7 @@ def test_operators_word_outlives_a_closing() -> None:
 
 
 def test_one_bad_host_leaves_others_alone() -> None:
-    """Isolation: the breaker of one host is nobody else's business."""
+    """The breaker of one host does not affect other hosts."""
     client = Client()
 
     client.send(*[FAILED] * 5)

@@ -1,8 +1,9 @@
-"""What answers mean for the pace, status by status."""
+"""Classification of responses, by status and kind of error."""
 
 from __future__ import annotations
 
 import pytest
+from cases import case
 
 from mannerly.politeness import ErrorKind, Outcome, Response
 from mannerly.politeness.classify import classify
@@ -10,9 +11,9 @@ from mannerly.politeness.classify import classify
 OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
 
 
-@pytest.mark.parametrize(
-    ("status", "plain", "with_retry_after"),
-    [
+def test_status_decides() -> None:
+    """A status has one meaning, and a Retry-After turns a refusal or a fault into a throttle."""
+    cases: list[tuple[int, Outcome, Outcome]] = [
         (200, OK, OK),
         (204, OK, OK),
         (299, OK, OK),
@@ -33,12 +34,11 @@ OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
         (599, OVERLOAD, THROTTLE),
         (999, OVERLOAD, THROTTLE),
         (0, NEUTRAL, NEUTRAL),
-    ],
-)
-def test_status_decides(status: int, plain: Outcome, with_retry_after: Outcome) -> None:
-    """A status has one meaning, and a Retry-After turns a refusal or a fault into a throttle."""
-    assert classify(Response(status), has_retry_after=False) is plain
-    assert classify(Response(status), has_retry_after=True) is with_retry_after
+    ]
+    for status, plain, with_retry_after in cases:
+        with case(status, plain, with_retry_after):
+            assert classify(Response(status), has_retry_after=False) is plain
+            assert classify(Response(status), has_retry_after=True) is with_retry_after
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ answers = st.one_of(
 
 @dataclass
 class HostModel:
-    """What an outsider knows of one host."""
+    """The expected state of one host, from what was asked and reported."""
 
     starts: dict[Permit, float] = field(default_factory=dict)
     under_way: set[Permit] = field(default_factory=set)

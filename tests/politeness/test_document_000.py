@@ -34,7 +34,7 @@ def test_domain_rate_limiter_first_request() -> None:
 
 
 def test_domain_rate_limiter_second_request_within_interval() -> None:
-    """A second request within the interval waits for the rest of it, whoever sends it."""
+    """A second request within the interval waits for the rest of it, from any caller."""
     core, log = Politeness(MINIMUM), Transcript()
 
     ask(core, log, now=0.0)
@@ -96,7 +96,7 @@ def test_domain_rate_limiter_concurrent_same_domain() -> None:
 
 
 def test_domain_rate_limiter_concurrent_different_domains() -> None:
-    """A hundred domains are contacted at the same instant: nobody waits for another domain."""
+    """A hundred domains are contacted at the same instant: no domain waits for another."""
     crew = Crew()
 
     with ThreadPoolExecutor(20) as pool:

@@ -15,8 +15,8 @@ from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.keys import host_key
 from mannerly.politeness.retry import RetryBudget, RetryPolicy, backoff_s, decide
+from mannerly.politeness.stats import HostStats
 from mannerly.politeness.testing import FakeClock, ScriptedServer, Transcript, retry_after
-from mannerly.politeness.vitals import Vitals
 
 HOST = "example.com"
 OK, REFUSED, FAILED = Response(200, 0.05), Response(429, 0.05), Response(503, 0.05)
@@ -110,14 +110,14 @@ def test_step_03_aimd_adds_on_success_and_multiplies_on_throttle() -> None:
 
 def test_step_04_error_window_slides() -> None:
     """Failures count for thirty seconds, in buckets of two, and are then forgotten."""
-    vitals = Vitals()
+    stats = HostStats()
 
     for second in range(10):
-        vitals.add_answer(100.0 + second, failed=second < 4)
+        stats.add_answer(100.0 + second, failed=second < 4)
 
-    assert vitals.errors(109.0) == (4, 10)
-    assert vitals.errors(131.0) == (2, 8)
-    assert vitals.errors(141.0) == (0, 0)
+    assert stats.errors(109.0) == (4, 10)
+    assert stats.errors(131.0) == (2, 8)
+    assert stats.errors(141.0) == (0, 0)
 
 
 def test_step_05_breaker_goes_round() -> None:

@@ -34,7 +34,7 @@ from mannerly.politeness.testing import FakeClock, ScriptedServer, retry_after
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mannerly.politeness.drivers.waiters import Notice
+    from mannerly.politeness.drivers.waiters import DriverEvent
 
 URL = "https://example.com/page"
 ONE_A_SECOND = Settings(strategy="fixed", delay_s=1.0)
@@ -302,7 +302,7 @@ async def test_report_needs_something_to_report(clock: FakeClock) -> None:
     politeness = polite(clock)
 
     async with politeness.slot(URL) as slot:
-        with pytest.raises(TypeError, match="what came back"):
+        with pytest.raises(TypeError, match="needs a Response"):
             slot.report()
         assert slot.report(status=200, headers={}, nbytes=10) is Outcome.OK
         with pytest.raises(PermitError):
@@ -310,7 +310,7 @@ async def test_report_needs_something_to_report(clock: FakeClock) -> None:
 
 
 async def test_deadline_raises_timeout_error(clock: FakeClock) -> None:
-    """A caller with a deadline is not kept longer, and nobody behind it suffers."""
+    """A caller with a deadline does not wait longer, and callers behind it lose nothing."""
     politeness, server = polite(clock), ScriptedServer(200, latency_s=0.0)
     await visit(politeness, server, clock)
 
@@ -332,7 +332,7 @@ async def test_deadline_must_be_a_time(clock: FakeClock) -> None:
     politeness = polite(clock)
 
     for nonsense in (-1.0, float("nan")):
-        with pytest.raises(ValueError, match="a deadline is at least 0 s"):
+        with pytest.raises(ValueError, match="deadline_s must be at least 0"):
             await politeness.slot(URL, deadline_s=nonsense).__aenter__()
 
 
@@ -434,7 +434,7 @@ async def test_slot_says_whether_to_retry(clock: FakeClock) -> None:
     politeness = polite(clock)
 
     async with politeness.slot(URL) as slot:
-        with pytest.raises(TypeError, match="report what came back"):
+        with pytest.raises(TypeError, match="before retry"):
             slot.retry()
         slot.report(status=503)
         decision = slot.retry(attempt=1)
@@ -478,7 +478,7 @@ async def test_switched_off_everything_goes_at_once(clock: FakeClock) -> None:
 
 async def test_each_wait_is_announced(clock: FakeClock) -> None:
     """A caller that has to wait is an event, with the reason and the time."""
-    heard: list[Notice] = []
+    heard: list[DriverEvent] = []
     politeness = AsyncPoliteness(ONE_A_SECOND, clock=clock, on_event=heard.append)
     server = ScriptedServer(200, latency_s=0.0)
     politeness.robots(URL, 5.0)
@@ -495,7 +495,7 @@ async def test_each_wait_is_announced(clock: FakeClock) -> None:
 async def test_broken_listener_does_not_stop_the_traffic(clock: FakeClock) -> None:
     """An error in `on_event` becomes a warning; the callers are served all the same."""
 
-    def broken_listener(event: Notice) -> None:
+    def broken_listener(event: DriverEvent) -> None:
         raise OSError("the log's disk is full")
 
     politeness = AsyncPoliteness(ONE_A_SECOND, clock=clock, on_event=broken_listener)
@@ -509,7 +509,7 @@ async def test_broken_listener_does_not_stop_the_traffic(clock: FakeClock) -> No
 
 
 async def test_closing_sends_everybody_home(clock: FakeClock) -> None:
-    """After `aclose` nobody waits, no alarm is set and nobody gets in."""
+    """After `aclose` no caller waits, no alarm is set and new callers are refused."""
     async with AsyncPoliteness(ONE_AT_A_TIME, clock=clock) as politeness:
         async with occupied(politeness):
             waiting = asyncio.create_task(visit(politeness, ScriptedServer(200), clock))
@@ -519,7 +519,7 @@ async def test_closing_sends_everybody_home(clock: FakeClock) -> None:
 
         with pytest.raises(PolitenessError, match="closed while"):
             waiting.result()
-        with pytest.raises(PolitenessError, match="was closed"):
+        with pytest.raises(PolitenessError, match="is closed"):
             politeness.try_slot(URL)
 
     assert clock.sleepers == 0

@@ -13,7 +13,7 @@ import pytest
 from mannerly.politeness import CircuitOpen, PolitenessError, Settings
 from mannerly.politeness.drivers import threads
 from mannerly.politeness.drivers.slots import Slot
-from mannerly.politeness.drivers.threads import ThreadedPoliteness, Timekeeper
+from mannerly.politeness.drivers.threads import AlarmThread, ThreadedPoliteness
 from mannerly.politeness.drivers.waiters import Waiting
 from mannerly.politeness.testing import FakeClock
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import FrameType
 
-    from mannerly.politeness.drivers.waiters import Notice
+    from mannerly.politeness.drivers.waiters import DriverEvent
 
 URL = "https://example.com/page"
 ONE_A_SECOND = Settings(strategy="fixed", delay_s=1.0)
@@ -40,8 +40,8 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield executor
 
 
-class Street:
-    """A politeness, and a bell that rings whenever a thread begins to wait."""
+class Callers:
+    """A driver, and a semaphore that is released whenever a thread begins to wait."""
 
     def __init__(self, clock: FakeClock, settings: Settings = ONE_A_SECOND) -> None:
         self.clock = clock
@@ -50,7 +50,7 @@ class Street:
         self.served: list[tuple[float, int]] = []
         self.went = threading.Semaphore(0)
 
-    def hear(self, event: Notice) -> None:
+    def hear(self, event: DriverEvent) -> None:
         if isinstance(event, Waiting):
             self.queued.release()
 
@@ -62,7 +62,7 @@ class Street:
         return slot.waited_s
 
     def line_up(self, pool: ThreadPoolExecutor, count: int) -> list[Future[float]]:
-        """Start threads one by one, each when the one before it stands in the line."""
+        """Start threads one by one, each when the one before it waits in the queue."""
         futures = []
         for number in range(count):
             futures.append(pool.submit(self.visit, number))
@@ -77,41 +77,41 @@ class Street:
 
 def test_threads_go_in_order_one_a_second(clock: FakeClock, pool: ThreadPoolExecutor) -> None:
     """Fifty threads on one host are served in the order of their arrival, by one alarm."""
-    street = Street(clock)
-    street.visit(-1)
-    futures = street.line_up(pool, 50)
+    callers = Callers(clock)
+    callers.visit(-1)
+    futures = callers.line_up(pool, 50)
     alarms = clock.sleepers
 
-    street.went.acquire()
+    callers.went.acquire()
     for _ in range(50):
-        street.tick()
+        callers.tick()
 
     assert alarms == 1
-    assert street.served == [(float(second), second - 1) for second in range(51)]
+    assert callers.served == [(float(second), second - 1) for second in range(51)]
     assert [future.result() for future in futures] == [float(second) for second in range(1, 51)]
 
 
 def test_deadline_raises_timeout_error(clock: FakeClock, pool: ThreadPoolExecutor) -> None:
     """A thread with a deadline is not kept longer, and takes no slot with it."""
-    street = Street(clock)
-    street.visit(-1)
-    hurried = pool.submit(street.visit, 0, 0.5)
-    assert street.queued.acquire(timeout=PATIENCE_S)
+    callers = Callers(clock)
+    callers.visit(-1)
+    hurried = pool.submit(callers.visit, 0, 0.5)
+    assert callers.queued.acquire(timeout=PATIENCE_S)
 
     clock.advance(0.5)
 
     with pytest.raises(TimeoutError, match="no slot for"):
         hurried.result(timeout=PATIENCE_S)
-    assert street.politeness.ready_at(URL) == 1.0
+    assert callers.politeness.ready_at(URL) == 1.0
 
 
 def test_other_hosts_do_not_wait(clock: FakeClock, pool: ThreadPoolExecutor) -> None:
     """A thread that waits for one host keeps no lock from the others."""
-    street = Street(clock)
-    street.visit(-1)
-    waiting = street.line_up(pool, 1)
+    callers = Callers(clock)
+    callers.visit(-1)
+    waiting = callers.line_up(pool, 1)
 
-    with street.politeness.slot("https://other.example/") as slot:
+    with callers.politeness.slot("https://other.example/") as slot:
         slot.report(status=200)
 
     assert not waiting[0].done()
@@ -145,7 +145,7 @@ def test_keyboard_interrupt_gives_the_slot_back(clock: FakeClock) -> None:
 
 
 def interrupt_when_asleep(ident: int) -> None:
-    """Send Ctrl-C to a thread once it sleeps in a line of ours."""
+    """Send Ctrl-C to a thread once it waits in a queue."""
     poll = threading.Event()
     while not is_asleep(sys._current_frames()[ident]):
         poll.wait(0.001)
@@ -153,7 +153,7 @@ def interrupt_when_asleep(ident: int) -> None:
 
 
 def is_asleep(frame: FrameType | None) -> bool:
-    """Whether the driver called the `wait` in which the thread is."""
+    """Return whether the thread is in a `wait` that the driver called."""
     is_waiting = False
     while frame is not None and frame.f_code.co_filename == threading.__file__:
         is_waiting = frame.f_code.co_name == "wait"
@@ -162,7 +162,7 @@ def is_asleep(frame: FrameType | None) -> bool:
 
 
 def test_keyboard_interrupt_in_the_line_leaves_it(clock: FakeClock) -> None:
-    """Ctrl-C while waiting: nobody stands in the line any more, and no alarm is set."""
+    """Ctrl-C while waiting leaves no caller in the queue and no alarm set."""
     politeness = ThreadedPoliteness(ONE_A_SECOND, clock=clock)
     with politeness.slot(URL) as slot:
         slot.report(status=200)
@@ -189,13 +189,13 @@ def test_forgotten_report_warns_at_the_callers_line(clock: FakeClock) -> None:
 
 def test_closing_sends_everybody_home(clock: FakeClock, pool: ThreadPoolExecutor) -> None:
     """A thread that waits when the politeness is closed gets an error, not silence."""
-    street = Street(clock)
-    street.visit(-1)
-    (waiting,) = street.line_up(pool, 1)
+    callers = Callers(clock)
+    callers.visit(-1)
+    (waiting,) = callers.line_up(pool, 1)
 
-    with street.politeness:
+    with callers.politeness:
         pass
-    street.politeness.close()
+    callers.politeness.close()
 
     with pytest.raises(PolitenessError, match="closed while"):
         waiting.result(timeout=PATIENCE_S)
@@ -203,9 +203,9 @@ def test_closing_sends_everybody_home(clock: FakeClock, pool: ThreadPoolExecutor
 
 
 def test_timekeeper_rings_in_order_and_ends() -> None:
-    """Alarms ring by time, cancelled ones do not ring, and no thread stays behind."""
+    """Alarms are called in order of time, cancelled ones are not, and the thread ends."""
     clock = FakeClock(now=10.0)
-    keeper = Timekeeper(clock)
+    keeper = AlarmThread(clock)
     rung: list[str] = []
     done = threading.Event()
     gate = threading.Event()
@@ -230,7 +230,7 @@ def test_timekeeper_rings_in_order_and_ends() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_timekeeper_survives_a_failing_callback() -> None:
     """An error in one alarm is shown, and the alarms after it still ring."""
-    keeper = Timekeeper(FakeClock(now=10.0))
+    keeper = AlarmThread(FakeClock(now=10.0))
     rung = threading.Event()
 
     def fail() -> None:

@@ -6,6 +6,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import case
 
 from mannerly.politeness import (
     Grant,
@@ -65,9 +66,9 @@ def quota(client: Client) -> None:
     client.send(Response(200, 0.0, {"ratelimit": '"a";r=19;t=100'}))
 
 
-@pytest.mark.parametrize(
-    ("options", "act", "wait_s", "reason"),
-    [
+def test_largest_wish_sets_the_clock_and_gives_its_name() -> None:
+    """Every clock can be the one that is waited for, and says so."""
+    cases: list[tuple[dict[str, Any], Callable[[Client], None], float, Reason]] = [
         ({"delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         ({"start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         (
@@ -98,20 +99,16 @@ def quota(client: Client) -> None:
             4.0,
             Reason.BANDWIDTH,
         ),
-    ],
-    ids=lambda value: value if isinstance(value, Reason) else "",
-)
-def test_largest_wish_sets_the_clock_and_gives_its_name(
-    options: dict[str, Any], act: Callable[[Client], None], wait_s: float, reason: Reason
-) -> None:
-    """Every clock can be the one that is waited for, and says so."""
-    client = Client(**options)
+    ]
+    for options, act, wait_s, reason in cases:
+        with case(options, act, wait_s, reason):
+            client = Client(**options)
 
-    act(client)
+            act(client)
 
-    waited_s, why = client.blocked()
-    assert waited_s == pytest.approx(wait_s)
-    assert why is reason
+            waited_s, why = client.blocked()
+            assert waited_s == pytest.approx(wait_s)
+            assert why is reason
 
 
 @pytest.mark.parametrize("form", ["seconds", "date", "odd case"])
@@ -141,7 +138,7 @@ def test_retry_after_on_a_page_means_something_else() -> None:
 
 
 def test_retry_after_of_a_missing_page_is_honoured() -> None:
-    """Whatever the refusal, the server's wish for rest holds."""
+    """Retry-After is obeyed for every status that refuses a request."""
     client = Client(delay_s=1.0)
 
     client.send(Response(404, 0.0, retry_after(9)))
@@ -162,7 +159,7 @@ def test_shorter_pause_does_not_shorten_a_longer_one() -> None:
 
 
 def test_long_retry_after_parks() -> None:
-    """A pause of more than ten minutes is honoured, and nobody is kept waiting for it."""
+    """A pause of more than ten minutes is obeyed, and callers are refused instead of delayed."""
     client = Client()
 
     client.send(Response(429, 0.0, retry_after(601)))
@@ -301,7 +298,7 @@ def test_byte_quota_is_a_bandwidth() -> None:
 
 
 def test_low_remaining_quota_without_a_date_halves_the_pace() -> None:
-    """Nine of a hundred left, and nobody says until when: go half as fast."""
+    """Nine of a hundred left and no reset time: half the rate."""
     client = Client(start_delay_s=1.0)
 
     client.send(OK, Response(200, 0.0, {"x-ratelimit-limit": "100", "x-ratelimit-remaining": "9"}))
@@ -358,7 +355,7 @@ def test_long_rest_earns_no_burst() -> None:
 
 @pytest.mark.parametrize("strategy", ["learned", "fixed", "linear", "aimd", "gradient"])
 def test_looking_at_a_host_changes_nothing_that_it_does(strategy: str) -> None:
-    """What is learned late, because nobody looked, is learned all the same."""
+    """A deferred sample is learned from in the end."""
     answers = [Response(200, 0.1), Response(200, 0.3), Response(429, 0.1), Response(200, 0.2)] * 4
     watched, unseen = Client(strategy=strategy), Client(strategy=strategy)
 
@@ -372,7 +369,7 @@ def test_looking_at_a_host_changes_nothing_that_it_does(strategy: str) -> None:
 
 
 def test_second_success_can_be_seen_at_once() -> None:
-    """A host that answered two requests has a latency and a phase for whoever asks."""
+    """A host that answered two requests has a latency and a phase in its snapshot."""
     client = Client(strategy="learned")
 
     client.send(Response(200, 0.1), Response(200, 0.3))

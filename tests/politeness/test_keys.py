@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from cases import case
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mannerly.politeness.keys import host_key, origin_key, site_key
 
 
-@pytest.mark.parametrize(
-    ("spelling", "key"),
-    [
+def test_host_key_has_one_name_for_all_spellings() -> None:
+    """Case, dots, users, web ports and scripts do not make a second host."""
+    cases: list[tuple[str, str]] = [
         ("example.com", "example.com"),
         ("Example.COM", "example.com"),
         ("example.com.", "example.com"),
@@ -41,27 +42,24 @@ from mannerly.politeness.keys import host_key, origin_key, site_key
         ("http://[2001:db8::1]:81/", "[2001:db8::1]:81"),
         ("2001:db8::1", "[2001:db8::1]"),
         ("ü" * 70 + ".example", "ü" * 70 + ".example"),
-    ],
-)
-def test_host_key_has_one_name_for_all_spellings(spelling: str, key: str) -> None:
-    """Case, dots, users, web ports and scripts do not make a second host."""
-    assert host_key(spelling) == key
+    ]
+    for spelling, key in cases:
+        with case(spelling, key):
+            assert host_key(spelling) == key
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
+def test_host_key_refuses_what_no_server_can_have() -> None:
+    """Garbage is a ValueError with a short, printable message, never a key."""
+    cases: list[str] = [
         *("", " ", ".", "..", "a..b", ".a", "a..", "://", "http://", "http:///path", "http://@/"),
         *("http://:80/", "a b", "a\tb.com", "a\x00b", "ex%41mple.com", "exa<mple.com", "a,b"),
         *("a:b", "a:0", "a:65536", "a:99999999", "a:-1", "a:８０", "http:example.com", "a:1:2"),
         *("[::1", "[::1]x", "[fe80::1%25eth0]", "[zz]", "[]", "[127.0.0.1]", "::g"),
         *("a\ud800.com", "ü ü", "ü..ü", "℀.com", "ａ：８０", "x" * 254, "ü" * 300, "a" * 1_000_000),
-    ],
-)
-def test_host_key_refuses_what_no_server_can_have(garbage: str) -> None:
-    """Garbage is a ValueError with a short, printable message, never a key."""
-    with pytest.raises(ValueError, match=r"^[ -~…]{1,200}$"):
-        host_key(garbage)
+    ]
+    for garbage in cases:
+        with case(garbage), pytest.raises(ValueError, match=r"^[ -~…]{1,200}$"):
+            host_key(garbage)
 
 
 def test_host_key_takes_the_longest_legal_name() -> None:
@@ -96,9 +94,9 @@ def test_origin_key_needs_a_scheme_and_a_host(url: str) -> None:
         origin_key(url)
 
 
-@pytest.mark.parametrize(
-    ("host", "key"),
-    [
+def test_site_key_is_the_registrable_domain() -> None:
+    """Two labels, three under a country's registries; addresses and single labels stay whole."""
+    cases: list[tuple[str, str]] = [
         ("example.com", "example.com"),
         ("a.b.example.com", "example.com"),
         ("WWW.Example.com:8080", "example.com"),
@@ -114,11 +112,10 @@ def test_origin_key_needs_a_scheme_and_a_host(url: str) -> None:
         ("localhost:8000", "localhost"),
         ("127.0.0.1:8000", "127.0.0.1"),
         ("[::1]:8000", "[::1]"),
-    ],
-)
-def test_site_key_is_the_registrable_domain(host: str, key: str) -> None:
-    """Two labels, three under a country's registries; addresses and single labels stay whole."""
-    assert site_key(host) == key
+    ]
+    for host, key in cases:
+        with case(host, key):
+            assert site_key(host) == key
 
 
 labels = st.text(st.characters(exclude_categories=()), min_size=1, max_size=12)

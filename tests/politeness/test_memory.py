@@ -78,14 +78,14 @@ def test_memory_stays_one_file(tmp_path: Path) -> None:
 
 
 def test_foreign_database_is_refused_untouched(tmp_path: Path) -> None:
-    """A database of something else is named as such, and not one byte of it changes."""
+    """A database of another program is named as such, and not one byte of it changes."""
     path = tmp_path / "photos.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE photos (name TEXT)")
     connection.close()
     before = path.read_bytes()
 
-    with pytest.raises(MemoryFileError, match="something else"):
+    with pytest.raises(MemoryFileError, match="another program"):
         SqliteMemory(path)
 
     assert path.read_bytes() == before
@@ -99,7 +99,7 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(MemoryFileError, match="schema 99"):
+    with pytest.raises(MemoryFileError, match="schema version 99"):
         SqliteMemory(path)
 
 
@@ -187,7 +187,7 @@ async def test_learned_pace_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_old_lesson_counts_less(tmp_path: Path) -> None:
-    """A lesson of one half-life ago is half believed."""
+    """A lesson as old as the half-life has half its weight."""
     path = tmp_path / "memory.db"
     async with AsyncPoliteness(LINEAR, memory=SqliteMemory(path), clock=FakeClock()) as first:
         refused(first)

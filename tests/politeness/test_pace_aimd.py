@@ -6,8 +6,8 @@ import pytest
 
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
-from mannerly.politeness.pace import Aimd, Effect, Lesson, Note
-from mannerly.politeness.vitals import Vitals
+from mannerly.politeness.pace import AimdStrategy, Effect, Lesson, PaceChange
+from mannerly.politeness.stats import HostStats
 
 SETTINGS = Settings(start_delay_s=0.5)
 
@@ -16,8 +16,8 @@ class Bench:
     """Feeds samples to a pace, as a host would."""
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
-        self.pace = Aimd(settings)
-        self.vitals = Vitals()
+        self.pace = AimdStrategy(settings)
+        self.stats = HostStats()
         self.now = 0.0
 
     def feed(
@@ -26,8 +26,8 @@ class Bench:
         self.now += 1.0
         sent_at = self.now - 0.5 if sent_at is None else sent_at
         if outcome is Outcome.OK:
-            self.vitals.add_success(latency_s, self.now)
-        return self.pace.on_sample(Sample(outcome, sent_at, self.now, latency_s, 1), self.vitals)
+            self.stats.add_success(latency_s, self.now)
+        return self.pace.on_sample(Sample(outcome, sent_at, self.now, latency_s, 1), self.stats)
 
 
 def test_success_adds_alpha_up_to_the_ceiling() -> None:
@@ -49,7 +49,7 @@ def test_throttle_multiplies_by_beta_down_to_the_floor() -> None:
 
     effects = [bench.feed(Outcome.THROTTLE) for _ in range(8)]
 
-    assert effects[0] == Effect(block_s=1.0, note=Note.SLOWED)
+    assert effects[0] == Effect(block_s=1.0, change=PaceChange.SLOWED)
     assert [effect.block_s for effect in effects if effect] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert bench.pace.rate == 0.25
 
@@ -61,7 +61,7 @@ def test_refusals_of_one_round_trip_cut_once() -> None:
     effects = [bench.feed(Outcome.THROTTLE, sent_at=0.1) for _ in range(8)]
 
     assert bench.pace.rate == pytest.approx(1.4)
-    assert [effect.note for effect in effects if effect] == [Note.SLOWED] + [None] * 7
+    assert [effect.change for effect in effects if effect] == [PaceChange.SLOWED] + [None] * 7
 
 
 def test_success_sent_before_a_cut_adds_nothing() -> None:
@@ -72,7 +72,7 @@ def test_success_sent_before_a_cut_adds_nothing() -> None:
     effect = bench.feed(Outcome.OK, sent_at=0.2)
 
     assert bench.pace.rate == pytest.approx(1.4)
-    assert effect == Effect(note=Note.RECOVERED)
+    assert effect == Effect(change=PaceChange.RECOVERED)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NEUTRAL, Outcome.OVERLOAD])
@@ -92,7 +92,7 @@ def test_named_target_judges_latency(latency_s: float, rate: float) -> None:
     effect = bench.feed(Outcome.OK, latency_s)
 
     assert bench.pace.rate == pytest.approx(rate)
-    assert effect is None or effect == Effect(note=Note.SLOWED)
+    assert effect is None or effect == Effect(change=PaceChange.SLOWED)
 
 
 def test_own_target_is_the_lowest_median_so_far() -> None:
@@ -123,7 +123,7 @@ def test_restart_halves() -> None:
 @pytest.mark.parametrize(("trust", "rate"), [(1.0, 3.6), (0.5, (3.6 * 2.0) ** 0.5), (0.0, 2.0)])
 def test_memory_counts_by_its_age(trust: float, rate: float) -> None:
     """Fresh, nine tenths of what was learned; old, nothing; between, the geometric middle."""
-    pace = Aimd(SETTINGS)
+    pace = AimdStrategy(SETTINGS)
 
     pace.recall(Lesson(delay_s=0.25), trust)
 
@@ -133,7 +133,7 @@ def test_memory_counts_by_its_age(trust: float, rate: float) -> None:
 
 def test_memory_stays_below_the_ceiling_and_may_be_empty() -> None:
     """What another configuration learned cannot break this one's limits."""
-    pace = Aimd(SETTINGS)
+    pace = AimdStrategy(SETTINGS)
 
     pace.recall(Lesson(), 1.0)
     unchanged = pace.rate

@@ -8,13 +8,13 @@ import pytest
 
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
-from mannerly.politeness.pace import Fixed, Lesson
-from mannerly.politeness.vitals import Vitals
+from mannerly.politeness.pace import FixedStrategy, Lesson
+from mannerly.politeness.stats import HostStats
 
-NOTHING = Vitals()
+NOTHING = HostStats()
 
 
-def pauses_s(pace: Fixed, *outcomes: Outcome) -> list[float]:
+def pauses_s(pace: FixedStrategy, *outcomes: Outcome) -> list[float]:
     """The pause that each answer causes."""
     effects = [pace.on_sample(Sample(outcome, 0.0, 0.1, 0.1, 1), NOTHING) for outcome in outcomes]
     return [effect.block_s if effect else 0.0 for effect in effects]
@@ -33,12 +33,12 @@ def pauses_s(pace: Fixed, *outcomes: Outcome) -> list[float]:
 )
 def test_rate_is_what_was_said(settings: Settings, rate: float) -> None:
     """The delay if there is one, else the start delay; unlimited only if that was said."""
-    assert Fixed(settings).rate == rate
+    assert FixedStrategy(settings).rate == rate
 
 
 def test_refusals_in_a_row_double_the_pause() -> None:
     """1, 2, 4 … s up to the longest delay; a page ends the run, a 404 or a fault does not."""
-    pace = Fixed(Settings())
+    pace = FixedStrategy(Settings())
     throttle, ok = Outcome.THROTTLE, Outcome.OK
 
     run_s = pauses_s(pace, *[throttle] * 8)
@@ -50,12 +50,12 @@ def test_refusals_in_a_row_double_the_pause() -> None:
 
 def test_pause_is_at_least_the_gap() -> None:
     """Whoever sends every ten seconds does not wait one second after a refusal."""
-    assert pauses_s(Fixed(Settings(delay_s=10.0)), Outcome.THROTTLE) == [10.0]
+    assert pauses_s(FixedStrategy(Settings(delay_s=10.0)), Outcome.THROTTLE) == [10.0]
 
 
 def test_it_never_learns() -> None:
     """Neither answers, nor a restart, nor a memory change the operator's word."""
-    pace = Fixed(Settings(delay_s=2.0))
+    pace = FixedStrategy(Settings(delay_s=2.0))
 
     pauses_s(pace, *Outcome)
     pace.restart(5.0)

@@ -6,15 +6,15 @@ import pytest
 
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
-from mannerly.politeness.pace import Effect, Gradient, Lesson, Note
-from mannerly.politeness.vitals import Vitals
+from mannerly.politeness.pace import Effect, GradientStrategy, Lesson, PaceChange
+from mannerly.politeness.stats import HostStats
 
 SETTINGS = Settings(max_concurrency=20)
-NOTHING = Vitals()
+NOTHING = HostStats()
 
 
 def feed(
-    pace: Gradient,
+    pace: GradientStrategy,
     latency_s: float = 0.1,
     *,
     outcome: Outcome = Outcome.OK,
@@ -26,7 +26,7 @@ def feed(
 
 def test_steady_latency_lets_the_limit_creep_up() -> None:
     """Two, then 0.8 more a sample (a fifth of the queue of four), up to the operator's number."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
 
     limits = [pace.concurrency]
     for _ in range(30):
@@ -39,7 +39,7 @@ def test_steady_latency_lets_the_limit_creep_up() -> None:
 
 def test_latency_that_grows_shrinks_the_limit() -> None:
     """At ten times the usual latency the gradient is 0.5: a tenth off per sample, plus 0.8."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
     for _ in range(40):
         feed(pace)
 
@@ -54,7 +54,7 @@ def test_latency_that_grows_shrinks_the_limit() -> None:
 
 def test_long_average_forgets_a_slow_hour_fast() -> None:
     """When latency halves, the average comes down by a twentieth a sample."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
     for _ in range(5):
         feed(pace, 2.0)
     for _ in range(60):
@@ -69,7 +69,7 @@ def test_long_average_forgets_a_slow_hour_fast() -> None:
 
 def test_unused_limit_is_not_raised() -> None:
     """One request at a time says nothing about twenty."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
 
     for _ in range(50):
         feed(pace, in_flight=1)
@@ -79,7 +79,7 @@ def test_unused_limit_is_not_raised() -> None:
 
 def test_throttle_halves_once_per_round_trip() -> None:
     """20, 10, 5 … 1, with pauses that double; refusals in flight with the first only pause."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
     for _ in range(40):
         feed(pace)
 
@@ -89,19 +89,19 @@ def test_throttle_halves_once_per_round_trip() -> None:
         feed(pace, outcome=Outcome.THROTTLE, sent_at=float(sent_at))
 
     assert effects == [
-        Effect(1.0, Note.SLOWED),
+        Effect(1.0, PaceChange.SLOWED),
         Effect(2.0),
-        Effect(4.0, Note.SLOWED),
-        Effect(8.0, Note.SLOWED),
+        Effect(4.0, PaceChange.SLOWED),
+        Effect(8.0, PaceChange.SLOWED),
     ]
     assert (halved, pace.concurrency) == (2, 1)
-    assert feed(pace, sent_at=30.0) == Effect(note=Note.RECOVERED)
+    assert feed(pace, sent_at=30.0) == Effect(change=PaceChange.RECOVERED)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NEUTRAL, Outcome.OVERLOAD])
 def test_other_answers_move_nothing(outcome: Outcome) -> None:
     """A cheap error page has no latency worth following."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
 
     assert feed(pace, outcome=outcome) is None
     assert pace.concurrency == 2
@@ -109,7 +109,7 @@ def test_other_answers_move_nothing(outcome: Outcome) -> None:
 
 def test_restart_halves_the_limit() -> None:
     """After the breaker closed it begins again with half as many."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
     for _ in range(40):
         feed(pace)
 
@@ -122,7 +122,7 @@ def test_restart_halves_the_limit() -> None:
 @pytest.mark.parametrize(("trust", "limit"), [(1.0, 12), (0.5, 7), (0.0, 2)])
 def test_memory_counts_by_its_age(trust: float, limit: int) -> None:
     """The remembered number is approached as far as it is trusted."""
-    pace = Gradient(SETTINGS)
+    pace = GradientStrategy(SETTINGS)
 
     pace.recall(Lesson(), 1.0)
     pace.recall(Lesson(concurrency=12), trust)
@@ -132,4 +132,4 @@ def test_memory_counts_by_its_age(trust: float, limit: int) -> None:
 
 def test_rate_is_the_hosts_ceiling() -> None:
     """It steers no rate of its own."""
-    assert Gradient(Settings(max_rate=3.0)).rate == 3.0
+    assert GradientStrategy(Settings(max_rate=3.0)).rate == 3.0

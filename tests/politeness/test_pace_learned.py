@@ -9,8 +9,8 @@ import pytest
 
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
-from mannerly.politeness.pace import Effect, Learned, Lesson, Note
-from mannerly.politeness.vitals import Vitals
+from mannerly.politeness.pace import Effect, LearnedStrategy, Lesson, PaceChange
+from mannerly.politeness.stats import HostStats
 
 OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
 SETTINGS = Settings(start_delay_s=0.5, max_rate=50.0, min_delay_s=0.01)
@@ -20,11 +20,11 @@ class Bench:
     """Sends at exactly the rate that the strategy wants, and pauses when it says so."""
 
     def __init__(self, settings: Settings = SETTINGS, *, latency_s: float = 0.1) -> None:
-        self.pace = Learned(settings)
-        self.vitals = Vitals()
+        self.pace = LearnedStrategy(settings)
+        self.stats = HostStats()
         self.now = 0.0
         self.latency_s = latency_s
-        self.notes: list[Note] = []
+        self.notes: list[PaceChange] = []
 
     def feed(
         self,
@@ -40,13 +40,13 @@ class Bench:
         sent_at = self.now if sent_at is None else sent_at
         done_at = max(self.now, sent_at + latency_s)
         if outcome is OK:
-            self.vitals.add_success(latency_s, done_at)
+            self.stats.add_success(latency_s, done_at)
         else:
-            self.vitals.add_answer(done_at, failed=outcome is OVERLOAD)
+            self.stats.add_answer(done_at, failed=outcome is OVERLOAD)
         sample = Sample(outcome, sent_at, done_at, latency_s, in_flight, retry_after_s)
-        effect = self.pace.on_sample(sample, self.vitals)
-        if effect is not None and effect.note is not None:
-            self.notes.append(effect.note)
+        effect = self.pace.on_sample(sample, self.stats)
+        if effect is not None and effect.change is not None:
+            self.notes.append(effect.change)
         return effect
 
     def send(self, outcome: Outcome = OK, times: int = 1, **how: float) -> Effect | None:
@@ -88,7 +88,7 @@ def test_climb_takes_steps_of_a_third() -> None:
         rates.add(bench.pace.rate)
 
     assert sorted(rates)[:4] == pytest.approx([2.0, 2.6, 3.38, 4.394])
-    assert set(bench.notes) == {Note.SPED_UP}
+    assert set(bench.notes) == {PaceChange.SPED_UP}
 
 
 def test_climb_reaches_30_within_a_minute() -> None:
@@ -122,7 +122,7 @@ def test_unused_rate_is_never_raised() -> None:
 
 
 def test_rate_that_concurrency_cannot_carry_ends_the_climb() -> None:
-    """Slow pages on all eight places: the rate in use is believed, not a dream of more."""
+    """With slow pages in all eight places, the limit is the rate in use, not a higher one."""
     bench = Bench()
 
     for _ in range(40):
@@ -151,10 +151,10 @@ def test_refusal_recovers_with_one_trial_at_a_time() -> None:
 
     effect = bench.feed(THROTTLE)
 
-    assert effect == Effect(block_s=1.0, note=Note.SLOWED)
+    assert effect == Effect(block_s=1.0, change=PaceChange.SLOWED)
     assert bench.pace.trial_only
     bench.now += 2.0
-    assert bench.feed() == Effect(note=Note.RECOVERED)
+    assert bench.feed() == Effect(change=PaceChange.RECOVERED)
     assert not bench.pace.trial_only
 
 
@@ -216,7 +216,7 @@ def test_success_sent_before_the_refusal_ends_no_episode() -> None:
 
 
 def test_limit_is_measured_below_what_was_refused() -> None:
-    """After the first episode the believed limit is an average that was really let through."""
+    """After the first episode the estimated limit is an average that was really accepted."""
     bench = Bench()
     while bench.pace.rate < 10.0:
         bench.send()
@@ -245,7 +245,7 @@ def test_cruise_probes_after_a_hold_and_a_proof_raises_the_limit() -> None:
 
     assert probing > cruising
     assert 1.0 / bench.pace.lesson().delay_s >= 0.999 * probing
-    assert Note.SPED_UP in bench.notes[-3:]
+    assert PaceChange.SPED_UP in bench.notes[-3:]
 
 
 def test_refused_probe_returns_to_what_was_proved() -> None:
@@ -268,7 +268,7 @@ def test_refused_probe_returns_to_what_was_proved() -> None:
 
 
 def test_refusal_while_cruising_lowers_the_limit() -> None:
-    """The rate that was believed safe is not: the limit has moved."""
+    """A refusal while cruising means that the limit has changed."""
     bench = Bench().identified()
     before = 1.0 / bench.pace.lesson().delay_s
 
@@ -317,7 +317,7 @@ def test_number_is_blamed_before_the_rate() -> None:
 
     effect = bench.feed(THROTTLE, in_flight=5)
 
-    assert effect == Effect(block_s=0.25, note=Note.SLOWED)
+    assert effect == Effect(block_s=0.25, change=PaceChange.SLOWED)
     assert (bench.pace.concurrency, bench.pace.rate, bench.pace.phase) == (4, rate, "climb")
 
 
@@ -365,7 +365,7 @@ def test_failures_hint_at_the_number_too() -> None:
 
     effect = bench.feed(OVERLOAD, in_flight=6)
 
-    assert effect == Effect(block_s=0.25, note=Note.SLOWED)
+    assert effect == Effect(block_s=0.25, change=PaceChange.SLOWED)
     assert bench.pace.concurrency == 5
 
 
@@ -383,9 +383,9 @@ def test_two_failures_say_nothing_three_in_a_row_slow_down() -> None:
     unmoved = bench.pace.rate
     third = bench.send(OVERLOAD)
 
-    assert all(effect is None or effect.note is Note.SPED_UP for effect in pairs)
+    assert all(effect is None or effect.change is PaceChange.SPED_UP for effect in pairs)
     assert unmoved >= rate
-    assert third == Effect(note=Note.SLOWED)
+    assert third == Effect(change=PaceChange.SLOWED)
     assert bench.pace.rate == pytest.approx(0.98 * 0.7 * unmoved)
 
 
@@ -398,7 +398,7 @@ def test_five_failures_in_twenty_slow_down() -> None:
         bench.send(OVERLOAD)
         bench.send(times=2)
 
-    assert Note.SLOWED in bench.notes
+    assert PaceChange.SLOWED in bench.notes
 
 
 def test_one_percent_of_failures_is_noise() -> None:
@@ -409,7 +409,7 @@ def test_one_percent_of_failures_is_noise() -> None:
         bench.send(times=99)
         bench.send(OVERLOAD)
 
-    assert Note.SLOWED not in bench.notes
+    assert PaceChange.SLOWED not in bench.notes
 
 
 def test_failures_sent_before_the_cut_cut_once() -> None:
@@ -421,7 +421,7 @@ def test_failures_sent_before_the_cut_cut_once() -> None:
     for _ in range(6):
         bench.feed(OVERLOAD, sent_at=sent_at)
 
-    assert bench.notes.count(Note.SLOWED) == 1
+    assert bench.notes.count(PaceChange.SLOWED) == 1
 
 
 def test_queue_is_noticed_and_drained() -> None:
@@ -430,7 +430,7 @@ def test_queue_is_noticed_and_drained() -> None:
     bench.send(times=120)
     rate = bench.pace.rate
 
-    while bench.notes[-1] is not Note.SLOWED:
+    while bench.notes[-1] is not PaceChange.SLOWED:
         bench.send(latency_s=0.4)
     draining = bench.pace.rate
     bench.send(times=10)
@@ -449,7 +449,7 @@ def test_one_slow_page_is_no_queue() -> None:
         bench.send(times=7, latency_s=2.0)
         bench.send(times=9)
 
-    assert Note.SLOWED not in bench.notes
+    assert PaceChange.SLOWED not in bench.notes
 
 
 def test_queue_during_a_probe_ends_it() -> None:
@@ -460,7 +460,7 @@ def test_queue_during_a_probe_ends_it() -> None:
     bench.send(times=16, latency_s=0.5)
 
     assert bench.pace.phase == "cruise"
-    assert bench.notes[-1] is Note.SLOWED
+    assert bench.notes[-1] is PaceChange.SLOWED
 
 
 # ---------------------------------------------------------------------- from outside
@@ -481,7 +481,7 @@ def test_restart_cruises_at_half_and_probes_upwards() -> None:
     assert bench.pace.rate == pytest.approx(1.25 * 0.5 * limit)
 
 
-def test_restart_of_a_stranger_halves_its_start() -> None:
+def test_restart_without_samples_halves_the_start_rate() -> None:
     """Even a host that never answered begins more slowly."""
     bench = Bench()
 
@@ -493,7 +493,7 @@ def test_restart_of_a_stranger_halves_its_start() -> None:
 @pytest.mark.parametrize(("trust", "limit"), [(1.0, 7.2), (0.5, (7.2 * 2.0) ** 0.5), (0.0, 2.0)])
 def test_memory_counts_by_its_age(trust: float, limit: float) -> None:
     """Fresh, nine tenths of the remembered limit; old, the start rate; between, their mean."""
-    pace = Learned(SETTINGS)
+    pace = LearnedStrategy(SETTINGS)
 
     pace.recall(
         Lesson(delay_s=0.125, floor_s=0.1, allowance=40.0, block_s=9.0, is_proven=True), trust
@@ -508,7 +508,7 @@ def test_memory_counts_by_its_age(trust: float, limit: float) -> None:
 
 def test_memory_may_be_empty_and_never_exceeds_the_ceiling() -> None:
     """Nothing remembered changes nothing; too much is cut to what the operator allows."""
-    pace = Learned(SETTINGS)
+    pace = LearnedStrategy(SETTINGS)
 
     pace.recall(Lesson(concurrency=3), 1.0)
     unchanged = (pace.phase, pace.rate)
@@ -520,7 +520,7 @@ def test_memory_may_be_empty_and_never_exceeds_the_ceiling() -> None:
 
 @pytest.mark.parametrize("offset_s", [0.0, 1e6])
 def test_memory_is_measured_from_its_first_use(offset_s: float) -> None:
-    """How long the machine had been running before says nothing about the host's limit."""
+    """The value of the clock at the start does not influence the limit."""
     bench = Bench()
     bench.now = offset_s
     bench.pace.recall(Lesson(delay_s=0.1), 1.0)

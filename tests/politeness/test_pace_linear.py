@@ -6,18 +6,18 @@ import pytest
 
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
-from mannerly.politeness.pace import Effect, Lesson, Linear, Note
+from mannerly.politeness.pace import Effect, Lesson, LinearStrategy, PaceChange
 from mannerly.politeness.pace.linear import FLOOR_AGES_AFTER
-from mannerly.politeness.vitals import Vitals
+from mannerly.politeness.stats import HostStats
 
-NOTHING = Vitals()
+NOTHING = HostStats()
 
 
 class Bench:
     """Answers one after the other, a second each."""
 
     def __init__(self) -> None:
-        self.pace = Linear(Settings())
+        self.pace = LinearStrategy(Settings())
         self.now = 0.0
 
     def feed(self, outcome: Outcome, times: int = 1, sent_at: float | None = None) -> Effect | None:
@@ -61,7 +61,7 @@ def test_first_success_after_refusals_is_a_recovery() -> None:
     bench = Bench()
     bench.feed(Outcome.THROTTLE, times=2)
 
-    assert bench.feed(Outcome.OK) == Effect(note=Note.RECOVERED)
+    assert bench.feed(Outcome.OK) == Effect(change=PaceChange.RECOVERED)
     assert bench.feed(Outcome.OK) is None
 
 
@@ -79,7 +79,7 @@ def test_confirmed_probe_is_no_floor() -> None:
 
 
 def test_floor_ages() -> None:
-    """A thousand successes take a tenth off the floor, so that one bad minute is not for ever."""
+    """A thousand successes lower the floor by a tenth: one bad minute does not last forever."""
     bench = Bench()
     bench.feed(Outcome.THROTTLE, times=3)
     bench.feed(Outcome.OK, times=20)

@@ -7,6 +7,7 @@ import types
 from importlib import import_module
 
 import pytest
+from cases import case
 
 import mannerly.politeness as package
 
@@ -45,13 +46,14 @@ def test_all_is_sorted() -> None:
     assert package.__all__ == sorted(package.__all__)
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_public_name_is_explained(name: str) -> None:
+def test_every_public_name_is_explained() -> None:
     """Every class carries a docstring of its own; type aliases have nothing to carry it."""
-    value = getattr(package, name)
+    for name in CLASSES:
+        with case(name):
+            value = getattr(package, name)
 
-    assert value.__doc__
-    assert not value.__doc__.startswith(f"{name}("), "that is the dataclass's own signature"
+            assert value.__doc__
+            assert not value.__doc__.startswith(f"{name}("), "that is the dataclass's own signature"
 
 
 def test_only_aliases_are_no_classes_of_ours() -> None:
@@ -59,20 +61,21 @@ def test_only_aliases_are_no_classes_of_ours() -> None:
     assert set(package.__all__) - set(CLASSES) == {"Decision", "Instant"}
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_public_method_is_explained(name: str) -> None:
+def test_every_public_method_is_explained() -> None:
     """What can be called says what it does."""
-    value = getattr(package, name)
+    for name in CLASSES:
+        with case(name):
+            value = getattr(package, name)
 
-    bare = [
-        method
-        for method, function in vars(value).items()
-        if not method.startswith("_")
-        and isinstance(function, types.FunctionType | property)
-        and not inspect.getdoc(function)
-    ]
+            bare = [
+                method
+                for method, function in vars(value).items()
+                if not method.startswith("_")
+                and isinstance(function, types.FunctionType | property)
+                and not inspect.getdoc(function)
+            ]
 
-    assert bare == []
+            assert bare == []
 
 
 def test_contract_of_the_document_can_be_imported() -> None:

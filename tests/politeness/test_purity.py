@@ -6,15 +6,15 @@ import ast
 import sys
 from pathlib import Path
 
-import pytest
+from cases import case
 
 import mannerly.politeness
 
 ROOT = Path(mannerly.politeness.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-# Everything that touches the world, and the only modules that may.
-WORLDLY = frozenset(
+# Modules that do I/O or read a clock, and the only files that may import them.
+IO_MODULES = frozenset(
     {
         *("time", "datetime", "asyncio", "threading", "socket", "select", "selectors", "ssl"),
         *("logging", "os", "io", "subprocess", "multiprocessing", "concurrent", "signal", "http"),
@@ -29,7 +29,7 @@ MAY = {
     "memory/sqlite.py": {"sqlite3", "threading", "pathlib"},
     # For the calendar and times of day, not for the present: see the clock's own test below.
     "headers.py": {"datetime"},
-    "robots/wishes.py": {"datetime"},
+    "robots/extensions.py": {"datetime"},
 }
 CLOCKS = frozenset({"now", "utcnow", "today", "monotonic", "perf_counter", "time_ns", "time"})
 
@@ -63,69 +63,75 @@ def _typing_only(tree: ast.Module) -> list[ast.AST]:
     return [inner for block in blocks for line in block.body for inner in ast.walk(line)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_only_the_standard_library_is_imported(path: Path) -> None:
+def test_only_the_standard_library_is_imported() -> None:
     """No file of the package names a module from elsewhere, not even this project's."""
-    assert imports(path) <= sys.stdlib_module_names | {"__future__"}
+    for path in FILES:
+        with case(path):
+            assert imports(path) <= sys.stdlib_module_names | {"__future__"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_relative_imports_stay_inside(path: Path) -> None:
+def test_relative_imports_stay_inside() -> None:
     """The package can be moved whole: no import climbs out of it."""
-    depth = len(path.relative_to(ROOT).parts)
-    levels = [
-        node.level
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom)
-    ]
+    for path in FILES:
+        with case(path):
+            depth = len(path.relative_to(ROOT).parts)
+            levels = [
+                node.level
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.ImportFrom)
+            ]
 
-    assert max(levels, default=0) <= depth
+            assert max(levels, default=0) <= depth
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_world_is_touched_only_where_it_is_named(path: Path) -> None:
+def test_io_is_done_only_where_it_is_allowed() -> None:
     """No clock, socket, event loop, thread, log or file outside the modules made for it."""
-    worldly = imports(path, at_runtime=True) & WORLDLY
+    for path in FILES:
+        with case(path):
+            imported = imports(path, at_runtime=True) & IO_MODULES
 
-    assert worldly == MAY.get(name_of(path), set())
+            assert imported == MAY.get(name_of(path), set())
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_clock_is_read_in_one_place(path: Path) -> None:
+def test_clock_is_read_in_one_place() -> None:
     """Only `clock.py` calls anything of `time` or `datetime` that tells the present time."""
-    calls = {
-        node.func.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id in ("time", "datetime", "date")
-    }
+    for path in FILES:
+        with case(path):
+            calls = {
+                node.func.attr
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id in ("time", "datetime", "date")
+            }
 
-    assert name_of(path) == "clock.py" or not calls & CLOCKS
-
-
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_nothing_is_printed_or_opened(path: Path) -> None:
-    """The core returns facts; who wants them on paper writes them down himself."""
-    called = {
-        node.func.id
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-
-    assert not called & {"print", "open", "input", "exec", "eval", "breakpoint"}
+            assert name_of(path) == "clock.py" or not calls & CLOCKS
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_dice_are_handed_in(path: Path) -> None:
-    """No file throws the module's own dice: every jitter comes from a seeded `Random`."""
-    thrown = {
-        node.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "random"
-    }
+def test_nothing_is_printed_or_opened() -> None:
+    """The package neither prints nor opens files."""
+    for path in FILES:
+        with case(path):
+            called = {
+                node.func.id
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
 
-    assert thrown <= {"Random"}
+            assert not called & {"print", "open", "input", "exec", "eval", "breakpoint"}
+
+
+def test_random_numbers_come_from_a_seeded_generator() -> None:
+    """No module uses the global generator: every jitter comes from a seeded `Random`."""
+    for path in FILES:
+        with case(path):
+            used = {
+                node.attr
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "random"
+            }
+
+            assert used <= {"Random"}

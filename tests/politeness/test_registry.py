@@ -33,9 +33,9 @@ def visit(core: Politeness, host: str, now: float, *answers: Response) -> float:
     return now
 
 
-def crowd(core: Politeness, now: float, strangers: int = 20) -> None:
+def crowd(core: Politeness, now: float, new_hosts: int = 20) -> None:
     """So many new hosts come that everybody is looked at."""
-    for number in range(strangers):
+    for number in range(new_hosts):
         core.ready_at(f"new-{number}.example", now=now)
         core.robots(f"new-{number}-{now}.example", crawl_delay_s=None, now=now)
 
@@ -46,7 +46,7 @@ def test_idle_host_is_forgotten() -> None:
     core = Politeness(Settings(), on_event=told.append)
     visit(core, OLD, 0.0)
 
-    crowd(core, HOUR_S - 1.0, strangers=1)
+    crowd(core, HOUR_S - 1.0, new_hosts=1)
     kept = OLD in core
     crowd(core, HOUR_S + 1.0)
 
@@ -74,7 +74,7 @@ def test_host_under_way_is_kept() -> None:
     crowd(core, 100 * HOUR_S)
     kept = OLD in core
     core.report(permit, OK, now=100 * HOUR_S)
-    crowd(core, 102 * HOUR_S, strangers=60)
+    crowd(core, 102 * HOUR_S, new_hosts=60)
 
     assert kept
     assert OLD not in core
@@ -88,7 +88,7 @@ def test_retry_after_is_kept_until_it_is_over(pause_s: int) -> None:
 
     crowd(core, pause_s - 1.0)
     kept = OLD in core
-    crowd(core, pause_s + 2.0, strangers=60)
+    crowd(core, pause_s + 2.0, new_hosts=60)
 
     assert kept
     assert OLD not in core
@@ -101,21 +101,21 @@ def test_next_slot_is_kept() -> None:
 
     crowd(core, 99.0)
     kept = OLD in core
-    crowd(core, 100.0, strangers=60)
+    crowd(core, 100.0, new_hosts=60)
 
     assert kept
     assert OLD not in core
 
 
 def test_open_breaker_is_kept_until_its_rest_is_over() -> None:
-    """While open it stands; a breaker that nobody asked for any more is no burden."""
+    """An open breaker keeps the state; once its open time is over, the state may be dropped."""
     core = Politeness(Settings(idle_ttl_s=1.0, breaker_open_s=300.0, seed=1))
     now = visit(core, OLD, 0.0, *[FAILED] * 5)
     reopens_at = core.ready_at(OLD, now=now)
 
     crowd(core, reopens_at - 0.1)
     kept = OLD in core
-    crowd(core, reopens_at + 1.0, strangers=60)
+    crowd(core, reopens_at + 1.0, new_hosts=60)
 
     assert kept
     assert OLD not in core
@@ -130,7 +130,7 @@ def test_operators_word_is_kept(deed: str) -> None:
     else:
         core.retire(OLD, "enough", now=0.0)
 
-    crowd(core, 1000 * HOUR_S, strangers=60)
+    crowd(core, 1000 * HOUR_S, new_hosts=60)
 
     assert isinstance(core.reserve(OLD, now=1000 * HOUR_S), Refuse)
 
@@ -147,7 +147,7 @@ def test_waiter_keeps_its_host() -> None:
     crowd(core, 3 * HOUR_S)
     with_one, described = OLD in core, core.host(OLD)
     core.waiting(OLD, -1, now=3 * HOUR_S)
-    crowd(core, 4 * HOUR_S, strangers=90)
+    crowd(core, 4 * HOUR_S, new_hosts=90)
 
     assert with_two
     assert with_one
@@ -157,12 +157,12 @@ def test_waiter_keeps_its_host() -> None:
 
 
 def test_host_is_kept_between_its_robots_file_and_its_first_page() -> None:
-    """What robots.txt asked for or a memory told is not swept away before it was of use."""
+    """A Crawl-delay or a recalled record is not dropped before the first request."""
     core = Politeness(Settings())
     core.robots("asked.example", crawl_delay_s=30.0, now=0.0)
     core.recall(Remembered(host=OLD, lesson=Lesson(delay_s=9.0)), now=0.0, wall=0.0)
 
-    crowd(core, 10.0, strangers=60)
+    crowd(core, 10.0, new_hosts=60)
 
     assert core.host("asked.example").crawl_delay_s == 30.0  # type: ignore[union-attr]
     assert core.host(OLD).delay_s > 9.0  # type: ignore[union-attr]
@@ -182,7 +182,7 @@ def test_number_of_hosts_is_capped() -> None:
 
 
 def test_cap_never_costs_a_promise() -> None:
-    """Where every host is needed the cap gives way: nothing is sent early for its sake."""
+    """If no host can be dropped, `max_hosts` is exceeded rather than a request sent early."""
     core = Politeness(Settings(max_hosts=3))
     for number in range(6):
         visit(core, f"host-{number}.example", 0.0, Response(429, 0.0, retry_after(100)))
@@ -199,7 +199,7 @@ def test_lesson_leaves_before_the_state() -> None:
     core = Politeness(Settings(seed=1), remember=True)
     visit(core, OLD, 0.0, OK, OK, REFUSED, OK)
 
-    crowd(core, 2 * HOUR_S, strangers=10)
+    crowd(core, 2 * HOUR_S, new_hosts=10)
     records = {record.host: record for record in core.drain(now=2 * HOUR_S, wall=1e9)}
 
     assert OLD not in core
@@ -222,7 +222,7 @@ def test_drain_tells_changes_once() -> None:
     assert (first, second, third) == ([OLD], [], [OLD])
 
 
-def test_nothing_is_collected_for_nobody() -> None:
+def test_nothing_is_collected_without_a_memory() -> None:
     """Without `remember` there is nothing to drain, however much was learned and forgotten."""
     core = Politeness(Settings(seed=1))
     visit(core, OLD, 0.0, OK, OK, REFUSED, OK)
@@ -280,7 +280,7 @@ def test_recalled_pause_may_park() -> None:
 
 
 def test_empty_record_changes_nothing() -> None:
-    """A host about which nothing was learned starts like a stranger."""
+    """A host about which nothing was learned starts like an unknown one."""
     core = Politeness(Settings())
 
     core.recall(Remembered(host=OLD, lesson=Lesson()), now=0.0, wall=1e9)

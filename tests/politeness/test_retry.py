@@ -6,6 +6,7 @@ import math
 import random
 
 import pytest
+from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,22 +67,21 @@ def test_transient_failure_is_retried(response: Response, outcome: Outcome) -> N
     assert (result.attempt, result.costs_attempt) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("response", "outcome"),
-    [
+def test_answer_that_stands_is_not_retried() -> None:
+    """No repetition changes these, and the budget is not touched."""
+    cases: list[tuple[Response, Outcome]] = [
         *((Response(status=status), Outcome.NEUTRAL) for status in (301, 400, 401, 403, 404, 410)),
         (Response(status=500), Outcome.OVERLOAD),
         (Response(status=200), Outcome.OK),
         (Response(error=ErrorKind.TOO_LARGE), Outcome.NEUTRAL),
         (Response(error="protocol"), Outcome.NEUTRAL),
-    ],
-)
-def test_answer_that_stands_is_not_retried(response: Response, outcome: Outcome) -> None:
-    """No repetition changes these, and the budget is not touched."""
-    budget = RetryBudget(POLICY)
+    ]
+    for response, outcome in cases:
+        with case(response, outcome):
+            budget = RetryBudget(POLICY)
 
-    assert decision(response, outcome, budget=budget) == GiveUp(GiveUpReason.PERMANENT)
-    assert budget.tokens == POLICY.budget_burst
+            assert decision(response, outcome, budget=budget) == GiveUp(GiveUpReason.PERMANENT)
+            assert budget.tokens == POLICY.budget_burst
 
 
 def test_attempts_run_out() -> None:
@@ -102,7 +102,7 @@ def test_throttle_is_free(status: int) -> None:
 
 
 def test_guessed_throttle_gets_one_paid_retry() -> None:
-    """A 403 taken for a throttle is tried once more and pays, or it would be asked for for ever."""
+    """A 403 classified as a throttle is retried once and costs an attempt."""
     forbidden, budget = Response(status=403), RetryBudget(POLICY)
 
     first = decision(forbidden, Outcome.THROTTLE, budget=budget)
@@ -246,7 +246,7 @@ def test_queue_gives_back_what_is_due_in_order() -> None:
 
 
 def test_queue_that_is_empty_has_no_next() -> None:
-    """Nothing waits, so nobody needs to wake up."""
+    """An empty queue has no due time."""
     queue: RetryQueue[str] = RetryQueue()
 
     assert queue.next_due() is None

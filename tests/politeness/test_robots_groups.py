@@ -1,17 +1,18 @@
-"""How a file is read: lines, keys, groups and the agents that they name."""
+"""Parsing of a file: lines, keys, groups and the agents that they name."""
 
 from __future__ import annotations
 
 import pytest
+from cases import case
 
 from mannerly.politeness.robots import Robots
 
 FIVE_HUNDRED_KIB = 500 * 1024
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_line_is_read_as_its_writer_meant_it() -> None:
+    """Line ends, blanks, comments, case, common typos and stray octets do not hide a rule."""
+    cases: list[bytes] = [
         b"User-agent: foo\nDisallow: /a",
         b"User-agent: foo\r\nDisallow: /a\r\n",
         b"User-agent: foo\rDisallow: /a\r",
@@ -35,14 +36,13 @@ FIVE_HUNDRED_KIB = 500 * 1024
         b"User-agent: foo\nDisallaw: /a",
         b"User-agent: foo\0bar\nDisallow: /a\0b",
         b"User-agent: foo\nhello\n<html>\n: /\nDisallow: /a",
-    ],
-)
-def test_line_is_read_as_its_writer_meant_it(body: bytes) -> None:
-    """Line ends, blanks, comments, case, common typos and stray octets do not hide a rule."""
-    robots = Robots.parse(body)
+    ]
+    for body in cases:
+        with case(body):
+            robots = Robots.parse(body)
 
-    assert not robots.allowed("/ab", "foo")
-    assert robots.allowed("/b", "foo")
+            assert not robots.allowed("/ab", "foo")
+            assert robots.allowed("/b", "foo")
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_line_without_sense_is_skipped(line: bytes) -> None:
     assert robots.allowed("/a", "foo")
 
 
-@pytest.mark.parametrize(
-    ("body", "forbidden_to"),
-    [
+def test_group_binds_the_agents_that_it_names() -> None:
+    """Groups of one agent are merged, `*` is for the unnamed, and only rules end a run."""
+    cases: list[tuple[str, set[str]]] = [
         ("User-agent: foo\nDisallow: /a", {"foo"}),
         ("User-agent: foo\nUser-agent: bar\nDisallow: /a", {"foo", "bar"}),
         ("User-agent: foo\n\nUser-agent: bar\nDisallow: /a", {"foo", "bar"}),
@@ -88,20 +88,19 @@ def test_line_without_sense_is_skipped(line: bytes) -> None:
         ("Disallow: /a\nUser-agent: foo\nAllow: /x", set()),
         ("Disallow: /a", set()),
         ("", set()),
-    ],
-)
-def test_group_binds_the_agents_that_it_names(body: str, forbidden_to: set[str]) -> None:
-    """Groups of one agent are merged, `*` is for the unnamed, and only rules end a run."""
-    robots = Robots.parse(body.encode())
+    ]
+    for body, forbidden_to in cases:
+        with case(body, forbidden_to):
+            robots = Robots.parse(body.encode())
 
-    refused = {agent for agent in ("foo", "bar", "baz") if not robots.allowed("/a", agent)}
+            refused = {agent for agent in ("foo", "bar", "baz") if not robots.allowed("/a", agent)}
 
-    assert refused == forbidden_to
+            assert refused == forbidden_to
 
 
-@pytest.mark.parametrize(
-    ("line", "agent", "is_named"),
-    [
+def test_agent_is_named_by_its_whole_token() -> None:
+    """The token is the leading letters, `-` and `_`; it is compared whole, without case."""
+    cases: list[tuple[str, str, bool]] = [
         ("foo", "foo", True),
         ("foo", "FOO", True),
         ("FoO", "foo", True),
@@ -123,13 +122,12 @@ def test_group_binds_the_agents_that_it_names(body: str, forbidden_to: set[str])
         ("*", "агент", True),
         ("*", "*", True),
         ("foo", "*", False),
-    ],
-)
-def test_agent_is_named_by_its_whole_token(line: str, agent: str, is_named: bool) -> None:
-    """The token is the leading letters, `-` and `_`; it is compared whole, without case."""
-    robots = Robots.parse(f"User-agent: {line}\nDisallow: /".encode())
+    ]
+    for line, agent, is_named in cases:
+        with case(line, agent, is_named):
+            robots = Robots.parse(f"User-agent: {line}\nDisallow: /".encode())
 
-    assert robots.allowed("/a", agent) is not is_named
+            assert robots.allowed("/a", agent) is not is_named
 
 
 def test_sitemaps_belong_to_the_file() -> None:

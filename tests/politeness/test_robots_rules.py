@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import case
 
 from mannerly.politeness.robots import Robots
 
@@ -13,9 +14,9 @@ def rules(*lines: str) -> Robots:
     return Robots.parse("\n".join(("User-agent: *", *lines)).encode())
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "is_match"),
-    [
+def test_pattern_matches_from_the_start_of_the_path() -> None:
+    """A pattern is a prefix in which `*` is any run and a final `$` is the end."""
+    cases: list[tuple[str, str, bool]] = [
         ("/", "/anything", True),
         ("/fish", "/fish", True),
         ("/fish", "/fish.html", True),
@@ -55,22 +56,19 @@ def rules(*lines: str) -> Robots:
         ("/a#b", "/ac", True),
         ("/a b", "/a b", True),
         ("/a?b=*&c", "/a?b=1&c=2", True),
-    ],
-)
-def test_pattern_matches_from_the_start_of_the_path(
-    pattern: str, path: str, is_match: bool
-) -> None:
-    """A pattern is a prefix in which `*` is any run and a final `$` is the end."""
-    robots = rules(f"Disallow: {pattern}")
+    ]
+    for pattern, path, is_match in cases:
+        with case(pattern, path, is_match):
+            robots = rules(f"Disallow: {pattern}")
 
-    answer = robots.allowed(f"https://example.com{path}", AGENT)
+            answer = robots.allowed(f"https://example.com{path}", AGENT)
 
-    assert answer is not is_match
+            assert answer is not is_match
 
 
-@pytest.mark.parametrize(
-    ("lines", "path", "is_allowed"),
-    [
+def test_longest_pattern_decides() -> None:
+    """The longest matching pattern decides whatever its place, and Allow wins a tie."""
+    cases: list[tuple[tuple[str, ...], str, bool]] = [
         (("Allow: /p", "Disallow: /"), "/page", True),
         (("Disallow: /", "Allow: /p"), "/page", True),
         (("Allow: /folder", "Disallow: /folder"), "/folder/page", True),
@@ -86,18 +84,17 @@ def test_pattern_matches_from_the_start_of_the_path(
         (("Disallow:", "Disallow: /page"), "/page", False),
         (("Allow:", "Disallow: /"), "/page", False),
         ((), "/page", True),
-    ],
-)
-def test_longest_pattern_decides(lines: tuple[str, ...], path: str, is_allowed: bool) -> None:
-    """The longest matching pattern decides whatever its place, and Allow wins a tie."""
-    robots = rules(*lines)
+    ]
+    for lines, path, is_allowed in cases:
+        with case(lines, path, is_allowed):
+            robots = rules(*lines)
 
-    assert robots.allowed(path, AGENT) is is_allowed
+            assert robots.allowed(path, AGENT) is is_allowed
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path"),
-    [
+def test_spellings_of_one_path_are_one_path() -> None:
+    """A site cannot be entered by spelling a forbidden path in another way."""
+    cases: list[tuple[str, str]] = [
         ("/é", "/%C3%A9"),
         ("/é", "/%c3%a9"),
         ("/é", "/é"),
@@ -112,13 +109,12 @@ def test_longest_pattern_decides(lines: tuple[str, ...], path: str, is_allowed: 
         ("/file-%2A.html", "/file-*.html"),
         ("/cost-%24", "/cost-$"),
         ("/cost-$x", "/cost-%24x"),
-    ],
-)
-def test_spellings_of_one_path_are_one_path(pattern: str, path: str) -> None:
-    """A site cannot be entered by spelling a forbidden path in another way."""
-    robots = rules(f"Disallow: {pattern}")
+    ]
+    for pattern, path in cases:
+        with case(pattern, path):
+            robots = rules(f"Disallow: {pattern}")
 
-    assert not robots.allowed(path, AGENT)
+            assert not robots.allowed(path, AGENT)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +169,9 @@ def test_forbidding_an_index_page_leaves_its_folder_free() -> None:
     assert robots.allowed("/a/", AGENT)
 
 
-@pytest.mark.parametrize(
-    ("url", "is_allowed"),
-    [
+def test_only_path_and_query_are_matched() -> None:
+    """Scheme, host and fragment play no part; a URL without a path is `/`."""
+    cases: list[tuple[str, bool]] = [
         ("https://example.com/a/b?c=d", False),
         ("HTTPS://EXAMPLE.COM:8443/a/b", False),
         ("https://user:pw@example.com/a/b", False),
@@ -188,13 +184,12 @@ def test_forbidding_an_index_page_leaves_its_folder_free() -> None:
         ("https://example.com//a/b", True),
         ("https://example.com", True),
         ("", True),
-    ],
-)
-def test_only_path_and_query_are_matched(url: str, is_allowed: bool) -> None:
-    """Scheme, host and fragment play no part; a URL without a path is `/`."""
-    robots = rules("Disallow: /a/b")
+    ]
+    for url, is_allowed in cases:
+        with case(url, is_allowed):
+            robots = rules("Disallow: /a/b")
 
-    assert robots.allowed(url, AGENT) is is_allowed
+            assert robots.allowed(url, AGENT) is is_allowed
 
 
 @pytest.mark.parametrize("url", ["https://example.com?q=1", "https://example.com/?q=1", "?q=1"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, replace
+from itertools import product
 from math import inf, nan
 from typing import Any
 
 import pytest
+from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,15 +25,16 @@ POSITIVE = [spec.name for spec in fields(Settings) if spec.metadata["rule"]["abo
 CHOICES = [spec.name for spec in fields(Settings) if spec.metadata["rule"]["choices"]]
 
 
-@pytest.mark.parametrize("spec", fields(Settings), ids=lambda spec: spec.name)
-def test_every_field_says_what_it_is_and_where_it_comes_from(spec: Any) -> None:
+def test_every_field_says_what_it_is_and_where_it_comes_from() -> None:
     """A sentence and a source stand beside every field, for the reference page."""
-    assert spec.metadata["doc"].endswith(".")
-    assert spec.metadata["source"]
+    for spec in fields(Settings):
+        with case(spec):
+            assert spec.metadata["doc"].endswith(".")
+            assert spec.metadata["source"]
 
 
 def test_defaults_are_valid_and_frozen() -> None:
-    """The defaults pass their own checks, and nobody changes them in passing."""
+    """The defaults pass their own checks, and cannot be changed."""
     settings = Settings()
 
     with pytest.raises(FrozenInstanceError):
@@ -45,43 +48,48 @@ def refused(name: str, value: object) -> SettingsError:
     return caught.value
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", [nan, inf, -inf, -1, "fast", True, [], 1 + 2j], ids=repr)
-def test_number_that_is_none_is_refused_by_name(name: str, value: object) -> None:
+def test_number_that_is_none_is_refused_by_name() -> None:
     """The error names the field, the value and what is allowed."""
-    error = refused(name, value)
+    for value, name in product([nan, inf, -inf, -1, "fast", True, [], 1 + 2j], NUMBERS):
+        with case(value, name):
+            error = refused(name, value)
 
-    assert isinstance(error, PolitenessError | ValueError)
-    assert (error.field, error.value) == (name, value)
-    assert f"setting {name!r} is {value!r}; allowed: " in str(error)
-    assert any(word in error.allowed for word in ("above", "at least"))
+            assert isinstance(error, PolitenessError | ValueError)
+            assert (error.field, error.value) == (name, value)
+            assert f"setting {name!r} is {value!r}; allowed: " in str(error)
+            assert any(word in error.allowed for word in ("above", "at least"))
 
 
-@pytest.mark.parametrize("name", POSITIVE)
-def test_zero_never_means_unlimited(name: str) -> None:
+def test_zero_never_means_unlimited() -> None:
     """Where a number must be above something, that something itself is refused."""
-    bound = next(spec.metadata["rule"]["above"] for spec in fields(Settings) if spec.name == name)
+    for name in POSITIVE:
+        with case(name):
+            bound = next(
+                spec.metadata["rule"]["above"] for spec in fields(Settings) if spec.name == name
+            )
 
-    assert refused(name, float(bound)).allowed.startswith(f"above {bound:g}")
+            assert refused(name, float(bound)).allowed.startswith(f"above {bound:g}")
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_whole_numbers_have_no_fraction(name: str) -> None:
+def test_whole_numbers_have_no_fraction() -> None:
     """Two and a half requests, tries or hosts make no sense."""
-    assert "whole number" in refused(name, 2.5).allowed
+    for name in WHOLE:
+        with case(name):
+            assert "whole number" in refused(name, 2.5).allowed
 
 
-@pytest.mark.parametrize("name", [name for name in NUMBERS if name != "max_rate"])
-def test_unlimited_is_a_word_for_the_rate_alone(name: str) -> None:
+def test_unlimited_is_a_word_for_the_rate_alone() -> None:
     """No other limit can be switched off by that word."""
-    refused(name, "unlimited")
+    for name in [name for name in NUMBERS if name != "max_rate"]:
+        with case(name):
+            refused(name, "unlimited")
 
 
-@pytest.mark.parametrize("name", CHOICES)
-@pytest.mark.parametrize("value", ["LEARNED", "", None, 3])
-def test_choice_names_the_choices(name: str, value: object) -> None:
+def test_choice_names_the_choices() -> None:
     """An unknown word is answered with the known ones."""
-    assert refused(name, value).allowed.startswith("one of ")
+    for value, name in product(["LEARNED", "", None, 3], CHOICES):
+        with case(value, name):
+            assert refused(name, value).allowed.startswith("one of ")
 
 
 @pytest.mark.parametrize("name", ["enabled", "rate_limit_headers"])
@@ -132,9 +140,9 @@ def test_every_strategy_can_be_chosen(strategy: str) -> None:
     assert strategy in repr(core)
 
 
-@pytest.mark.parametrize(
-    ("options", "floor_s"),
-    [
+def test_floor_follows_the_operators_word() -> None:
+    """An explicit delay wins, then an explicit minimum, else 0.1 s or 1/max_rate if shorter."""
+    cases: list[tuple[dict[str, Any], float]] = [
         ({}, 0.1),
         ({"max_rate": 50.0}, 0.02),
         ({"max_rate": 2.0}, 0.1),
@@ -144,12 +152,10 @@ def test_every_strategy_can_be_chosen(strategy: str) -> None:
         ({"delay_s": 0.01}, 0.01),
         ({"delay_s": 0.01, "min_delay_s": 3.0}, 0.01),
         ({"delay_s": 5.0, "max_rate": "unlimited"}, 5.0),
-    ],
-    ids=repr,
-)
-def test_floor_follows_the_operators_word(options: dict[str, Any], floor_s: float) -> None:
-    """An explicit delay wins, then an explicit minimum, else 0.1 s or 1/max_rate if shorter."""
-    assert Settings(**options).floor_s == floor_s
+    ]
+    for options, floor_s in cases:
+        with case(options, floor_s):
+            assert Settings(**options).floor_s == floor_s
 
 
 def test_ceiling_is_infinite_only_by_its_word() -> None:

@@ -1,4 +1,4 @@
-"""Claims about the lines in which callers wait, in virtual time and without any driver."""
+"""Queues of waiting callers, in virtual time and without any driver."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings, Wait
-from mannerly.politeness.drivers.waiters import Lines, Turn, Waiter
+from mannerly.politeness.drivers.waiters import Served, Waiter, WaitQueues
 
 HOST = "example.com"
 OK = Response(200, 0.01)
 ONE_A_SECOND = Settings(strategy="fixed", delay_s=1.0)
 
 
-class Hall:
-    """A driver reduced to its bookkeeping: whom it woke, when, and when it will look again."""
+class FakeDriver:
+    """A driver without waiting: records which callers it woke, and when it serves again."""
 
     def __init__(self, rules: Settings = ONE_A_SECOND) -> None:
         self.core = Politeness(rules)
-        self.lines: Lines[int] = Lines(self.core)
+        self.queues: WaitQueues[int] = WaitQueues(self.core)
         self.now = 0.0
         self.alarm_at: float | None = None
         self.woken: list[Waiter[int]] = []
@@ -31,7 +31,7 @@ class Hall:
     def come(
         self, *, deadline: float | None = None, waits_when_open: bool = False
     ) -> Grant | Refuse | Waiter[int]:
-        decision = self.lines.ask(HOST, HOST, self.now)
+        decision = self.queues.ask(HOST, HOST, self.now)
         if isinstance(decision, Grant):
             return decision
         waiter = Waiter(
@@ -40,7 +40,7 @@ class Hall:
         if isinstance(decision, Refuse) and not waiter.accepts(decision):
             return decision
         self.arrivals += 1
-        self.alarm_at = self.lines.join(waiter, HOST, decision, self.now)
+        self.alarm_at = self.queues.join(waiter, HOST, decision, self.now)
         return waiter
 
     def wait(self, *, deadline: float | None = None, waits_when_open: bool = False) -> Waiter[int]:
@@ -54,32 +54,32 @@ class Hall:
         return granted
 
     def leave(self, waiter: Waiter[int]) -> None:
-        if isinstance(waiter.verdict, Grant):
-            self.give_back(waiter.verdict)
+        if isinstance(waiter.decision, Grant):
+            self.give_back(waiter.decision)
         else:
-            self.lines.leave(waiter, self.now)
+            self.queues.leave(waiter, self.now)
 
     def report(self, granted: Grant, response: Response = OK) -> None:
         self.core.report(granted.permit, response, now=self.now)
-        self.follow(self.lines.serve(HOST, self.now))
+        self.follow(self.queues.serve(HOST, self.now))
 
     def give_back(self, granted: Grant) -> None:
         self.core.cancel(granted.permit, now=self.now)
-        self.follow(self.lines.serve(HOST, self.now))
+        self.follow(self.queues.serve(HOST, self.now))
 
-    def follow(self, turn: Turn[int]) -> None:
-        self.woken += turn.settled
-        self.alarm_at = turn.alarm_at
+    def follow(self, served: Served[int]) -> None:
+        self.woken += served.settled
+        self.alarm_at = served.alarm_at
 
     def advance(self, to: float = inf) -> None:
         """Ring every alarm up to an instant; each granted caller reports at once."""
         while self.alarm_at is not None and self.alarm_at <= to:
             self.now = max(self.now, self.alarm_at)
             before = len(self.woken)
-            self.follow(self.lines.serve(HOST, self.now))
+            self.follow(self.queues.serve(HOST, self.now))
             for waiter in self.woken[before:]:
-                if isinstance(waiter.verdict, Grant):
-                    self.report(waiter.verdict)
+                if isinstance(waiter.decision, Grant):
+                    self.report(waiter.decision)
         self.now = max(self.now, to) if to < inf else self.now
 
     def waiting(self) -> int:
@@ -89,201 +89,201 @@ class Hall:
 
     def starts(self) -> list[float]:
         return [
-            waiter.verdict.permit.sent_at
+            waiter.decision.permit.sent_at
             for waiter in self.woken
-            if isinstance(waiter.verdict, Grant)
+            if isinstance(waiter.decision, Grant)
         ]
 
 
-def crowded(size: int, rules: Settings = ONE_A_SECOND) -> tuple[Hall, list[Waiter[int]]]:
-    """A hall whose first slot was just taken, with so many callers waiting for the next ones."""
-    hall = Hall(rules)
-    hall.report(hall.go())
-    return hall, [hall.wait() for _ in range(size)]
+def crowded(size: int, rules: Settings = ONE_A_SECOND) -> tuple[FakeDriver, list[Waiter[int]]]:
+    """A driver whose first slot was just taken, with so many callers waiting for the next ones."""
+    driver = FakeDriver(rules)
+    driver.report(driver.go())
+    return driver, [driver.wait() for _ in range(size)]
 
 
 def test_five_hundred_waiters_wake_once_each_and_in_order() -> None:
-    """A crowd costs one wake-up per grant and nobody overtakes."""
-    hall, crowd = crowded(500)
+    """Many waiters cost one wake-up per grant, and none overtakes another."""
+    driver, crowd = crowded(500)
 
-    hall.advance()
+    driver.advance()
 
-    assert hall.woken == crowd
-    assert hall.starts() == [float(second) for second in range(1, 501)]
-    assert len(hall.woken) <= 1.05 * len(hall.starts())
+    assert driver.woken == crowd
+    assert driver.starts() == [float(second) for second in range(1, 501)]
+    assert len(driver.woken) <= 1.05 * len(driver.starts())
 
 
 def test_cancelled_waiters_take_no_slot_with_them() -> None:
     """With three of ten gone, those who stay go in every single slot, in order."""
-    hall, crowd = crowded(500)
+    driver, crowd = crowded(500)
 
     for place, waiter in enumerate(crowd):
         if place % 10 < 3:
-            hall.leave(waiter)
-    hall.advance()
+            driver.leave(waiter)
+    driver.advance()
 
-    assert hall.woken == [waiter for place, waiter in enumerate(crowd) if place % 10 >= 3]
-    assert hall.starts() == [float(second) for second in range(1, 351)]
+    assert driver.woken == [waiter for place, waiter in enumerate(crowd) if place % 10 >= 3]
+    assert driver.starts() == [float(second) for second in range(1, 351)]
 
 
 def test_newcomer_on_an_idle_host_pays_nothing_for_those_who_left() -> None:
     """Forty-nine of fifty cancelled: the next caller waits one second, not fifty."""
-    hall, crowd = crowded(50)
+    driver, crowd = crowded(50)
     for waiter in crowd[:49]:
-        hall.leave(waiter)
+        driver.leave(waiter)
 
-    hall.advance(to=1.0)
-    newcomer = hall.wait()
-    hall.advance()
+    driver.advance(to=1.0)
+    newcomer = driver.wait()
+    driver.advance()
 
-    assert isinstance(newcomer.verdict, Grant)
-    assert newcomer.verdict.permit.sent_at == 2.0
+    assert isinstance(newcomer.decision, Grant)
+    assert newcomer.decision.permit.sent_at == 2.0
 
 
 def test_newcomer_does_not_overtake() -> None:
     """While anyone waits, a newcomer is told what the head was told, even if its time has come."""
-    hall, (head,) = crowded(1)
-    hall.now = 5.0
+    driver, (head,) = crowded(1)
+    driver.now = 5.0
 
-    newcomer = hall.come()
+    newcomer = driver.come()
 
     assert isinstance(newcomer, Waiter)
-    assert newcomer.verdict is None
-    hall.advance()
-    assert hall.woken == [head, newcomer]
+    assert newcomer.decision is None
+    driver.advance()
+    assert driver.woken == [head, newcomer]
 
 
 def test_granted_and_cancelled_in_one_tick_passes_the_slot_on() -> None:
     """A caller cancelled just when its turn came hands the very same instant to the next."""
-    hall, (first, second) = crowded(2)
-    hall.now = 1.0
-    hall.follow(hall.lines.serve(HOST, 1.0))
+    driver, (first, second) = crowded(2)
+    driver.now = 1.0
+    driver.follow(driver.queues.serve(HOST, 1.0))
 
-    hall.leave(first)
+    driver.leave(first)
 
-    assert hall.woken == [first, second]
-    assert isinstance(second.verdict, Grant)
-    assert second.verdict.permit.sent_at == 1.0
+    assert driver.woken == [first, second]
+    assert isinstance(second.decision, Grant)
+    assert second.decision.permit.sent_at == 1.0
 
 
 def test_head_follows_a_longer_delay() -> None:
     """The head's time is worked out anew when robots.txt asks for more than it was told."""
-    hall, (waiter,) = crowded(1)
-    hall.core.robots(HOST, crawl_delay_s=5.0, now=0.5)
+    driver, (waiter,) = crowded(1)
+    driver.core.robots(HOST, crawl_delay_s=5.0, now=0.5)
 
-    hall.advance()
+    driver.advance()
 
-    assert isinstance(waiter.verdict, Grant)
-    assert waiter.verdict.permit.sent_at == 5.0
+    assert isinstance(waiter.decision, Grant)
+    assert waiter.decision.permit.sent_at == 5.0
 
 
 def test_report_wakes_the_head_when_only_a_report_can() -> None:
     """With every place taken there is no alarm; the report lets the head go."""
-    hall = Hall(Settings(strategy="fixed", delay_s=1.0, max_concurrency=1))
-    granted = hall.go()
-    waiter = hall.wait()
-    hall.advance(to=10.0)
-    no_alarm = hall.alarm_at
+    driver = FakeDriver(Settings(strategy="fixed", delay_s=1.0, max_concurrency=1))
+    granted = driver.go()
+    waiter = driver.wait()
+    driver.advance(to=10.0)
+    no_alarm = driver.alarm_at
 
-    hall.report(granted)
+    driver.report(granted)
 
     assert no_alarm is None
-    assert hall.woken == [waiter]
+    assert driver.woken == [waiter]
 
 
 def test_deadline_ends_the_wait_with_its_reason() -> None:
     """A caller whose patience ends before its turn learns what it was waiting for."""
-    hall, (head,) = crowded(1)
-    hurried = hall.wait(deadline=0.25)
+    driver, (head,) = crowded(1)
+    hurried = driver.wait(deadline=0.25)
 
-    hall.advance(to=0.25)
+    driver.advance(to=0.25)
 
-    assert hall.woken == [hurried]
-    assert hurried.verdict == Wait(1.0, Reason.PACE)
-    assert head.verdict is None
+    assert driver.woken == [hurried]
+    assert hurried.decision == Wait(1.0, Reason.PACE)
+    assert head.decision is None
 
 
 def test_deadlines_of_those_who_left_do_not_pile_up() -> None:
-    """A caller who leaves early leaves nothing behind that an alarm would ring for."""
-    hall, (head,) = crowded(1)
-    hurried = hall.wait(deadline=0.25)
+    """A caller that leaves early leaves no alarm behind."""
+    driver, (head,) = crowded(1)
+    hurried = driver.wait(deadline=0.25)
     for _ in range(1000):
-        hall.leave(hall.wait(deadline=0.5))
+        driver.leave(driver.wait(deadline=0.5))
 
-    hall.advance(to=0.75)
+    driver.advance(to=0.75)
 
-    assert hall.woken == [hurried]
-    assert hall.alarm_at == 1.0
-    assert len(hall.lines) == 1
-    assert head.verdict is None
+    assert driver.woken == [hurried]
+    assert driver.alarm_at == 1.0
+    assert len(driver.queues) == 1
+    assert head.decision is None
 
 
-def broken(rules: Settings, *, waiters: int) -> tuple[Hall, list[Waiter[int]]]:
-    """A hall with callers in line, half of them patient, whose host then failed five times."""
-    hall = Hall(rules)
+def broken(rules: Settings, *, waiters: int) -> tuple[FakeDriver, list[Waiter[int]]]:
+    """A driver with callers in line, half of them patient, whose host then failed five times."""
+    driver = FakeDriver(rules)
     grants = []
     for second in range(5):
-        hall.now = float(second)
-        grants.append(hall.go())
-    crowd = [hall.wait(waits_when_open=place % 2 == 0) for place in range(waiters)]
+        driver.now = float(second)
+        grants.append(driver.go())
+    crowd = [driver.wait(waits_when_open=place % 2 == 0) for place in range(waiters)]
     for granted in grants:
-        hall.report(granted, Response(503, 0.01))
-    return hall, crowd
+        driver.report(granted, Response(503, 0.01))
+    return driver, crowd
 
 
 def test_open_breaker_turns_away_only_the_impatient() -> None:
     """An impatient caller behind a patient one is told at once; the patient one stays."""
-    hall, (patient, impatient) = broken(ONE_A_SECOND, waiters=2)
+    driver, (patient, impatient) = broken(ONE_A_SECOND, waiters=2)
 
-    assert hall.woken == [impatient]
-    assert isinstance(impatient.verdict, Refuse)
-    assert impatient.verdict.reason is Reason.BREAKER_OPEN
-    assert patient.verdict is None
+    assert driver.woken == [impatient]
+    assert isinstance(impatient.decision, Refuse)
+    assert impatient.decision.reason is Reason.BREAKER_OPEN
+    assert patient.decision is None
 
 
 def test_patient_waiter_becomes_the_probe() -> None:
     """Whoever waits out an open breaker goes when it half-opens."""
-    hall, (patient, _) = broken(ONE_A_SECOND, waiters=2)
-    reopens_at = hall.alarm_at
+    driver, (patient, _) = broken(ONE_A_SECOND, waiters=2)
+    reopens_at = driver.alarm_at
 
-    hall.advance(to=60.0)
+    driver.advance(to=60.0)
 
-    assert isinstance(patient.verdict, Grant)
-    assert patient.verdict.permit.sent_at == reopens_at
+    assert isinstance(patient.decision, Grant)
+    assert patient.decision.permit.sent_at == reopens_at
 
 
 def test_late_alarm_does_not_refuse_a_newcomer() -> None:
     """Once the open time is over a newcomer stands in line, although the alarm is late."""
-    hall, _ = broken(ONE_A_SECOND, waiters=1)
-    hall.now = 60.0
+    driver, _ = broken(ONE_A_SECOND, waiters=1)
+    driver.now = 60.0
 
-    newcomer = hall.come()
+    newcomer = driver.come()
 
     assert isinstance(newcomer, Waiter)
 
 
 def test_retirement_sends_even_the_patient_home() -> None:
     """A refusal without an end is not waited for."""
-    hall = Hall()
-    hall.go()
-    waiter = hall.wait(waits_when_open=True)
-    hall.core.retire(HOST, "enough", now=0.0)
+    driver = FakeDriver()
+    driver.go()
+    waiter = driver.wait(waits_when_open=True)
+    driver.core.retire(HOST, "enough", now=0.0)
 
-    hall.follow(hall.lines.serve(HOST, 0.0))
+    driver.follow(driver.queues.serve(HOST, 0.0))
 
-    assert waiter.verdict == Refuse(None, Reason.RETIRED)
-    assert len(hall.lines) == 0
+    assert waiter.decision == Refuse(None, Reason.RETIRED)
+    assert len(driver.queues) == 0
 
 
 def test_disbanded_callers_get_no_verdict() -> None:
-    """Closing empties every line and tells the core that nobody waits."""
-    hall, crowd = crowded(3)
+    """Closing empties every queue and tells the core that no caller waits."""
+    driver, crowd = crowded(3)
 
-    gone = hall.lines.disband(0.0)
+    gone = driver.queues.clear(0.0)
 
     assert gone == crowd
-    assert [waiter.verdict for waiter in gone] == [None, None, None]
-    assert hall.waiting() == 0
+    assert [waiter.decision for waiter in gone] == [None, None, None]
+    assert driver.waiting() == 0
 
 
 ACTIONS = st.lists(
@@ -298,8 +298,8 @@ ACTIONS = st.lists(
 )
 
 
-class Rehearsal(Hall):
-    """A hall in which answers take as long as the story says, and every grant is remembered."""
+class Rehearsal(FakeDriver):
+    """A driver in which answers take as long as the story says, and every grant is remembered."""
 
     def __init__(self) -> None:
         super().__init__(Settings(strategy="fixed", delay_s=1.0, max_concurrency=2))
@@ -326,16 +326,16 @@ class Rehearsal(Hall):
     def pass_time(self, to: float) -> None:
         while self.alarm_at is not None and self.alarm_at <= to:
             self.now = max(self.now, self.alarm_at)
-            self.follow(self.lines.serve(HOST, self.now))
+            self.follow(self.queues.serve(HOST, self.now))
             self.settle()
         self.now = to
 
     def settle(self) -> None:
-        """Move whoever has a verdict out of the queue."""
+        """Remove settled callers from the queue."""
         self.under_way += [
-            waiter.verdict for waiter in self.queue if isinstance(waiter.verdict, Grant)
+            waiter.decision for waiter in self.queue if isinstance(waiter.decision, Grant)
         ]
-        self.queue = [waiter for waiter in self.queue if waiter.verdict is None]
+        self.queue = [waiter for waiter in self.queue if waiter.decision is None]
 
     def finish(self) -> None:
         for _ in range(10 * (len(self.queue) + len(self.under_way)) + 10):
@@ -345,58 +345,58 @@ class Rehearsal(Hall):
 
 @settings(max_examples=200, deadline=None)
 @given(ACTIONS)
-def test_lines_serve_in_order_lose_nobody_and_leak_nothing(
+def test_queues_serve_in_order_and_lose_no_caller(
     story: list[tuple[str, float | None]],
 ) -> None:
     """Whatever callers do, grants follow arrival, all who stay are served, and none is left."""
-    hall = Rehearsal()
+    driver = Rehearsal()
 
     for action, value in story:
-        hall.play(action, value)
-        host = hall.core.host(HOST)
-        assert host is None or host.waiters == len(hall.queue) == len(hall.lines)
+        driver.play(action, value)
+        host = driver.core.host(HOST)
+        assert host is None or host.waiters == len(driver.queue) == len(driver.queues)
         assert host is None or host.in_flight <= 2
-    hall.finish()
+    driver.finish()
 
-    served = [waiter.bell for waiter in hall.woken if isinstance(waiter.verdict, Grant)]
+    served = [waiter.signal for waiter in driver.woken if isinstance(waiter.decision, Grant)]
     assert served == sorted(served)
-    assert hall.queue == []
-    assert len(hall.lines) == 0
-    assert hall.alarm_at is None
+    assert driver.queue == []
+    assert len(driver.queues) == 0
+    assert driver.alarm_at is None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=60))
 def test_lines_never_break_the_spacing(pauses: list[float]) -> None:
     """However callers arrive, no two starts are closer than the delay."""
-    hall = Hall()
+    driver = FakeDriver()
     starts = []
 
     for pause in pauses:
-        came = hall.come()
+        came = driver.come()
         if isinstance(came, Grant):
-            starts.append(hall.now)
-            hall.report(came)
-        hall.advance(to=hall.now + pause)
-    hall.advance()
+            starts.append(driver.now)
+            driver.report(came)
+        driver.advance(to=driver.now + pause)
+    driver.advance()
 
-    starts = sorted(starts + hall.starts())
+    starts = sorted(starts + driver.starts())
     assert len(starts) == len(pauses)
     assert all(later - earlier >= 1.0 - 1e-9 for earlier, later in pairwise(starts))
 
 
 @pytest.mark.parametrize("waiters", [1, 3])
 def test_host_with_waiters_is_not_evicted(waiters: int) -> None:
-    """A full registry lets go of idle hosts, never of one that somebody waits for."""
+    """A full registry drops idle hosts, never one with waiting callers."""
     rules = Settings(strategy="fixed", delay_s=1.0, max_hosts=1, max_concurrency=1)
-    hall = Hall(rules)
-    granted = hall.go()
+    driver = FakeDriver(rules)
+    granted = driver.go()
     for _ in range(waiters):
-        hall.wait()
-    hall.core.report(granted.permit, OK, now=0.5)
+        driver.wait()
+    driver.core.report(granted.permit, OK, now=0.5)
 
-    hall.core.reserve("other.example", now=10.0)
-    hall.core.reserve("third.example", now=20.0)
+    driver.core.reserve("other.example", now=10.0)
+    driver.core.reserve("third.example", now=20.0)
 
-    assert HOST in hall.core
-    assert hall.waiting() == waiters
+    assert HOST in driver.core
+    assert driver.waiting() == waiters

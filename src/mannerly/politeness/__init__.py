@@ -1,7 +1,7 @@
-"""Politeness, and nothing else: when may a host next be contacted, and what did it teach us?
+"""Per-host politeness: decide when a host may be contacted, and learn from its responses.
 
-A sans-IO library: no sockets, no asyncio, no threads, no clock and no logging outside `drivers`.
-The time is an argument, decisions are values, and only the standard library is imported.
+A sans-IO library: no sockets, asyncio, threads, clock or logging outside `drivers`. The time is
+an argument, decisions are values, and only the standard library is imported.
 """
 
 from __future__ import annotations

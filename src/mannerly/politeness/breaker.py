@@ -1,18 +1,18 @@
-"""A circuit breaker for one host: it keeps us from leaning on a door that is falling.
+"""A circuit breaker for one host: stop sending requests while the server fails.
 
-    state      event            next       what it means
+    state      event            next       when
     CLOSED     TRIPPED          OPEN       too many failures: half of ≥ 10 in 30 s, or 5 in a row
-    OPEN       REST_OVER        HALF_OPEN  the open time is over and a caller claimed the probe
-    HALF_OPEN  PROBE_FAILED     OPEN       the first failure, or a lease that ran out
-    HALF_OPEN  PROBES_PASSED    CLOSED     three successes, one after another
+    OPEN       OPEN_TIME_OVER   HALF_OPEN  the open time is over and a caller asks for a slot
+    HALF_OPEN  PROBE_FAILED     OPEN       a probe failed or its lease expired
+    HALF_OPEN  PROBES_PASSED    CLOSED     three probes in a row succeeded
 
-Only server faults count (5xx without Retry-After, timeouts, connection errors): a throttle
-steers the pace and never comes here, or one overload would be punished twice. In HALF_OPEN one
-probe is under way at most; it holds a lease, so that a caller who vanished cannot keep the
-breaker half-open for ever. Every change raises `generation`; permits carry it, and an answer
-from an older generation says nothing about this one.
+Only server faults count: 5xx without Retry-After, timeouts, connection errors. Throttles lower the
+request rate and never reach the breaker, or one overload would have two consequences. In HALF_OPEN
+at most one request, the probe, is in flight. Its lease expires, so a caller that never reports
+cannot keep the breaker half-open forever. Every change increments `generation`; permits carry it,
+and a response to a permit of an older generation does not count.
 
-The open time is min(300, 5·2ⁿ)·U(0.8, 1.2) s, n counting openings in a row.
+The open time is min(300, 5·2ⁿ)·U(0.8, 1.2) s, where n counts consecutive openings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BreakerState(Enum):
-    """Whether requests flow."""
+    """The state of a breaker: only CLOSED lets ordinary requests through."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -38,26 +38,26 @@ class BreakerState(Enum):
 
 
 class BreakerEvent(Enum):
-    """What moves the breaker."""
+    """An event that changes the state of a breaker."""
 
     TRIPPED = "tripped"
-    REST_OVER = "rest_over"
+    OPEN_TIME_OVER = "open_time_over"
     PROBE_FAILED = "probe_failed"
     PROBES_PASSED = "probes_passed"
 
 
 TRANSITIONS: dict[tuple[BreakerState, BreakerEvent], BreakerState] = {
     (BreakerState.CLOSED, BreakerEvent.TRIPPED): BreakerState.OPEN,
-    (BreakerState.OPEN, BreakerEvent.REST_OVER): BreakerState.HALF_OPEN,
+    (BreakerState.OPEN, BreakerEvent.OPEN_TIME_OVER): BreakerState.HALF_OPEN,
     (BreakerState.HALF_OPEN, BreakerEvent.PROBE_FAILED): BreakerState.OPEN,
     (BreakerState.HALF_OPEN, BreakerEvent.PROBES_PASSED): BreakerState.CLOSED,
 }
 
-LEASE_MARGIN_S = 5.0  # beyond the request timeout; pace §1.6
+LEASE_MARGIN_S = 5.0  # beyond the request timeout
 
 
 class Breaker:
-    """One host's breaker. The host makes it at the first failure; most hosts never have one."""
+    """The breaker of one host, created at its first failure; most hosts never have one."""
 
     __slots__ = (
         "consecutive",
@@ -73,18 +73,18 @@ class Breaker:
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self.generation = 0
-        self.consecutive = 0  # failures in a row while closed
-        self.opens = 0  # openings in a row
+        self.consecutive = 0  # consecutive failures while closed
+        self.opens = 0  # consecutive openings
         self.reopen_at: Instant = NEVER
-        self.passed = 0  # successful probes in a row
+        self.passed = 0  # consecutive successful probes
         self.probe: Permit | None = None
         self.lease_until: Instant = NEVER
 
     def move(self, event: BreakerEvent) -> None:
-        """Follow the table; an event that the state does not know changes nothing and raises."""
+        """Change the state by the table above; ValueError if the event is not possible in it."""
         following = TRANSITIONS.get((self.state, event))
         if following is None:
-            raise ValueError(f"a breaker that is {self.state.value} cannot be {event.value}")
+            raise ValueError(f"event {event.value!r} is not possible while {self.state.value}")
         self.state = following
         self.generation += 1
         self.probe = None
@@ -92,7 +92,7 @@ class Breaker:
         self.consecutive = 0
 
     def should_trip(self, failures: int, answers: int, settings: Settings) -> bool:
-        """Whether the failures seen so far open a closed breaker."""
+        """Return whether these failures open a closed breaker."""
         if self.consecutive >= settings.breaker_consecutive:
             return True
         enough = answers >= settings.breaker_min_samples
@@ -101,25 +101,25 @@ class Breaker:
     def open(
         self, event: BreakerEvent, now: Instant, settings: Settings, rng: random.Random
     ) -> None:
-        """Open, for a time that doubles with every opening in a row."""
+        """Open, for a time that doubles with every consecutive opening."""
         self.move(event)
         rest_s = min(settings.breaker_open_max_s, settings.breaker_open_s * 2.0**self.opens)
         self.reopen_at = now + rest_s * rng.uniform(0.8, 1.2)
         self.opens += 1
 
     def lease(self, probe: Permit, now: Instant, settings: Settings) -> None:
-        """Give the only probe to this permit, for as long as a request may take."""
+        """Make this permit the only probe, until the request timeout plus a margin."""
         self.probe = probe
         self.lease_until = now + settings.request_timeout_s + LEASE_MARGIN_S
 
     @property
-    def closed_until(self) -> Instant:
-        """While it is not closed: the instant from which it lets a probe through."""
+    def next_probe_at(self) -> Instant:
+        """The instant from which a breaker that is not closed lets a probe through."""
         if self.state is BreakerState.OPEN:
             return self.reopen_at
         return NEVER if self.probe is None else self.lease_until
 
     def close(self) -> None:
-        """Close after enough successful probes; the count of openings starts anew."""
+        """Close after enough successful probes, and reset the count of openings."""
         self.move(BreakerEvent.PROBES_PASSED)
         self.opens = 0

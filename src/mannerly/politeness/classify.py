@@ -1,13 +1,13 @@
-"""What an answer says about our pace: by status and kind of error, never by text.
+"""Classify responses by status and kind of error, never by text.
 
     2xx, 304                                        OK
     429; 403 and 5xx that carry a Retry-After       THROTTLE
     other 5xx, timeout, connect, DNS, TLS, reset    OVERLOAD
     other 3xx and 4xx, protocol errors, too large   NEUTRAL
 
-A 403 without Retry-After is the odd one (decision 2): soon after a success it usually is a
-block that means our pace, so it counts as a throttle; but some sites simply have forbidden
-pages. `Host` keeps the count that tells the two apart.
+A 403 without Retry-After is ambiguous (docs/adr/0005): soon after a success it usually means that
+the request rate is too high, so it counts as a throttle; but some sites simply have forbidden
+pages. `HostState` counts them to tell the two apart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUCCESS = 200
 FORBIDDEN = 403
 TOO_MANY = 429
 
-# Trouble on the way to or inside the server. The others are ours or the page's own.
+# Faults of the server or the network. The other kinds concern one page or the client.
 _OVERLOAD_KINDS = frozenset(
     {ErrorKind.TIMEOUT, ErrorKind.CONNECT, ErrorKind.DNS, ErrorKind.TLS, ErrorKind.RESET}
 )
@@ -34,17 +34,21 @@ def _by_status(status: int) -> Outcome:
     return Outcome.NEUTRAL
 
 
-# A table beats four comparisons on the hot path. Odd numbers (999 is in use) are looked up too.
+# A table is faster than four comparisons. It covers non-standard statuses (999 is in use), too.
 _OUTCOMES = tuple(_by_status(status) for status in range(1000))
 
 
 def classify(response: Response, *, has_retry_after: bool) -> Outcome:
-    """The outcome of an answer; raises ValueError where it has neither status nor known error."""
+    """Return the outcome of a response.
+
+    Raises:
+        ValueError: it has neither a valid status nor a known error kind.
+    """
     status = response.status
     if status is None:
         return _by_error(response.error)
     if not 0 <= status < 1000:
-        raise ValueError(f"an HTTP status is a number below 1000, not {status!r}")
+        raise ValueError(f"HTTP status must be 0 to 999, not {status!r}")
     if has_retry_after and (status == FORBIDDEN or status >= 500):
         return Outcome.THROTTLE
     return _OUTCOMES[status]

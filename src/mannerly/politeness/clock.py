@@ -1,12 +1,11 @@
-"""The only two places in the package that read a clock.
+"""The only module of the package that reads a clock; the drivers use it to tell the core the time.
 
-The core is told the time, so somebody has to ask for it: the drivers do, here. Two scales, never
-mixed: `now` is monotonic and decides; `wall` is seconds since 1970 and only leaves the process
-(in the memory) or comes from outside (in a Retry-After date). A clock that steps backwards, or a
-laptop that slept, can therefore not shorten a pause.
+There are two time scales, and they are never mixed. `now` is monotonic, and all decisions use it.
+`wall` is seconds since 1970; it is only used in saved records and for dates in Retry-After. So a
+system clock that is set back, or a laptop that was suspended, cannot shorten a pause.
 
-What has to happen later goes through `Alarms`; each driver brings its own, and a clock that has
-alarms itself (`testing.FakeClock`) is asked for them instead, so that a test owns all of time.
+Callbacks at a later time go through `Alarms`. Each driver has its own; a time source that is also
+an `Alarms` (`testing.FakeClock`) replaces them, so that a test controls all of time.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ if TYPE_CHECKING:
     from .model import Instant
 
 
-class Clock(Protocol):
-    """Tells the time, twice."""
+class TimeSource(Protocol):
+    """Tells monotonic time and wall time."""
 
     def now(self) -> Instant:
-        """Seconds on a scale that never goes back."""
+        """Return monotonic time in seconds."""
 
     def wall(self) -> float:
-        """Seconds since 1970."""
+        """Return wall time in seconds since 1970."""
 
 
 class Alarm(Protocol):
-    """Something that will happen, unless it is cancelled."""
+    """A callback that is due at some instant, unless it is cancelled."""
 
     def cancel(self) -> None:
-        """Do not ring; harmless if it has rung."""
+        """Cancel the callback; harmless if it was already called."""
 
 
 @runtime_checkable
 class Alarms(Protocol):
-    """Calls back at an instant. It may ring a little early: the listener looks again."""
+    """Schedules callbacks. They may come slightly early: the callback must check the time again."""
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call once `now` has reached `when`; at once if it has already."""
+        """Call `callback` once, at `when`; at once if that has passed."""
 
 
 class MonotonicClock:
-    """The machine's clocks."""
+    """The clocks of the operating system."""
 
     __slots__ = ()
 
     def now(self) -> Instant:
-        """Seconds since some fixed moment, usually the machine's start."""
+        """Return seconds since an arbitrary fixed moment, usually the start of the machine."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970, as far as the machine knows."""
+        """Return seconds since 1970 by the system clock."""
         return time.time()

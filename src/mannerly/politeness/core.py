@@ -1,14 +1,14 @@
-"""Many hosts: one dict, no locks, no clock.
+"""The politeness core: all hosts in one dict, without locks and without a clock.
 
     reserve ─► Grant ─► the caller sends ─► report      (or cancel, if it was not sent)
             ─► Wait(until)      ask again then
             ─► Refuse(until)    breaker open, parked, paused, retired
 
-A host's state is made when it is first asked for and forgotten when it has been idle for an hour.
-There is no sweeper: whoever brings a new host looks at two old ones (a clock hand going round),
-so the work is spread evenly and needs no timer. What a stranger would have to know is never
-forgotten: a pending Retry-After, an open breaker, the next slot, a request under way, a waiter.
-What was learned leaves through `drain` before the state goes.
+The state of a host is created when the host is first named and dropped after an hour without use
+(`idle_ttl_s`). There is no background task: each new host makes the core check two old ones, in
+turn, so the work is spread evenly and needs no timer. State that still delays requests is never
+dropped: a pending Retry-After, an open breaker, the next slot, a request in flight, a waiter.
+What was learned about a dropped host is still returned by the next `drain`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from . import events
 from .breaker import BreakerState
-from .host import Host
+from .host import HostState
 from .keys import host_key, site_key
 from .memory.base import Remembered
 from .model import NEVER, THROTTLE, Grant, Wait
-from .pace import PACES, Lesson
+from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
 from .snapshot import HostSnapshot, Snapshot, describe
@@ -37,24 +37,25 @@ if TYPE_CHECKING:
     from .model import Decision, Instant, Outcome, Permit, Response
     from .retry import GiveUp
 
-_LOOKS_PER_ARRIVAL = 2  # the hand must go faster than hosts arrive
-_LOOKS_WHEN_FULL = 64
-_ALIASES = 100_000  # spellings and group members remembered; beyond it they are worked out anew
-_REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart (decision 8)
-_NOTHING_LEARNED = Lesson()
+_SWEPT_PER_NEW_HOST = 2  # more than one, or the sweep could not keep up with new hosts
+_SWEPT_WHEN_FULL = 64
+_MAX_ALIASES = 100_000  # cached spellings and group members; the cache is cleared beyond it
+_REMEMBER_BLOCK_S = 60.0  # a shorter Retry-After need not survive a restart
+_EMPTY_LESSON = Lesson()
 
 
-class HouseRules:
-    """What all hosts share: the settings, worked out once, and the way out for events."""
+class SharedContext:
+    """State that all hosts share: values derived from the settings, the RNG, the event callback."""
 
     __slots__ = (
         "burst",
+        "can_defer",
         "dirty",
         "emit",
+        "has_size_or_duration_limits",
         "least_gap_s",
-        "make_pace",
+        "make_strategy",
         "max_concurrency",
-        "may_put_off",
         "pace_gap_s",
         "remember",
         "retry_policy",
@@ -62,7 +63,6 @@ class HouseRules:
         "settings",
         "start_gap_s",
         "start_limit",
-        "weighs_answers",
     )
 
     def __init__(
@@ -71,18 +71,18 @@ class HouseRules:
         self.settings = settings
         self.emit = emit
         self.rng = random.Random(settings.seed)
-        self.dirty: set[Host] = set()
+        self.dirty: set[HostState] = set()
         self.remember = remember
-        self.make_pace = PACES[settings.strategy]
+        self.make_strategy = STRATEGY_CLASSES[settings.strategy]
         self.least_gap_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
         self.max_concurrency = settings.max_concurrency
-        start = self.make_pace(settings)
+        start = self.make_strategy(settings)
         self.pace_gap_s = 1.0 / start.rate
         self.start_gap_s = max(self.pace_gap_s, self.least_gap_s)
         self.start_limit = min(start.concurrency, settings.max_concurrency)
         self.burst = start.burst if settings.floor_s == 0.0 else 1
-        self.weighs_answers = bool(settings.delay_factor or settings.max_bandwidth)
-        self.may_put_off = start.is_patient and not self.weighs_answers
+        self.has_size_or_duration_limits = bool(settings.delay_factor or settings.max_bandwidth)
+        self.can_defer = start.may_defer_first and not self.has_size_or_duration_limits
         self.retry_policy = RetryPolicy(
             max_attempts=settings.max_attempts,
             base_s=settings.retry_base_s,
@@ -91,8 +91,8 @@ class HouseRules:
             budget_ratio=settings.retry_budget,
         )
 
-    def mark_dirty(self, host: Host) -> None:
-        """Something worth remembering changed; without a memory nobody wants to know."""
+    def mark_dirty(self, host: HostState) -> None:
+        """Mark a host as changed, for the next `drain`; does nothing without a memory."""
         if self.remember:
             self.dirty.add(host)
 
@@ -101,11 +101,12 @@ class Politeness:
     """Decides, for every host, when it may next be contacted. Not thread-safe: see the drivers.
 
     Args:
-        settings: how polite to be.
-        on_event: told about every change; it must be quick and must not call back into the core.
-        group_of: with `group_by`, what a host's budget is shared under; required for "ip", and
-            for "site" where the public suffix list should replace the built-in rule.
-        remember: collect what is worth keeping, for somebody who calls `drain` now and then.
+        settings: how polite to be; default `Settings()`.
+        on_event: called with every event; it must be quick and must not call back into the core.
+        group_of: returns the group that a host shares its request rate with, for `group_by`.
+            Required for "ip"; for "site" it replaces the built-in rule, for example by the public
+            suffix list.
+        remember: collect changed hosts for `drain`. Set it only if `drain` is called regularly.
     """
 
     def __init__(
@@ -117,11 +118,11 @@ class Politeness:
         remember: bool = False,
     ) -> None:
         self.settings = settings or Settings()
-        self._rules = HouseRules(self.settings, on_event, remember=remember)
-        self._hosts: dict[str, Host] = {}
-        self._hand: deque[Host] = deque()
+        self._shared = SharedContext(self.settings, on_event, remember=remember)
+        self._hosts: dict[str, HostState] = {}
+        self._sweep_order: deque[HostState] = deque()
         self._aliases: dict[str, str] = {}
-        self._departed: list[Host] = []
+        self._evicted: list[HostState] = []
         self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
         self._enabled = self.settings.enabled
@@ -141,10 +142,10 @@ class Politeness:
     # ------------------------------------------------------------------ the contract
 
     def reserve(self, host: str, *, now: Instant) -> Decision:
-        """May a request to this host start now? A permit, or until when not and why."""
+        """Return `Grant(permit)` if a request may start now, else `Wait` or `Refuse`."""
         state = self._hosts.get(host)
         if state is None:
-            state = self._admit(host, now)
+            state = self._find_or_create(host, now)
         if not self._enabled:
             return Grant(state.grant(now))
         decision = state.reserve(now)
@@ -156,33 +157,33 @@ class Politeness:
         return decision
 
     def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
-        """Tell what came of a permit; returns how the answer was understood."""
+        """Report the response to a granted request; returns how it was classified."""
         outcome = permit.host.report(permit, response, now)
         if outcome is THROTTLE:
             self._throttled += 1
         return outcome
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool = False) -> None:
-        """Give a permit back. `was_sent` says that the server has seen the request all the same."""
+        """Give a permit back; `was_sent` says that the server may have seen the request."""
         permit.host.cancel(permit, now, was_sent=was_sent)
         self._cancelled += 1
 
     def ready_at(self, host: str, *, now: Instant) -> Instant:
-        """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         state = self._hosts.get(host) or self._find(host)
         return now if state is None or not self._enabled else state.ready_at(now)
 
     def robots(self, host: str, *, crawl_delay_s: float | None, now: Instant) -> None:
-        """What the host's robots.txt asked for; None: nothing."""
-        state = self._hosts.get(host) or self._admit(host, now)
+        """Set the Crawl-delay of the host's robots.txt; None: it has none."""
+        state = self._hosts.get(host) or self._find_or_create(host, now)
         if crawl_delay_s is not None and not 0.0 <= crawl_delay_s < inf:
-            raise ValueError(f"a crawl delay is at least 0 and finite, not {crawl_delay_s!r}")
-        state.ask_crawl_delay(crawl_delay_s or 0.0, now)
+            raise ValueError(f"crawl_delay_s must be finite and at least 0, not {crawl_delay_s!r}")
+        state.set_crawl_delay(crawl_delay_s or 0.0, now)
 
     def snapshot(self, *, top: int = 50) -> Snapshot:
-        """Totals over all hosts, and the `top` busiest in detail."""
+        """Return totals over all hosts, and details of the `top` busiest ones."""
         hosts = self._hosts.values()
-        states = [host.trouble.breaker.state for host in hosts if host.trouble is not None]
+        states = [host.health.breaker.state for host in hosts if host.health is not None]
         return Snapshot(
             hosts=len(hosts),
             in_flight=sum(host.in_flight for host in hosts),
@@ -194,69 +195,69 @@ class Politeness:
             cancelled=self._cancelled,
             open=states.count(BreakerState.OPEN),
             half_open=states.count(BreakerState.HALF_OPEN),
-            top=tuple(map(self._describe, nlargest(top, hosts, key=self._busyness))),
+            top=tuple(map(self._describe, nlargest(top, hosts, key=self._activity))),
         )
 
     # ------------------------------------------------------------------ around the contract
 
     def host(self, host: str) -> HostSnapshot | None:
-        """One host in detail; None if nothing is known of it."""
+        """Return the details of one host; None if it has no state."""
         state = self._find(host)
         return None if state is None else self._describe(state)
 
     def retry(
         self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
     ) -> Retry | GiveUp:
-        """Whether and when to try the request of a reported permit again. A value, not a sleep."""
+        """Return whether and when to repeat the request of a reported permit. Never sleeps."""
         state = permit.host
         decision = decide(
-            self._rules.retry_policy,
+            self._shared.retry_policy,
             outcome=outcome,
             response=response,
             attempt=attempt,
             ready_at=state.free_at(now),
             now=now,
             budget=state.retry_budget(),
-            rng=self._rules.rng,
+            rng=self._shared.rng,
         )
         if isinstance(decision, Retry):
             self._retries += 1
-            self._rules.emit(events.Retried(state.key, now, decision.due, decision.attempt))
+            self._shared.emit(events.Retried(state.key, now, decision.due, decision.attempt))
         return decision
 
     def retire(self, host: str, reason: str, *, now: Instant) -> None:
-        """Contact the host no more, until it is revived."""
-        (self._find(host) or self._admit(host, now)).retire(reason, now)
+        """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
+        (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
     def pause(self, host: str, *, now: Instant) -> None:
-        """Refuse requests to the host until it is revived."""
-        (self._find(host) or self._admit(host, now)).pause()
+        """Refuse all requests to the host until `revive`."""
+        (self._find(host) or self._find_or_create(host, now)).pause()
 
     def revive(self, host: str, *, now: Instant) -> None:
-        """Take a retired or paused host up again."""
+        """Allow requests to a retired or paused host again."""
         state = self._find(host)
         if state is not None:
             state.revive(now)
 
     def not_before(self, host: str) -> Instant:
-        """The instant before which no clock lets a request start, whatever is under way."""
+        """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
     def sent(self, permit: Permit, *, now: Instant) -> None:
-        """A granted request has left only now: count the gap from here."""
+        """Count the delay to the next request from `now`, when a granted request really left."""
         permit.host.contacted(now)
 
     def contacted(self, host: str, *, now: Instant) -> None:
-        """Count the gap from now, as if a request had just started.
+        """Count the delay to the next request from `now`, as if a request had just started.
 
-        For a crawl that is taken up again: what was in flight when it died was never recorded.
+        Use it when a crawl is resumed: requests in flight when it was killed were not recorded.
         """
-        (self._hosts.get(host) or self._admit(host, now)).contacted(now)
+        (self._hosts.get(host) or self._find_or_create(host, now)).contacted(now)
 
     def waiting(self, host: str, change: int, *, now: Instant) -> None:
-        """For drivers: so many more (or fewer) callers wait for this host, so it is not idle."""
-        key = (self._hosts.get(host) or self._admit(host, now)).key
+        """Add `change` to the number of callers that wait for this host (used by the drivers)."""
+        key = (self._hosts.get(host) or self._find_or_create(host, now)).key
         count = self._waiters.get(key, 0) + change
         if count > 0:
             self._waiters[key] = count
@@ -266,121 +267,121 @@ class Politeness:
     # ------------------------------------------------------------------ memory
 
     def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:
-        """Start a host from what an earlier run learned; `wall` is the wall time at `now`."""
-        state = self._hosts.get(record.host) or self._welcome(record.host, now)
+        """Start a host from the record of an earlier run; `wall` is the wall time at `now`."""
+        state = self._hosts.get(record.host) or self._create(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
         trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
-        if record.lesson != _NOTHING_LEARNED:
-            pace = self._rules.make_pace(self.settings)
-            pace.recall(record.lesson, trust)
-            state.adopt(pace)
+        if record.lesson != _EMPTY_LESSON:
+            strategy = self._shared.make_strategy(self.settings)
+            strategy.recall(record.lesson, trust)
+            state.use_strategy(strategy)
         if record.crawl_delay_s:
-            state.ask_crawl_delay(record.crawl_delay_s, now)
+            state.set_crawl_delay(record.crawl_delay_s, now)
         if record.blocked_until > wall:
             state.block_until(now + record.blocked_until - wall, now)
-        self._rules.dirty.discard(state)
+        self._shared.dirty.discard(state)
 
     def drain(self, *, now: Instant, wall: float) -> list[Remembered]:
-        """What is worth keeping and has changed since the last call. The caller writes it down."""
-        changed = [*self._departed, *self._rules.dirty]
-        self._departed.clear()
-        self._rules.dirty.clear()
+        """Return the records that changed since the last call, for the caller to save."""
+        changed = [*self._evicted, *self._shared.dirty]
+        self._evicted.clear()
+        self._shared.dirty.clear()
         return [_record(host, now, wall) for host in changed]
 
     # ------------------------------------------------------------------ the registry
 
     def forget(self, host: str) -> None:
-        """Drop everything about a host that has nothing under way."""
+        """Drop the state of a host, unless it has requests in flight or waiters."""
         state = self._find(host)
         if state is not None and state.in_flight == 0 and state.key not in self._waiters:
-            self._rules.dirty.discard(state)
-            self._hand.remove(state)
+            self._shared.dirty.discard(state)
+            self._sweep_order.remove(state)
             self._past_requests += state.requests
             del self._hosts[state.key]
 
-    def _find(self, host: str) -> Host | None:
+    def _find(self, host: str) -> HostState | None:
         return self._hosts.get(host) or self._hosts.get(self.key(host))
 
     def key(self, host: str) -> str:
-        """What a host's budget is kept under: its normal spelling, or that of its group."""
+        """Return the key of a host's state: its normalised name, or its group's with `group_by`."""
         key = self._aliases.get(host) if self._aliases else None
         if key is None:
             key = host_key(host)
             if self._group_of is not None:
                 key = self._group_of(key)
             if key != host:
-                if len(self._aliases) >= _ALIASES:
+                if len(self._aliases) >= _MAX_ALIASES:
                     self._aliases.clear()
                 self._aliases[host] = key
         return key
 
-    def _admit(self, host: str, now: Instant) -> Host:
-        """The state of a host by any spelling, made if it is new."""
+    def _find_or_create(self, host: str, now: Instant) -> HostState:
+        """Return the state of a host given in any spelling; create it if it is new."""
         key = self.key(host)
-        return self._hosts.get(key) or self._welcome(key, now)
+        return self._hosts.get(key) or self._create(key, now)
 
-    def _welcome(self, key: str, now: Instant) -> Host:
+    def _create(self, key: str, now: Instant) -> HostState:
         self._sweep(now)
-        state = self._hosts[key] = Host(key, self._rules)
-        self._hand.append(state)
+        state = self._hosts[key] = HostState(key, self._shared)
+        self._sweep_order.append(state)
         return state
 
     def _sweep(self, now: Instant) -> None:
-        """Look at the next hosts under the hand; drop what is idle, pass over what is not."""
+        """Check the next few hosts in turn and drop the idle ones."""
         is_full = len(self._hosts) >= self.settings.max_hosts
         idle_since = now if is_full else now - self.settings.idle_ttl_s
-        hand = self._hand
-        for _ in range(min(_LOOKS_WHEN_FULL if is_full else _LOOKS_PER_ARRIVAL, len(hand))):
-            state = hand[0]
-            if state.base_at > idle_since or self._is_needed(state, now, is_full=is_full):
-                hand.rotate(-1)
+        order = self._sweep_order
+        for _ in range(min(_SWEPT_WHEN_FULL if is_full else _SWEPT_PER_NEW_HOST, len(order))):
+            state = order[0]
+            if state.base_at > idle_since or self._must_keep(state, now, is_full=is_full):
+                order.rotate(-1)
                 continue
-            hand.popleft()
+            order.popleft()
             self._evict(state, now)
             if is_full:
                 return
 
-    def _is_needed(self, state: Host, now: Instant, *, is_full: bool) -> bool:
-        """Whether somebody waits for it, or would have to know what a stranger does not."""
-        # Who was never contacted is about to be: what was recalled or asked for must not go.
+    def _must_keep(self, state: HostState, now: Instant, *, is_full: bool) -> bool:
+        """Return whether a caller waits for the host, or its state still delays requests."""
+        # A host that was never contacted is about to be: keep what was recalled or requested.
         is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
         return is_awaited or not state.is_idle(now)
 
-    def _describe(self, state: Host) -> HostSnapshot:
+    def _describe(self, state: HostState) -> HostSnapshot:
         return describe(state, waiters=self._waiters.get(state.key, 0))
 
-    def _busyness(self, host: Host) -> tuple[int, int]:
+    def _activity(self, host: HostState) -> tuple[int, int]:
         return (host.in_flight + self._waiters.get(host.key, 0), host.requests)
 
-    def _evict(self, state: Host, now: Instant) -> None:
-        if state in self._rules.dirty:
-            self._rules.dirty.discard(state)
-            self._departed.append(state)
+    def _evict(self, state: HostState, now: Instant) -> None:
+        if state in self._shared.dirty:
+            self._shared.dirty.discard(state)
+            self._evicted.append(state)
         self._past_requests += state.requests
         del self._hosts[state.key]
-        self._rules.emit(events.Evicted(state.key, now))
+        self._shared.emit(events.Evicted(state.key, now))
 
 
 def _grouping(
     settings: Settings, group_of: Callable[[str], str] | None
 ) -> Callable[[str], str] | None:
-    """The function from a host's key to the key of its budget; None where both are the same."""
+    """Return the function from a host's key to its group's key; None: hosts are not grouped."""
     if settings.group_by == "host":
         return None
     if group_of is not None:
         return group_of
     if settings.group_by == "site":
         return site_key
-    raise ValueError('group_by="ip" needs group_of: a function from a host to its address')
+    raise ValueError('group_by="ip" needs group_of: a function from a host to its IP address')
 
 
-def _record(host: Host, now: Instant, wall: float) -> Remembered:
-    host.catch_up()
-    blocked_s = host.wishes.blocked_until - now
+def _record(host: HostState, now: Instant, wall: float) -> Remembered:
+    host.learn_deferred()
+    blocked_s = host.requested.blocked_until - now
     return Remembered(
         host=host.key,
-        lesson=host.pace.lesson() if host.pace is not None else _NOTHING_LEARNED,
-        crawl_delay_s=host.wishes.crawl_delay_s,
+        lesson=host.strategy.lesson() if host.strategy is not None else _EMPTY_LESSON,
+        crawl_delay_s=host.requested.crawl_delay_s,
         blocked_until=wall + blocked_s if blocked_s > _REMEMBER_BLOCK_S else 0.0,
         updated_at=wall,
     )

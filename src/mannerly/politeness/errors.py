@@ -1,13 +1,13 @@
-"""What can go wrong, by whose fault it is.
+"""The exceptions of this package.
 
     PolitenessError
-    ├── SettingsError      the configuration: which field, which value, what is allowed
-    ├── PermitError        the caller: a permit reported or cancelled twice
-    └── HostUnavailable    the host: breaker open, parked, paused or retired (drivers only)
-        └── CircuitOpen
+    ├── SettingsError      a setting has a value that is not allowed
+    ├── PermitError        a permit was reported or cancelled twice
+    └── HostUnavailable    the host is parked, paused or retired (raised by the drivers only)
+        └── CircuitOpen    the host's breaker is open
 
-Waiting is not an error: the core answers `Wait`. Only the drivers raise `HostUnavailable`, for
-callers who chose not to wait; a deadline that passes is the driver's own `TimeoutError`.
+Waiting is not an error: the core returns `Wait`. The drivers raise `HostUnavailable` for callers
+that do not want to wait, and `TimeoutError` when `deadline_s` has passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PolitenessError(Exception):
-    """The root of everything this package raises on purpose."""
+    """Base class of this package's exceptions."""
 
 
 class SettingsError(PolitenessError, ValueError):
@@ -37,10 +37,10 @@ class PermitError(PolitenessError):
 
 
 class HostUnavailable(PolitenessError):  # noqa: N818 - a state of the host, not a fault
-    """The host cannot be contacted now; `until` says when to ask again, None means not at all."""
+    """The host cannot be contacted before `until`; None: not before `revive`."""
 
     def __init__(self, host: str, until: Instant | None, reason: Reason) -> None:
-        when = "for good" if until is None else f"until {until:.3f}"
+        when = "until revived" if until is None else f"until {until:.3f}"
         super().__init__(f"{host} is unavailable {when}: {reason}")
         self.host = host
         self.until = until
@@ -48,4 +48,4 @@ class HostUnavailable(PolitenessError):  # noqa: N818 - a state of the host, not
 
 
 class CircuitOpen(HostUnavailable):
-    """The host's breaker is open: it failed too often, and gets time to recover."""
+    """The host's breaker is open: it failed too often and gets time to recover."""

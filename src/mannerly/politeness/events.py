@@ -1,22 +1,22 @@
-"""Every change of mind about a host, as a frozen value.
+"""The events of the politeness core, as frozen values.
 
-The core hands each one to the function it was given; logs, counters and metrics are folds over
-this stream, made at the edge (`drivers.observe`). An event says what changed and when, in the
-caller's own time scale; it never carries crawled text.
+The core passes each event to its `on_event` callback; logs, counters and metrics are built from
+them (`drivers.observe`). An event says what changed and when (`at`, in the time scale of the
+caller); it never contains crawled text.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
-
-from .value import Value
 
 if TYPE_CHECKING:
     from .model import Instant
 
 
-class Slowed(Value):
-    """The gap grew, because the server refused, failed or became slow."""
+@dataclass(frozen=True, slots=True)
+class Slowed:
+    """The delay grew, because the server refused, failed or became slow."""
 
     host: str
     at: Instant
@@ -24,24 +24,27 @@ class Slowed(Value):
     error_streak: int
 
 
-class SpedUp(Value):
-    """The gap shrank: the host has shown that it can take more."""
+@dataclass(frozen=True, slots=True)
+class SpedUp:
+    """The delay shrank, because the server accepted the present rate."""
 
     host: str
     at: Instant
     delay_s: float
 
 
-class Probing(Value):
-    """A rate above the known-good one is being tried."""
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """A rate above the known limit is being tried."""
 
     host: str
     at: Instant
     delay_s: float
 
 
-class Throttled(Value):
-    """The server refused a request and means our pace (429, or a refusal with Retry-After)."""
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The server asked for fewer requests: 429, a refusal with Retry-After, or a suspected 403."""
 
     host: str
     at: Instant
@@ -49,24 +52,27 @@ class Throttled(Value):
     retry_after_s: float | None
 
 
-class Recovered(Value):
-    """The first success after a run of refusals: the host takes requests again."""
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The first success after one or more refusals."""
 
     host: str
     at: Instant
     delay_s: float
 
 
-class Parked(Value):
-    """The server asked for a longer pause than anyone should wait for; it is honoured."""
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The server asked for a pause beyond `max_retry_after_s`: requests are refused until then."""
 
     host: str
     at: Instant
     until: Instant
 
 
-class Opened(Value):
-    """The breaker opened: no request until `until`. `times` counts openings in a row."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The breaker opened: no request until `until`. `times` counts consecutive openings."""
 
     host: str
     at: Instant
@@ -74,45 +80,51 @@ class Opened(Value):
     times: int
 
 
-class HalfOpened(Value):
-    """The breaker lets a single probe through."""
+@dataclass(frozen=True, slots=True)
+class HalfOpened:
+    """The breaker is half-open: it lets one probe through at a time."""
 
     host: str
     at: Instant
 
 
-class Closed(Value):
+@dataclass(frozen=True, slots=True)
+class Closed:
     """The probes succeeded: the breaker is closed again."""
 
     host: str
     at: Instant
 
 
-class Stalled(Value):
-    """The host refuses and refuses: whoever owns the job may want to give it up."""
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """The host has not answered with a success for long: consider giving it up."""
 
     host: str
     at: Instant
     throttles: int
 
 
-class Retired(Value):
-    """The host is not contacted any more, until somebody revives it."""
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """The host is not contacted any more until it is revived."""
 
     host: str
     at: Instant
     reason: str
 
 
-class Revived(Value):
-    """A retired host is taken up again."""
+@dataclass(frozen=True, slots=True)
+class Revived:
+    """A retired or paused host is contacted again."""
 
     host: str
     at: Instant
 
 
-class ConcurrencyChanged(Value):
-    """The number of requests that may be under way at the host changed."""
+@dataclass(frozen=True, slots=True)
+class ConcurrencyChanged:
+    """The strategy changed the maximum number of requests in flight."""
 
     host: str
     at: Instant
@@ -120,8 +132,9 @@ class ConcurrencyChanged(Value):
     previous: int
 
 
-class Retried(Value):
-    """A request will be tried again at `due`."""
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """A request will be repeated at `due`."""
 
     host: str
     at: Instant
@@ -129,15 +142,17 @@ class Retried(Value):
     attempt: int
 
 
-class Cancelled(Value):
-    """A permit was given back unused."""
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A permit was given back without a report."""
 
     host: str
     at: Instant
 
 
-class Evicted(Value):
-    """An idle host's state was dropped; what it had learned goes to the memory first."""
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The state of an idle host was dropped; what was learned is still returned by `drain`."""
 
     host: str
     at: Instant
@@ -164,4 +179,4 @@ Event: TypeAlias = (
 
 
 def ignore(event: Event) -> None:
-    """Drop the event: what the core does when nobody listens."""
+    """Ignore the event: the default of `on_event`."""

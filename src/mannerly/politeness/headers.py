@@ -1,17 +1,16 @@
-"""What a server says about its limits, in any dialect, becomes plain numbers.
+"""Parse Retry-After and all variants of RateLimit headers into plain numbers.
 
-Two questions are answered: how long to stay away (`Retry-After`), and how fast to go on
-(`RateLimit` and its many ancestors). A quota that is left is spread evenly over the time that is
-left, with 5 % kept back,
+`Retry-After` says how long to wait; `RateLimit` and its many predecessors say how fast to go on.
+The remaining quota is spread evenly over the remaining time, with 5 % kept in reserve:
 
     rate = 0.95 · (remaining − in flight) / time to reset      else 0.95 · quota / window
 
-because "burn, then wait" is allowed by the draft but is a burst that other clients pay for.
+The draft would allow to use the quota at once and then wait, but such bursts slow down other users.
 
-Headers are written by strangers. Nothing here raises, work is bounded by `MAX_FIELD_CHARS`, and a
-field that breaks its grammar is ignored as a whole, never half believed (the draft demands it).
-This file knows no host, no clock and no status code; instants on the wire are compared with the
-response's own `Date`, so that a wrong local clock does no harm.
+Headers are untrusted input. Nothing here raises, the work is bounded by `MAX_FIELD_CHARS`, and a
+field with a syntax error is ignored as a whole (the draft requires it). This module knows no host,
+clock or status code. Dates in headers are compared with the response's own `Date`, so a wrong local
+clock does not matter.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ if TYPE_CHECKING:
 
 _N = TypeVar("_N", int, float)
 
-# A day is the longest that one response may stop a host, so that a slip (milliseconds for seconds,
-# a date in the year 9999) cannot stop it for ever. RFC 9309 §2.4 trusts a robots.txt as long.
+# One response can stop a host for at most a day, so that a mistake (milliseconds for seconds, a
+# date in the year 9999) cannot stop it forever. RFC 9309 §2.4 lets a robots.txt be cached as long.
 MAX_WAIT_S = 86_400.0
 
-# Sending right up to the quota means that one miscounted request is a refusal.
+# Without a reserve, one miscounted request would exceed the quota.
 HEADROOM = 0.95
 
-# "Low" for a server that tells the remaining quota but neither window nor reset.
+# Share of the limit below which the remaining quota is low, if neither window nor reset is known.
 LOW_SHARE = 0.1
 
-# A quota without reset and window is renewed by every response; this is for hosts gone quiet.
+# Validity of a quota without reset and window. Usually the next response renews it earlier.
 UNDATED_VALID_S = 60.0
 
 # The longest example in the drafts has 90 characters and 3 members.
 MAX_FIELD_CHARS = 4096
 MAX_MEMBERS = 32
 
-# A reset this large is an instant, not a span: 1e9 s is 2001 as an instant and 31 years as a span.
+# A larger reset is a Unix time, not a number of seconds: 1e9 is the year 2001, or 31 years.
 _EPOCH_S = 1e9
 _EPOCH_MS = 1e12
 
-# The quota units of draft 10. Others are skipped: a limit on we know not what cannot be paced.
+# The quota units of draft 10. Quotas in other units are ignored.
 _UNITS = frozenset({"requests", "content-bytes", "concurrent-requests"})
 
-_TRIPLES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")  # the newest first: it wins
+_TRIPLES = ("RateLimit-", "X-RateLimit-", "X-Rate-Limit-")  # newest first: the first one is used
 _NAMES = (
     "Retry-After",
     "RateLimit",
@@ -60,16 +59,16 @@ _NAMES = (
 _PREFIXES = tuple(prefix.lower() for prefix in _TRIPLES)
 _READ = frozenset(name.lower() for name in _NAMES) | {"date", "age"}
 
-# Every spelling met in practice: as specified, lower (HTTP/2), Title (Go), Capital, UPPER. One
-# `RELEVANT.isdisjoint(headers)` lets the core skip the responses that say nothing.
+# Every spelling used in practice: as specified, lower (HTTP/2), Title (Go), Capital, UPPER. One
+# call of `RELEVANT.isdisjoint(headers)` lets the core skip responses without such headers.
 RELEVANT = frozenset(
     spelling
     for name in _NAMES
     for spelling in (name, name.lower(), name.title(), name.capitalize(), name.upper())
 )
 
-# Patterns are text here, and `re` compiles and keeps those that are used. Compiling all of them
-# would take 5 ms of every import, and most servers send none of these fields.
+# The patterns are strings; `re` compiles and caches them when they are first used. Compiling all of
+# them would take 5 ms of every import, and most servers send none of these fields.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
@@ -81,14 +80,14 @@ _HTTP_DATES = (  # RFC 9110 §5.6.7: IMF-fixdate, then the two obsolete forms
     rf"{_DAY} {_MONTH} (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})",
 )
 
-# `int()` and `float()` take "1_000", full-width digits, "inf" and " 7": the digits are ours.
-# Nineteen of them hold any 64-bit count; more is noise.
+# Patterns, because `int()` and `float()` also accept "1_000", full-width digits, "inf" and " 7".
+# Nineteen digits hold any 64-bit number.
 _SECONDS = r"[0-9]{1,19}(?:\.[0-9]{1,9})?"
 _AGED = r"[ \t]*0*[1-9][0-9]*[ \t]*"
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 
-# RFC 8941, as far as these fields use it: string, byte sequence, boolean, number, token. No two
-# repetitions can share a character, so matching takes linear time.
+# The part of RFC 8941 that these fields use: string, byte sequence, boolean, number, token. No two
+# adjacent repetitions can match the same character, so matching takes linear time.
 _VALUE = (
     r'"(?:[ !#-\[\]-~]|\\["\\])*"|:[A-Za-z0-9+/=]*:|\?[01]|-?[0-9]+(?:\.[0-9]+)?'
     r"|[A-Za-z*][!#$%&'*+\-.^_`|~:/0-9A-Za-z]*"
@@ -101,10 +100,10 @@ _MEMBER = (
 
 
 class RateLimits(NamedTuple):
-    """What the RateLimit headers of one response ask for, all policies taken together.
+    """The limits that the RateLimit headers of one response set, all policies combined.
 
-    `rate` (requests/s) is never zero: a used-up quota is `blocked_s`. `low_remaining` comes from
-    servers that give no time at all, and asks for half the present pace.
+    `rate` (requests/s) is never zero: an exhausted quota sets `blocked_s` instead. `low_remaining`
+    means that little quota is left but no time is given: the caller should halve its rate.
     """
 
     rate: float | None = None
@@ -116,17 +115,16 @@ class RateLimits(NamedTuple):
 
 
 def lowered(headers: Mapping[str, str]) -> dict[str, str]:
-    """Only the headers that this module reads, under lower-case names."""
+    """Return the headers that this module reads, with lower-case names."""
     return {low: value for name, value in headers.items() if (low := name.lower()) in _READ}
 
 
 def retry_after_s(value: str, *, date: str | None, received_at: float | None) -> float | None:
-    """How long the server asks us to stay away; None where it does not say so clearly.
+    """Return the wait that a Retry-After value asks for, in seconds; None if it is not valid.
 
-    Zero, the past and garbage count as absent, so that the caller's own backoff stays in force: a
-    server that refuses and says "now" is wrong about one of the two. A fraction is not legal, but
-    its meaning is plain, and dropping it could mean coming back sooner than asked: "1.5" is
-    rounded up to the next legal value.
+    Zero, a past date and invalid text count as absent, so that the caller's own backoff applies.
+    Fractions are not legal but clear: "1.5" is rounded up to 2, because ignoring it could mean to
+    return too early.
     """
     text = value.strip(" \t")
     if re.fullmatch(_SECONDS, text):
@@ -141,11 +139,11 @@ def retry_after_s(value: str, *, date: str | None, received_at: float | None) ->
 def rate_limits(
     headers: Mapping[str, str], *, in_flight: int, received_at: float | None = None
 ) -> RateLimits | None:
-    """The limits that live RateLimit headers set, or None when they say nothing usable.
+    """Return the limits set by RateLimit headers, or None if there are no usable ones.
 
-    `headers` has lower-case names (see `lowered`); `in_flight` counts the other requests under
-    way, whose cost the server may not have seen yet. A response out of a cache (Age > 0) tells
-    somebody else's past. A valid Retry-After outranks every reset time, which is then left out.
+    `headers` has lower-case names (see `lowered`). `in_flight` is the number of other requests in
+    flight, which the server may not have counted yet. A response from a cache (Age > 0) is
+    ignored: its quota is outdated. A valid Retry-After takes precedence over all reset times.
     """
     if re.fullmatch(_AGED, headers.get("age", "")):
         return None
@@ -159,7 +157,7 @@ def rate_limits(
 
 
 class _Quota(NamedTuple):
-    """One policy and its state. Before draft 08 policies had no name: their limit served as one."""
+    """One policy and its state. Policies before draft 08 have no name: the limit is the name."""
 
     name: str
     limit: float | None = None
@@ -190,8 +188,10 @@ def _limits(quota: _Quota, in_flight: int) -> RateLimits:
 
 
 def _spread(quota: _Quota, spoken_for: int) -> float | None:
-    """Even spending. One unit is always left: zero would be a division by the reader, and the
-    gap of one request per reset time already reaches past the reset.
+    """Return the rate that uses the quota evenly until its reset; None if no time is known.
+
+    At least one unit is assumed to be left, because callers divide by the rate; a gap of one whole
+    reset time already ends after the reset.
     """
     if quota.remaining is not None and quota.reset_s is not None:
         rate = max(1.0, quota.remaining - spoken_for) / quota.reset_s
@@ -209,7 +209,7 @@ def _is_low(quota: _Quota) -> bool:
 
 
 def _stricter(one: RateLimits, other: RateLimits) -> RateLimits:
-    """Both at once. The longest validity holds: the next response renews it long before."""
+    """Return limits that satisfy both. The longer validity is used: the next response renews it."""
     return RateLimits(
         rate=min(_known(one.rate, other.rate), default=None),
         blocked_s=max(_known(one.blocked_s, other.blocked_s), default=None),
@@ -225,9 +225,9 @@ def _known(*values: _N | None) -> list[_N]:
 
 
 def _quotas(headers: Mapping[str, str], received_at: float | None) -> list[_Quota]:
-    """States from the first dialect that is present and sound, each joined with its policy."""
-    policies = _if_sound(_policies, headers.get("ratelimit-policy", ""))
-    states = _if_sound(_states, headers.get("ratelimit", ""))
+    """Return the quotas of the first variant that is present and valid, joined with policies."""
+    policies = _parse_or_empty(_policies, headers.get("ratelimit-policy", ""))
+    states = _parse_or_empty(_states, headers.get("ratelimit", ""))
     for prefix in _PREFIXES:
         if states:
             break
@@ -240,10 +240,10 @@ def _quotas(headers: Mapping[str, str], received_at: float | None) -> list[_Quot
             policies.remove(policy)
             state = policy._replace(remaining=state.remaining, reset_s=state.reset_s)
         joined.append(state)
-    return [quota for quota in joined + policies if _is_telling(quota)]
+    return [quota for quota in joined + policies if _is_usable(quota)]
 
 
-def _is_telling(quota: _Quota) -> bool:
+def _is_usable(quota: _Quota) -> bool:
     return quota.unit in _UNITS and (
         quota.remaining is not None
         or quota.window_s is not None
@@ -251,8 +251,8 @@ def _is_telling(quota: _Quota) -> bool:
     )
 
 
-def _if_sound(parse: Callable[[str], list[_Quota]], field: str) -> list[_Quota]:
-    """Nothing from a field that is missing, empty, or breaks its grammar anywhere."""
+def _parse_or_empty(parse: Callable[[str], list[_Quota]], field: str) -> list[_Quota]:
+    """Parse a field; return no quotas if it is missing, empty or has a syntax error."""
     try:
         return parse(field)
     except ValueError:
@@ -260,7 +260,7 @@ def _if_sound(parse: Callable[[str], list[_Quota]], field: str) -> list[_Quota]:
 
 
 def _policies(field: str) -> list[_Quota]:
-    """`"name";q=100;w=60;qu="requests"`, or without a name up to draft 07: `100;w=60`."""
+    """Parse `"name";q=100;w=60;qu="requests"`, or without a name, up to draft 07, `100;w=60`."""
     return [_policy(member) for member in _members(field)]
 
 
@@ -275,7 +275,7 @@ def _policy(member: _Member) -> _Quota:
 
 
 def _states(field: str) -> list[_Quota]:
-    """`"name";r=50;t=30` since draft 08, `limit=100, remaining=50, reset=30` in draft 07."""
+    """Parse `"name";r=50;t=30` (since draft 08) or `limit=100, remaining=50, reset=30` (07)."""
     members = _members(field)
     if members[0].value is None:
         return [_state(m.head, m.parameters.get("r"), m.parameters.get("t")) for m in members]
@@ -287,7 +287,10 @@ def _states(field: str) -> list[_Quota]:
 def _triple(
     headers: Mapping[str, str], prefix: str, received_at: float | None
 ) -> tuple[list[_Quota], list[_Quota]]:
-    """Three fields, one number each; `Limit` may go on with policies: `100, 10;w=1, 100;w=60`."""
+    """Parse the fields Limit, Remaining and Reset into a state and policies.
+
+    They hold one number each; Limit may also list policies: `100, 10;w=1, 100;w=60`.
+    """
     limit, remaining, reset = (headers.get(prefix + x) for x in ("limit", "remaining", "reset"))
     try:
         limits = [] if limit is None else _members(limit)
@@ -296,9 +299,10 @@ def _triple(
             return [], policies
         first = limits[0].head if limits else None
         since = _sent_at(headers.get("date"), received_at)
-        return [_state(first, _lone(remaining), _lone(reset), limit=first, since=since)], policies
+        state = _state(first, _single(remaining), _single(reset), limit=first, since=since)
     except ValueError:
         return [], []
+    return [state], policies
 
 
 def _state(
@@ -318,10 +322,11 @@ def _state(
 
 
 def _reset_s(reset: float, since: float | None) -> float | None:
-    """Seconds to go. X-RateLimit-Reset was never specified: the size tells which unit is meant.
+    """Return the seconds until a reset; None if that is not known.
 
-    Whole seconds are rounded by the sender, so less than one second counts as one. An instant in
-    the past, or one that nothing can be compared with, is no reset time at all.
+    X-RateLimit-Reset was never specified: the size of the number tells whether it is in seconds, a
+    Unix time in seconds or one in milliseconds. Senders round to whole seconds, so less than one
+    counts as one. A Unix time in the past, or without a `Date` to compare it with, is ignored.
     """
     if reset < _EPOCH_S:
         return max(reset, 1.0)
@@ -331,10 +336,10 @@ def _reset_s(reset: float, since: float | None) -> float | None:
     return max(left_s, 1.0) if left_s >= 0 else None
 
 
-def _lone(field: str | None) -> str | None:
+def _single(field: str | None) -> str | None:
     if field is None or re.fullmatch(_NUMBER, field):
         return field
-    (member,) = _members(field)  # more than one raises ValueError, as all bad fields do
+    (member,) = _members(field)  # more than one member raises ValueError, as invalid fields do
     return member.head
 
 
@@ -345,15 +350,15 @@ def _number(text: str) -> float:
 
 
 def _positive(text: str) -> float:
-    """A limit of 0 is how some servers write "none": it must not stop the crawl."""
+    """Parse a limit. Some servers send 0 for "no limit": such a field is ignored."""
     number = _number(text)
     if number <= 0:
-        raise ValueError("a limit of nothing")
+        raise ValueError("a limit of 0")
     return number
 
 
 def _members(field: str) -> list[_Member]:
-    """The members of a structured list or dictionary; ValueError on anything else."""
+    """Return the members of a structured list or dictionary; ValueError if it is neither."""
     if len(field) > MAX_FIELD_CHARS:
         raise ValueError("too long")
     member = re.compile(_MEMBER)
@@ -372,13 +377,13 @@ def _members(field: str) -> list[_Member]:
 
 
 def _sent_at(date: str | None, received_at: float | None) -> float | None:
-    """When the server sent the response, by its own clock if it has one."""
+    """Return when the response was sent: its `Date` if valid, else `received_at`."""
     sent_at = None if date is None else _http_date(date.strip(" \t"))
     return received_at if sent_at is None else sent_at
 
 
 def _http_date(text: str) -> float | None:
-    """Seconds since 1970, or None. The day of the week is not checked: nothing hangs on it."""
+    """Return an HTTP date in seconds since 1970, or None. The day of the week is not checked."""
     match = next((m for form in _HTTP_DATES if (m := re.fullmatch(form, text))), None)
     if match is None:
         return None
@@ -386,7 +391,8 @@ def _http_date(text: str) -> float | None:
 
     year = int(match["year"])
     if len(match["year"]) == 2:
-        # RFC 9110: more than 50 years ahead means the last century. A fixed pivot needs no clock.
+        # RFC 9110: more than 50 years in the future means the last century. A fixed limit is used,
+        # because this module has no clock.
         year += 2000 if year < 70 else 1900
     try:
         instant = datetime(

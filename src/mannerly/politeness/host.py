@@ -1,15 +1,15 @@
-"""May this one go? One host: its clocks, its counters, its verdicts.
+"""The state of one host, and the rule that admits or delays its requests.
 
-Every wish (the strategy's pace, robots.txt, Retry-After, RateLimit headers, bandwidth, the
-operator's floor) is a lower bound on the instant of the next start, and the host obeys the
-largest of them, so nothing can override anything and order cannot matter:
+Every limit (the strategy's rate, robots.txt, Retry-After, RateLimit headers, bandwidth, the
+operator's minimum delay) is a lower bound on the instant of the next start. The largest bound
+holds, so no limit can override another and their order does not matter:
 
     not_before = max( last start + gap,   gap = max(floor, crawl delay, 1/rate, RateLimit quota)
-                      blocked_until )     Retry-After, exhausted quota, bandwidth, our own backoff
-    admit iff now ≥ not_before  and  in flight < limit  and  nothing stands in the gate
+                      blocked_until )     Retry-After, exhausted quota, bandwidth, backoff
+    admit iff now ≥ not_before  and  in flight < limit  and  gate is None
 
-The gate holds what refuses instead of delaying: a breaker that is not closed, a parked, paused or
-retired host. It is None for a healthy host, so that the common path is three comparisons.
+The gate is the reason to refuse instead of delay: the breaker is not closed, or the host is
+parked, paused or retired. It is None for a healthy host, so the common path is three comparisons.
 
 Invariants, asserted or property-tested:
 - a host is never contacted before `not_before`;
@@ -17,7 +17,7 @@ Invariants, asserted or property-tested:
 - in flight ≤ limit at every grant; at most one probe while half-open;
 - every permit is reported or cancelled exactly once.
 
-This file knows neither other hosts nor the time: `now` is always an argument.
+This module knows neither other hosts nor the time: `now` is always an argument.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from .breaker import BreakerEvent, BreakerState
 from .classify import FORBIDDEN, SUCCESS, classify
 from .errors import PermitError
 from .headers import RELEVANT, lowered, rate_limits, retry_after_s
+from .health import BreakerChange, HostHealth
+from .limits import NO_REQUESTED_LIMITS, RequestedLimits
 from .model import (
     NEUTRAL,
     NEVER,
@@ -43,62 +45,60 @@ from .model import (
     Sample,
     Wait,
 )
-from .pace.base import Effect, Note
-from .trouble import BreakerChange, Trouble
-from .vitals import Vitals
-from .wishes import NO_WISHES, Wishes
+from .pace.base import Effect, PaceChange
+from .stats import HostStats
 
 if TYPE_CHECKING:
     from .breaker import Breaker
-    from .core import HouseRules
+    from .core import SharedContext
     from .model import Decision, Instant, Outcome, Response
-    from .pace.base import Pace
+    from .pace.base import Strategy
     from .retry import RetryBudget
 
-# Where a Retry-After is worth looking for in whatever spelling; elsewhere the usual ones do.
-_MAY_ASK_TO_WAIT = frozenset({403, 429, 503})
-# Only `revive` lifts these; whatever the breaker does meanwhile, they stand.
-_OPERATORS_WORD = frozenset({Reason.PAUSED, Reason.RETIRED})
-# A 403 within this long of a success is taken for a block (decision 2): see `Trouble`.
+# For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
+_MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
+# Only `revive` ends these; the breaker cannot.
+_SET_BY_OPERATOR = frozenset({Reason.PAUSED, Reason.RETIRED})
+# A 403 within this time after a success counts as a throttle (docs/adr/0005): see `HostHealth`.
 SUCCESS_IS_RECENT_S = 60.0
 
 
-class Host:
-    """The state of one host, or of a group of hosts that share a budget."""
+class HostState:
+    """The state of one host, or of a group of hosts that share one request rate."""
 
     __slots__ = (
+        "_deferred",
         "_gap_s",
         "_gate",
         "_limit",
-        "_put_off",
-        "_rules",
+        "_shared",
         "base_at",
+        "health",
         "in_flight",
         "key",
         "last_ok_at",
         "not_before",
-        "pace",
+        "requested",
         "requests",
-        "trouble",
-        "vitals",
-        "wishes",
+        "stats",
+        "strategy",
     )
 
-    def __init__(self, key: str, rules: HouseRules) -> None:
+    def __init__(self, key: str, shared: SharedContext) -> None:
         self.key = key
-        self._rules = rules
-        # Most hosts of a broad crawl see two requests, robots.txt and a page, and a strategy and
-        # statistics are 600 bytes. The first success teaches nothing that would be worth them; the
-        # second is put off until there is a third answer, or somebody looks (`catch_up`).
-        self.pace: Pace | None = None
-        self.vitals: Vitals | None = None
-        self._put_off: Sample | None = None
-        self.trouble: Trouble | None = None
-        self.wishes = NO_WISHES
+        self._shared = shared
+        # Most hosts of a broad crawl get two requests, robots.txt and a page, and a strategy and
+        # statistics take 600 bytes. So the first success is not learned from (docs/adr/0007), and
+        # the second is deferred until the third response or a snapshot (`learn_deferred`).
+        self.strategy: Strategy | None = None
+        self.stats: HostStats | None = None
+        self._deferred: Sample | None = None
+        self.health: HostHealth | None = None
+        self.requested = NO_REQUESTED_LIMITS
         self._gate: Reason | None = None
-        self._gap_s = rules.start_gap_s
-        self._limit = rules.start_limit
-        self.base_at: Instant = NEVER  # the pacing clock: the last start (burst 1)
+        self._gap_s = shared.start_gap_s
+        self._limit = shared.start_limit
+        self.base_at: Instant = NEVER  # the delay counts from here: the last start (burst 1)
         self.not_before: Instant = NEVER
         self.in_flight = 0
         self.requests = 0
@@ -107,179 +107,180 @@ class Host:
     def __repr__(self) -> str:
         gate = f" {self._gate}" if self._gate else ""
         return (
-            f"<Host {self.key} {self.in_flight}/{self._limit} in flight, "
+            f"<HostState {self.key} {self.in_flight}/{self._limit} in flight, "
             f"gap {self._gap_s:.3f} s, not before {self.not_before:.3f}{gate}>"
         )
 
-    # ------------------------------------------------------------------ may this one go?
+    # ------------------------------------------------------------------ admission
 
     def reserve(self, now: Instant) -> Decision:
-        """A permit to start now, or until when to wait and why."""
+        """Return a permit to start now, or until when to wait and why."""
         if now < self.not_before or self.in_flight >= self._limit or self._gate is not None:
             return self._reserve_slowly(now)
         return Grant(self.grant(now))
 
     def grant(self, now: Instant, *, is_probe: bool = False) -> Permit:
-        """Start the clock for a request that goes now."""
+        """Return a permit for a request that starts now, and count the delay from it."""
         in_flight = self.in_flight + 1
         self.in_flight = in_flight
         self.requests += 1
-        trouble = self.trouble
+        health = self.health
         generation = 0
-        if trouble is not None:
-            trouble.retry_budget.earn(self._rules.retry_policy)
-            generation = trouble.breaker.generation
+        if health is not None:
+            health.retry_budget.earn(self._shared.retry_policy)
+            generation = health.breaker.generation
         permit = Permit(self, now, in_flight, generation, self.base_at, is_probe)
-        rules = self._rules
-        if rules.burst == 1 or self.wishes.crawl_delay_s:
+        shared = self._shared
+        if shared.burst == 1 or self.requested.crawl_delay_s:
             self.base_at = now
             self.not_before = now + self._gap_s
         else:  # GCRA: the theoretical arrival time may run ahead by burst − 1 gaps
             self.base_at = max(self.base_at + self._gap_s, now)
-            self.not_before = self.base_at - (rules.burst - 2) * self._gap_s
+            self.not_before = self.base_at - (shared.burst - 2) * self._gap_s
         return permit
 
     def _reserve_slowly(self, now: Instant) -> Decision:
         gate = self._gate
-        if gate is Reason.PARKED and now >= self.wishes.blocked_until:
+        if gate is Reason.PARKED and now >= self.requested.blocked_until:
             gate = self._gate = None
         if gate is Reason.BREAKER_OPEN or gate is Reason.HALF_OPEN:
             return self._reserve_probe(now)
         if gate is Reason.PARKED:
-            return Refuse(self.wishes.blocked_until, gate)
+            return Refuse(self.requested.blocked_until, gate)
         if gate is not None:
             return Refuse(None, gate)
         return self._wait(now) or Grant(self.grant(now))
 
     def _wait(self, now: Instant) -> Wait | None:
-        """The clock or counter that forbids a start now; None when nothing does."""
+        """Return the reason to wait, if there is one."""
         if now < self.not_before:
-            return Wait(self.not_before, self._waiting_for())
+            return Wait(self.not_before, self._wait_reason())
         if self.in_flight >= self._limit:
-            is_trial = self.pace is not None and self.pace.trial_only
+            is_trial = self.strategy is not None and self.strategy.trial_only
             return Wait(None, Reason.TRIAL if is_trial else Reason.IN_FLIGHT)
         return None
 
     def _reserve_probe(self, now: Instant) -> Decision:
-        """Through a breaker that is not closed: one leased probe at a time."""
-        assert self.trouble is not None
-        breaker = self.trouble.breaker
+        """Reserve while the breaker is not closed: one probe at a time, with a lease."""
+        assert self.health is not None
+        breaker = self.health.breaker
         if breaker.state is BreakerState.OPEN:
             if now < breaker.reopen_at:
                 return Refuse(breaker.reopen_at, Reason.BREAKER_OPEN)
-            breaker.move(BreakerEvent.REST_OVER)
+            breaker.move(BreakerEvent.OPEN_TIME_OVER)
             self._gate = Reason.HALF_OPEN
-            self._rules.emit(events.HalfOpened(self.key, now))
+            self._shared.emit(events.HalfOpened(self.key, now))
         if breaker.probe is not None:
             if now < breaker.lease_until:
                 return Wait(breaker.lease_until, Reason.HALF_OPEN)
             breaker.probe.is_abandoned = True
             self.in_flight -= 1
-            breaker.open(BreakerEvent.PROBE_FAILED, now, self._rules.settings, self._rules.rng)
+            breaker.open(BreakerEvent.PROBE_FAILED, now, self._shared.settings, self._shared.rng)
             self._on_open(breaker, now)
             return self._reserve_slowly(now)
         if now < self.not_before:
-            return Wait(self.not_before, self._waiting_for())
-        # The answer that opened the breaker left a place, and only probes were granted since.
-        assert self.in_flight < self._rules.max_concurrency
+            return Wait(self.not_before, self._wait_reason())
+        # The response that opened the breaker freed a place, and only probes were granted since.
+        assert self.in_flight < self._shared.max_concurrency
         permit = self.grant(now, is_probe=True)
-        breaker.lease(permit, now, self._rules.settings)
+        breaker.lease(permit, now, self._shared.settings)
         return Grant(permit)
 
     def ready_at(self, now: Instant) -> Instant:
-        """The earliest instant at which `reserve` could grant; infinite if only a report can."""
+        """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         is_full = self.in_flight >= self._limit
-        if self.trouble is None and self._gate is None:  # what nearly every host is like
+        if self.health is None and self._gate is None:  # true for nearly every host
             return inf if is_full else max(now, self.not_before)
-        if is_full and self.trouble is not None:
-            # A probe always has its place, and its lease runs out by itself.
-            is_full = self.trouble.breaker.state is BreakerState.CLOSED
+        if is_full and self.health is not None:
+            # A probe is allowed beyond the limit, and its lease expires without a report.
+            is_full = self.health.breaker.state is BreakerState.CLOSED
         return inf if is_full else self.free_at(now)
 
     def free_at(self, now: Instant) -> Instant:
-        """The earliest instant that the clocks allow, whatever is under way now."""
-        if self._gate in _OPERATORS_WORD:
+        """Return the earliest instant for a start, ignoring requests in flight."""
+        if self._gate in _SET_BY_OPERATOR:
             return inf
         earliest = max(now, self.not_before)
-        trouble = self.trouble
-        if trouble is None or trouble.breaker.state is BreakerState.CLOSED:
+        health = self.health
+        if health is None or health.breaker.state is BreakerState.CLOSED:
             return earliest
-        return max(earliest, trouble.breaker.closed_until)
+        return max(earliest, health.breaker.next_probe_at)
 
-    # ------------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------------ results
 
     def report(self, permit: Permit, response: Response, now: Instant) -> Outcome:
-        """Learn from the answer to a permit, and free its place."""
+        """Settle a permit with its response, and learn from it."""
         if permit.is_settled:
-            raise PermitError(f"{permit!r} was reported or cancelled before")
+            raise PermitError(f"{permit!r} was already reported or cancelled")
         status, latency_s, headers = response.status, response.latency_s, response.headers
         if not 0.0 <= latency_s < inf:
-            raise ValueError(f"a latency is at least 0 and finite, not {latency_s!r}")
-        heard: dict[str, str] | None = None
+            raise ValueError(f"latency_s must be finite and at least 0, not {latency_s!r}")
+        relevant: dict[str, str] | None = None
         retry_s: float | None = None
-        if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_ASK_TO_WAIT):
-            heard = lowered(headers)
-            retry_s = _retry_after(heard, response)
+        if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_CARRY_RETRY_AFTER):
+            relevant = lowered(headers)
+            retry_s = _retry_after(relevant, response)
         if status == SUCCESS and retry_s is None:
-            outcome = OK  # what nearly every answer is
+            outcome = OK  # the common case
         else:
             outcome = classify(response, has_retry_after=retry_s is not None)
             if status == FORBIDDEN and outcome is NEUTRAL:
-                outcome = self._judge_forbidden(now)
+                outcome = self._classify_403(now)
         permit.is_settled = True
         if permit.is_abandoned:
-            if heard is not None:  # too late to teach anything, but what the server asks for holds
-                self._heed(heard, retry_s, response, now)
+            # The response came too late to learn from it, but its headers are obeyed.
+            if relevant is not None:
+                self._apply_headers(relevant, retry_s, response, now)
                 self._reschedule()
             return outcome
         self.in_flight -= 1
-        if heard is not None:
-            self._heed(heard, retry_s, response, now)
+        if relevant is not None:
+            self._apply_headers(relevant, retry_s, response, now)
         if outcome is OK:
             self.last_ok_at = now
-            if heard is None and self.requests == 1:
+            if relevant is None and self.requests == 1:
                 return outcome  # see __init__: nothing to learn yet
-            if self.pace is None and self._can_wait(permit):
-                self._put_off = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
+            if self.strategy is None and self._can_defer_sample(permit):
+                self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
                 return outcome
         self._learn(permit, outcome, retry_s, response, now)
         return outcome
 
-    def _can_wait(self, permit: Permit) -> bool:
-        """Whether a success, the first to be learned from, can move no clock and no counter."""
+    def _can_defer_sample(self, permit: Permit) -> bool:
+        """Return whether learning from this success now could change neither delay nor limit."""
         return (
-            self._rules.may_put_off
+            self._shared.can_defer
             and permit.in_flight == 1
-            and self._put_off is None
-            and self.vitals is None
-            and self.trouble is None
-            and self.wishes.quota is None
+            and self._deferred is None
+            and self.stats is None
+            and self.health is None
+            and self.requested.quota is None
         )
 
-    def catch_up(self) -> None:
-        """Learn what was put off, because somebody wants to see what was learned."""
-        if self._put_off is not None:
+    def learn_deferred(self) -> None:
+        """Learn from the deferred sample now, before the state is shown or saved."""
+        if self._deferred is not None:
             self._begin_learning()
 
     def cancel(self, permit: Permit, now: Instant, *, was_sent: bool = False) -> None:
-        """Give a permit back. If it was never sent, and was the latest, its slot is free again."""
+        """Give a permit back. If it was the latest and was not sent, its slot is free again."""
         if permit.is_settled:
-            raise PermitError(f"{permit!r} was reported or cancelled before")
+            raise PermitError(f"{permit!r} was already reported or cancelled")
         permit.is_settled = True
         if permit.is_abandoned:
             return
         self.in_flight -= 1
-        if self.trouble is not None and self.trouble.breaker.probe is permit:
-            self.trouble.breaker.probe = None  # the lease is returned; nothing was learned
+        if self.health is not None and self.health.breaker.probe is permit:
+            self.health.breaker.probe = None  # the lease is free again; nothing was learned
         if not was_sent:
             self.requests -= 1
             taken = permit.sent_at
-            if self._rules.burst > 1 and not self.wishes.crawl_delay_s:
+            if self._shared.burst > 1 and not self.requested.crawl_delay_s:
                 taken = max(permit.previous_base + self._gap_s, taken)
             if self.base_at == taken:
                 self.base_at = permit.previous_base
         self._reschedule()
-        self._rules.emit(events.Cancelled(self.key, now))
+        self._shared.emit(events.Cancelled(self.key, now))
 
     def _learn(
         self,
@@ -289,55 +290,60 @@ class Host:
         response: Response,
         now: Instant,
     ) -> None:
-        rules = self._rules
-        pace, vitals = self.pace, self.vitals
-        if pace is None or vitals is None:
-            pace, vitals = self._begin_learning()
-        rate, concurrency = pace.rate, pace.concurrency
+        shared = self._shared
+        strategy, stats = self.strategy, self.stats
+        if strategy is None or stats is None:
+            strategy, stats = self._begin_learning()
+        rate, concurrency = strategy.rate, strategy.concurrency
         latency_s = response.latency_s
         if outcome is OK:
-            vitals.add_success(latency_s, now)
-            if self.trouble is not None:
-                self._judge_health(self.trouble, permit, OK, now)
+            stats.add_success(latency_s, now)
+            if self.health is not None:
+                self._update_breaker(self.health, permit, OK, now)
         else:
-            vitals.add_answer(now, failed=outcome is OVERLOAD)
-            self._note_trouble(permit, outcome, response, retry_s, now)
-        effect = pace.on_sample(
-            Sample(outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s), vitals
+            stats.add_answer(now, failed=outcome is OVERLOAD)
+            self._record_bad_answer(permit, outcome, response, retry_s, now)
+        effect = strategy.on_sample(
+            Sample(outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s), stats
         )
         if effect is not None:
-            self._follow(effect, retry_s, now)
-        if pace.concurrency != concurrency:
-            rules.emit(events.ConcurrencyChanged(self.key, now, pace.concurrency, concurrency))
-        if rules.weighs_answers or self.wishes.quota is not None:
-            self._weigh(permit, response, now)
+            self._apply_effect(effect, retry_s, now)
+        if strategy.concurrency != concurrency:
+            shared.emit(events.ConcurrencyChanged(self.key, now, strategy.concurrency, concurrency))
+        if shared.has_size_or_duration_limits or self.requested.quota is not None:
+            self._apply_size_and_duration(permit, response, now)
         elif (
             effect is None
-            and pace.rate == rate
-            and pace.concurrency == concurrency
+            and strategy.rate == rate
+            and strategy.concurrency == concurrency
             and retry_s is None
         ):
-            return  # no clock and no counter can have moved
+            return  # neither delay nor limit can have changed
         self._reschedule()
 
-    def _begin_learning(self) -> tuple[Pace, Vitals]:
-        self.vitals = vitals = self.vitals or Vitals()
-        self.pace = pace = self.pace or self._rules.make_pace(self._rules.settings)
-        sample, self._put_off = self._put_off, None
+    def _begin_learning(self) -> tuple[Strategy, HostStats]:
+        self.stats = stats = self.stats or HostStats()
+        self.strategy = strategy = self.strategy or self._shared.make_strategy(
+            self._shared.settings
+        )
+        sample, self._deferred = self._deferred, None
         if sample is not None:
-            vitals.add_success(sample.latency_s, sample.done_at)
-            pace.on_sample(sample, vitals)
-        return pace, vitals
+            stats.add_success(sample.latency_s, sample.done_at)
+            strategy.on_sample(sample, stats)
+        return strategy, stats
 
-    def _weigh(self, permit: Permit, response: Response, now: Instant) -> None:
-        """A slow or large answer earns a rest, where the operator or the server asked for that."""
-        settings, wishes = self._rules.settings, self.wish()
-        wishes.block(now + settings.delay_factor * response.latency_s, Reason.DURATION_FACTOR)
-        bandwidths = (settings.max_bandwidth, wishes.quota.bytes_per_s if wishes.quota else None)
+    def _apply_size_and_duration(self, permit: Permit, response: Response, now: Instant) -> None:
+        """Delay the next request after a slow or large response (`delay_factor`, bandwidth)."""
+        settings, requested = self._shared.settings, self.own_requested()
+        requested.block(now + settings.delay_factor * response.latency_s, Reason.DURATION_FACTOR)
+        bandwidths = (
+            settings.max_bandwidth,
+            requested.quota.bytes_per_s if requested.quota else None,
+        )
         for bandwidth in filter(None, bandwidths):
-            wishes.block(permit.sent_at + response.bytes / bandwidth, Reason.BANDWIDTH)
+            requested.block(permit.sent_at + response.bytes / bandwidth, Reason.BANDWIDTH)
 
-    def _note_trouble(
+    def _record_bad_answer(
         self,
         permit: Permit,
         outcome: Outcome,
@@ -345,75 +351,77 @@ class Host:
         retry_s: float | None,
         now: Instant,
     ) -> None:
-        trouble = self._troubled()
+        health = self._ensure_health()
         if outcome is THROTTLE:
-            self._rules.emit(events.Throttled(self.key, now, response.status, retry_s))
-        self._judge_health(trouble, permit, outcome, now)
-        if outcome is not NEUTRAL and trouble.stalls(self._gap_s, now, self._rules.settings):
-            self._rules.emit(events.Stalled(self.key, now, trouble.throttle_streak))
+            self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
+        self._update_breaker(health, permit, outcome, now)
+        if outcome is not NEUTRAL and health.is_newly_stalled(
+            self._gap_s, now, self._shared.settings
+        ):
+            self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
 
-    def _troubled(self) -> Trouble:
-        if self.trouble is None:
-            self.trouble = Trouble(self._rules.retry_policy)
-        return self.trouble
+    def _ensure_health(self) -> HostHealth:
+        if self.health is None:
+            self.health = HostHealth(self._shared.retry_policy)
+        return self.health
 
     def retry_budget(self) -> RetryBudget:
-        """What the host's retries may still cost."""
-        return self._troubled().retry_budget
+        """Return the retry budget of this host."""
+        return self._ensure_health().retry_budget
 
-    def _follow(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
-        """Turn a strategy's effect into a pause and an event."""
+    def _apply_effect(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
+        """Turn the effect of a sample into a pause and an event."""
         if effect.block_s and retry_s is None:
-            self.wish().block(now + effect.block_s, Reason.BACKOFF)
-        if effect.note is None:
+            self.own_requested().block(now + effect.block_s, Reason.BACKOFF)
+        if effect.change is None:
             return
-        self._rules.mark_dirty(self)
+        self._shared.mark_dirty(self)
         self._reschedule()
-        emit, delay_s = self._rules.emit, self._gap_s
-        if effect.note is Note.SLOWED:
-            streak = self.trouble.throttle_streak if self.trouble is not None else 0
+        emit, delay_s = self._shared.emit, self._gap_s
+        if effect.change is PaceChange.SLOWED:
+            streak = self.health.throttle_streak if self.health is not None else 0
             emit(events.Slowed(self.key, now, delay_s, streak))
-        elif effect.note is Note.SPED_UP:
+        elif effect.change is PaceChange.SPED_UP:
             emit(events.SpedUp(self.key, now, delay_s))
-        elif effect.note is Note.PROBING:
+        elif effect.change is PaceChange.PROBING:
             emit(events.Probing(self.key, now, delay_s))
         else:
             emit(events.Recovered(self.key, now, delay_s))
 
-    def _judge_forbidden(self, now: Instant) -> Outcome:
-        """A 403 soon after a success is a throttle, until slowing down has proved useless."""
+    def _classify_403(self, now: Instant) -> Outcome:
+        """Classify a 403 without Retry-After: a throttle up to three times soon after a success."""
         if now - self.last_ok_at > SUCCESS_IS_RECENT_S:
             return NEUTRAL
-        return THROTTLE if self._troubled().suspects_block() else NEUTRAL
+        return THROTTLE if self._ensure_health().suspects_block() else NEUTRAL
 
-    # ------------------------------------------------------------------ what the server said
+    # ------------------------------------------------------------------ limits set by the server
 
-    def _heed(
+    def _apply_headers(
         self, headers: dict[str, str], retry_s: float | None, response: Response, now: Instant
     ) -> None:
-        """Obey Retry-After and RateLimit headers."""
-        wishes = self.wish()
+        """Apply Retry-After and RateLimit headers."""
+        requested = self.own_requested()
         if retry_s is not None:
-            # Jitter only upwards, so that many workers do not fire at the same tick.
-            jitter_s = self._rules.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
-            wishes.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
-            self._rules.mark_dirty(self)
-            self._park_if_far(now)
-        if self._rules.settings.rate_limit_headers:
+            # The jitter only adds, so that many workers do not start at the same instant.
+            jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
+            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
+            self._shared.mark_dirty(self)
+            self._park_if_long(now)
+        if self._shared.settings.rate_limit_headers:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
             if quota is not None:
-                wishes.announce(quota, now)
+                requested.set_quota(quota, now)
 
-    def wish(self) -> Wishes:
-        """The host's own wishes, made when the first one is."""
-        if self.wishes is NO_WISHES:
-            self.wishes = Wishes()
-        return self.wishes
+    def own_requested(self) -> RequestedLimits:
+        """Return the host's own `RequestedLimits`, to be changed; created on first use."""
+        if self.requested is NO_REQUESTED_LIMITS:
+            self.requested = RequestedLimits()
+        return self.requested
 
-    def ask_crawl_delay(self, delay_s: float, now: Instant) -> None:
-        """What robots.txt asked for; the largest wish of a group's members holds."""
-        settings = self._rules.settings
+    def set_crawl_delay(self, delay_s: float, now: Instant) -> None:
+        """Set the Crawl-delay of robots.txt; in a group of hosts the longest one holds."""
+        settings = self._shared.settings
         if delay_s > settings.max_crawl_delay_s:
             if settings.long_crawl_delay == "skip_host":
                 self.retire(f"crawl-delay of {delay_s:g} s", now)
@@ -421,53 +429,53 @@ class Host:
             if settings.long_crawl_delay == "cap":
                 delay_s = settings.max_crawl_delay_s
         if settings.group_by != "host":
-            delay_s = max(delay_s, self.wishes.crawl_delay_s)
-        if delay_s == self.wishes.crawl_delay_s:
+            delay_s = max(delay_s, self.requested.crawl_delay_s)
+        if delay_s == self.requested.crawl_delay_s:
             return
-        self.wish().crawl_delay_s = delay_s
-        self._rules.mark_dirty(self)
+        self.own_requested().crawl_delay_s = delay_s
+        self._shared.mark_dirty(self)
         self._reschedule()
 
     # ------------------------------------------------------------------ the breaker
 
-    def _judge_health(
-        self, trouble: Trouble, permit: Permit, outcome: Outcome, now: Instant
+    def _update_breaker(
+        self, health: HostHealth, permit: Permit, outcome: Outcome, now: Instant
     ) -> None:
-        rules, vitals, pace = self._rules, self.vitals, self.pace
-        assert vitals is not None
-        assert pace is not None
-        change = trouble.judge(permit, outcome, vitals, now, rules.settings, rules.rng)
+        shared, stats, strategy = self._shared, self.stats, self.strategy
+        assert stats is not None
+        assert strategy is not None
+        change = health.on_answer(permit, outcome, stats, now, shared.settings, shared.rng)
         if change is BreakerChange.OPENED:
-            self._on_open(trouble.breaker, now)
+            self._on_open(health.breaker, now)
         elif change is BreakerChange.CLOSED:
             if self._gate is Reason.HALF_OPEN:
                 self._gate = None
-            vitals.clear_errors()
-            pace.restart(now)
-            rules.emit(events.Closed(self.key, now))
+            stats.clear_errors()
+            strategy.restart(now)
+            shared.emit(events.Closed(self.key, now))
 
     def _on_open(self, breaker: Breaker, now: Instant) -> None:
-        rules = self._rules
-        if self._gate not in _OPERATORS_WORD:
+        shared = self._shared
+        if self._gate not in _SET_BY_OPERATOR:
             self._gate = Reason.BREAKER_OPEN
-        rules.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
-        if breaker.opens >= rules.settings.retire_after_opens:
+        shared.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
+        if breaker.opens >= shared.settings.retire_after_opens:
             self.retire(f"breaker opened {breaker.opens} times in a row", now)
 
     # ------------------------------------------------------------------ the operator
 
     def retire(self, reason: str, now: Instant) -> None:
-        """Contact the host no more, until somebody revives it."""
+        """Refuse every request until `revive`."""
         self._gate = Reason.RETIRED
-        self._rules.emit(events.Retired(self.key, now, reason))
+        self._shared.emit(events.Retired(self.key, now, reason))
 
     def revive(self, now: Instant) -> None:
-        """Take a retired or paused host up again; what the server asked for still holds."""
+        """Allow requests again after `retire` or `pause`; limits set by the server still hold."""
         self._gate = None
-        if self.trouble is not None:
-            self.trouble.forgive()
-        self._park_if_far(now)
-        self._rules.emit(events.Revived(self.key, now))
+        if self.health is not None:
+            self.health.reset_breaker()
+        self._park_if_long(now)
+        self._shared.emit(events.Revived(self.key, now))
 
     def pause(self) -> None:
         """Refuse every request until `revive`."""
@@ -475,99 +483,100 @@ class Host:
 
     @property
     def gate(self) -> Reason | None:
-        """What refuses requests at present, if anything does."""
+        """The reason why requests are refused at present; None: they are not."""
         return self._gate
 
-    # ------------------------------------------------------------------ the clocks
+    # ------------------------------------------------------------------ delay and limit
 
     @property
     def delay_s(self) -> float:
-        """The gap in force between two starts."""
+        """The delay in force between two starts, in seconds."""
         return self._gap_s
 
     @property
     def limit(self) -> int:
-        """How many requests may be under way at present."""
+        """The maximum number of requests in flight at present."""
         return self._limit
 
     def is_idle(self, now: Instant) -> bool:
-        """Nothing under way, and no clock or verdict that a newcomer would have to know."""
+        """Return whether dropping the state could not let a request start too early."""
         return (
             self.in_flight == 0
             and self.not_before <= now
-            and self.wishes.blocked_until <= now
-            and self._gate not in _OPERATORS_WORD
-            and (self.trouble is None or self.trouble.breaker.reopen_at <= now)
+            and self.requested.blocked_until <= now
+            and self._gate not in _SET_BY_OPERATOR
+            and (self.health is None or self.health.breaker.reopen_at <= now)
         )
 
-    def adopt(self, pace: Pace) -> None:
-        """Use a strategy that was prepared elsewhere (from memory), at once."""
-        self.pace = pace
+    def use_strategy(self, strategy: Strategy) -> None:
+        """Use this strategy, which was prepared from memory, from now on."""
+        self.strategy = strategy
         self._reschedule()
 
     def contacted(self, now: Instant) -> None:
-        """A request has left now: one of ours that took its time, or somebody else's."""
+        """Count the delay to the next request from `now`."""
         if now > self.base_at:
             self.base_at = now
             self._reschedule()
 
     def block_until(self, until: Instant, now: Instant) -> None:
-        """Honour a pause that an earlier run was asked for."""
-        self.wish().block(until, Reason.RETRY_AFTER)
-        self._park_if_far(now)
+        """Restore a Retry-After that an earlier run received."""
+        self.own_requested().block(until, Reason.RETRY_AFTER)
+        self._park_if_long(now)
         self._reschedule()
 
-    def _park_if_far(self, now: Instant) -> None:
-        """A pause longer than anyone should wait for: callers are told so at once."""
-        until = self.wishes.blocked_until
-        if self._gate is None and until - now > self._rules.settings.max_retry_after_s:
+    def _park_if_long(self, now: Instant) -> None:
+        """Refuse requests, instead of delaying them, if the pause is beyond `max_retry_after_s`."""
+        until = self.requested.blocked_until
+        if self._gate is None and until - now > self._shared.settings.max_retry_after_s:
             self._gate = Reason.PARKED
-            self._rules.emit(events.Parked(self.key, now, until))
+            self._shared.emit(events.Parked(self.key, now, until))
 
     def _reschedule(self) -> None:
-        """Recompute gap, limit and `not_before` after anything that may have moved them."""
-        rules, pace = self._rules, self.pace
-        if pace is None:
-            gap_s, limit = rules.start_gap_s, rules.start_limit
+        """Recompute gap, limit and `not_before` after anything that may have changed them."""
+        shared, strategy = self._shared, self.strategy
+        if strategy is None:
+            gap_s, limit = shared.start_gap_s, shared.start_limit
         else:
-            gap_s = 1.0 / pace.rate
-            limit = 1 if pace.trial_only else pace.concurrency
-        wishes = self.wishes
-        if wishes is not NO_WISHES:
-            gap_s, limit = wishes.bound(gap_s, limit, self.last_ok_at)
-        # Comparisons instead of max() and min(): this runs for most answers.
-        if gap_s < rules.least_gap_s:
-            gap_s = rules.least_gap_s
+            gap_s = 1.0 / strategy.rate
+            limit = 1 if strategy.trial_only else strategy.concurrency
+        requested = self.requested
+        if requested is not NO_REQUESTED_LIMITS:
+            gap_s, limit = requested.bound(gap_s, limit, self.last_ok_at)
+        # Comparisons instead of max() and min(): this runs for most responses.
+        if gap_s < shared.least_gap_s:
+            gap_s = shared.least_gap_s
         if self._gap_s == 0.0 < gap_s:
-            # Several starts may share that instant, so that none of them is known as the latest.
+            # Several starts may share that instant. Moving it keeps `cancel` from taking one of
+            # them for the latest and restoring an older `base_at`.
             self.base_at = nextafter(self.base_at, inf)
-        self._limit = min(rules.max_concurrency, limit)
+        self._limit = min(shared.max_concurrency, limit)
         self._gap_s = gap_s
         not_before = self.base_at + gap_s
-        if rules.burst > 1 and not wishes.crawl_delay_s:
-            not_before -= (rules.burst - 1) * gap_s
-        if not_before < wishes.blocked_until:
-            not_before = wishes.blocked_until
+        if shared.burst > 1 and not requested.crawl_delay_s:
+            not_before -= (shared.burst - 1) * gap_s
+        if not_before < requested.blocked_until:
+            not_before = requested.blocked_until
         self.not_before = not_before
 
-    def _waiting_for(self) -> Reason:
-        """Which clock sets `not_before`."""
-        wishes = self.wishes
-        if wishes.blocked_until >= self.not_before:
-            return wishes.blocked_by
+    def _wait_reason(self) -> Reason:
+        """Return the limit that sets `not_before`."""
+        requested = self.requested
+        if requested.blocked_until >= self.not_before:
+            return requested.blocked_by
         gap_s = self._gap_s
-        pace_s = 1.0 / self.pace.rate if self.pace is not None else self._rules.pace_gap_s
-        if gap_s <= wishes.crawl_delay_s:
+        pace_s = 1.0 / self.strategy.rate if self.strategy is not None else self._shared.pace_gap_s
+        if gap_s <= requested.crawl_delay_s:
             return Reason.CRAWL_DELAY
         if gap_s <= pace_s:
             return Reason.PACE
-        if gap_s <= self._rules.least_gap_s:
+        if gap_s <= self._shared.least_gap_s:
             return Reason.MIN_DELAY
         return Reason.RATE_LIMIT_HEADER
 
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:
-    """The pause that an answer asks for. On a success the header means something else."""
+    """Return the Retry-After of a response in seconds. On a 2xx the header means something else."""
     asked = headers.get("retry-after")
     if asked is None or response.status is None or 200 <= response.status < 300:
         return None

@@ -1,39 +1,39 @@
-"""One host, one name: the keys under which pace, robots rules and shards are kept.
+"""Normalised keys for hosts, origins and sites.
 
-    host_key    "https://Example.COM.:443/a"  →  "example.com"          whose pace?
-    origin_key  "https://Example.COM.:443/a"  →  "https://example.com"  whose robots.txt?
-    site_key    "www.example.co.uk"           →  "example.co.uk"        whose shard or group?
+    host_key    "https://Example.COM.:443/a"  →  "example.com"          for the request rate
+    origin_key  "https://Example.COM.:443/a"  →  "https://example.com"  for robots.txt
+    site_key    "www.example.co.uk"           →  "example.co.uk"        for shards and groups
 
-Two spellings of one host that got two keys would get two budgets, and the host twice the load:
-so every function is idempotent, and what cannot be a host raises ValueError instead of passing
-through. This file knows URLs only as far as their authority; paths are none of its business.
+If two spellings of one host had two keys, the host would get twice the load. So every function is
+idempotent, and text that cannot be a host raises ValueError. This module reads only the scheme and
+the authority of a URL.
 """
 
 from __future__ import annotations
 
 import re
 
-# RFC 1035 §2.3.4. The bound also keeps the quadratic IDNA codec harmless.
+# RFC 1035 §2.3.4. The limit also bounds the time of the IDNA codec, which is quadratic.
 MAX_HOST_CHARS = 253
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _WEB_PORTS = frozenset(_DEFAULT_PORTS.values())
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
-_AUTHORITY_END = r"[/?#\\]"  # browsers take the backslash for a slash
+_AUTHORITY_END = r"[/?#\\]"  # browsers treat the backslash as a slash
 _PORT = r"[0-9]{1,5}"
 _PLAIN = r"[a-z0-9_\-]+(?:\.[a-z0-9_\-]+)*"
 _PLAIN_URL = re.compile(rf"(?:https?://)?({_PLAIN})(?=[/?#]|\Z)")
-# What a label may hold: no other ASCII, no control, no lone surrogate.
+# The characters of a label: no other ASCII, no control characters, no lone surrogates.
 _LABEL = r"[a-z0-9_\-\xa1-\ud7ff\ue000-\U0010ffff]+"
 _DOTS = r"[.\u3002\uff0e\uff61]"  # RFC 3490 §3.1: all of these separate labels
 _NUMERIC = r"[0-9]+"
 
-# Labels under which most country registries sell names …
+# Second-level labels under which most country registries register names …
 _REGISTRY_LABELS = frozenset(
     {"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "mil", "ne", "net", "nom", "or", "org"}
 )
-# … and registries that only one country has.
+# … and those that only one country has.
 _REGISTRIES = frozenset(
     {
         *("gv.at", "asn.au", "id.au", "gen.nz", "geek.nz", "school.nz", "web.za", "law.za"),
@@ -45,13 +45,13 @@ _REGISTRIES = frozenset(
 
 
 def host_key(url_or_host: str) -> str:
-    """The key of a host's pace: lower case, IDNA, no user, no trailing dot, no :80 or :443.
+    """Return the key of a host: lower case, IDNA, no user, no trailing dot, no :80 or :443.
 
-    Both web ports go whatever the scheme, because http and https of one name are one machine to
-    be polite to; any other port is another server and stays.
+    Ports 80 and 443 are removed for both schemes, because http and https of one name are usually
+    one machine; any other port is another server and stays.
 
     Raises:
-        ValueError: there is no host in it, or one that no server can have.
+        ValueError: the text contains no valid host.
     """
     plain = _PLAIN_URL.match(url_or_host)
     if plain is not None and len(plain[1]) <= MAX_HOST_CHARS:
@@ -62,14 +62,14 @@ def host_key(url_or_host: str) -> str:
 
 
 def origin_key(url: str) -> str:
-    """The key of a robots.txt: scheme, host and port, for each has its own (RFC 9309 §2.3).
+    """Return scheme, host and port of a URL: each such origin has its own robots.txt (RFC 9309).
 
     Raises:
         ValueError: the URL has no scheme or no usable host.
     """
     scheme, authority = _split(url)
     if not scheme:
-        raise ValueError(f"{_shown(url)} has no scheme: write it as https://host/…")
+        raise ValueError(f"{_shown(url)} has no scheme: use https://host/…")
     host, port = _host_and_port(authority)
     if port is None or port == _DEFAULT_PORTS.get(scheme):
         return f"{scheme}://{host}"
@@ -77,12 +77,12 @@ def origin_key(url: str) -> str:
 
 
 def site_key(host: str) -> str:
-    """The registrable domain, nearly: the last two labels, or three below `co.uk` and its like.
+    """Return the approximate registrable domain: the last two labels, or three below `co.uk` etc.
 
-    An approximation by rule, without the public suffix list, which is large, changes weekly and
-    has to come from somewhere. It errs towards one key for many sites (all of `github.io` is
-    one), which is slower, never ruder. Whoever has the list passes a function of the same shape
-    instead. Addresses and single labels stay whole; a port is no part of a site.
+    The rule does not need the public suffix list, which is large and changes weekly. Where it is
+    wrong, it joins several sites (all of `github.io` is one), which makes requests slower, never
+    faster. To use the list, pass a function of your own as `group_of`. IP addresses and single
+    labels are returned whole; a port is not part of a site.
 
     Raises:
         ValueError: as for `host_key`.
@@ -99,7 +99,7 @@ def _is_registry(label: str, country: str) -> bool:
 
 
 def _split(url_or_host: str) -> tuple[str, str]:
-    """Scheme (lower case, or empty) and authority."""
+    """Return the scheme (lower case, or empty) and the authority."""
     text = url_or_host.strip()
     scheme, slashes, rest = text.partition("://")
     if slashes and re.fullmatch(_SCHEME, scheme):
@@ -112,7 +112,7 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
     if place.startswith("["):
         address, bracket, tail = place[1:].partition("]")
         if not bracket or (tail and not tail.startswith(":")):
-            raise ValueError(f"{_shown(authority)} has a broken IPv6 address: write it as [::1]")
+            raise ValueError(f"{_shown(authority)} has an invalid IPv6 address: use [::1]")
         return _ipv6(address), _port(tail[1:])
     if place.count(":") > 1:
         return _ipv6(place), None
@@ -122,7 +122,7 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 
 def _ipv6(text: str) -> str:
     if "%" in text or len(text) > MAX_HOST_CHARS:
-        raise ValueError(f"{_shown(text)} is not an IPv6 address that a URL can name")
+        raise ValueError(f"{_shown(text)} is not an IPv6 address that a URL can contain")
     import ipaddress
 
     try:
@@ -135,7 +135,7 @@ def _port(text: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch(_PORT, text) or not 0 < int(text) < 65_536:
-        raise ValueError(f"{_shown(text)} is not a port: it must be 1 to 65535")
+        raise ValueError(f"{_shown(text)} is not a port: must be 1 to 65535")
     return int(text)
 
 
@@ -143,7 +143,7 @@ def _name(text: str) -> str:
     if not text:
         raise ValueError("the host is empty")
     if len(text) > MAX_HOST_CHARS + 1:  # the trailing dot
-        raise ValueError(f"the host has {len(text)} characters; no name has over {MAX_HOST_CHARS}")
+        raise ValueError(f"the host has {len(text)} characters; the maximum is {MAX_HOST_CHARS}")
     name = text.lower()
     if not name.isascii():
         name = ".".join(_encoded(label) for label in re.split(_DOTS, name))
@@ -154,7 +154,7 @@ def _name(text: str) -> str:
 
 
 def _encoded(label: str) -> str:
-    """The `xn--` form. A label that the codec refuses keeps its own, which is still one key."""
+    """Return the `xn--` form of a label; one that the codec rejects stays as it is."""
     try:
         return label.encode("idna").decode("ascii").lower()
     except UnicodeError:
@@ -166,5 +166,5 @@ def _is_label(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """Short and printable, for a message: what is wrong may be a megabyte long."""
+    """Return a short printable form for error messages: the text may be a megabyte long."""
     return ascii(text if len(text) <= 80 else text[:77] + "...")

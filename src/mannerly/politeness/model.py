@@ -1,10 +1,9 @@
-"""The values that cross the core's border: what was asked, what was decided, what came back.
+"""The values of the core's interface: responses, permits, decisions and outcomes.
 
 Instants are float seconds on any monotonic scale, chosen by the caller; durations end in `_s`.
-The types that are made for every request (`Permit`, `Grant`, `Sample`) are plain slotted classes,
-the other frequent ones (`Response`, `Wait`, `Refuse`) named tuples: both are made in less than half
-the time that a frozen `Value` takes.
-This file knows no host, no strategy and no clock.
+Types that are created for every request are plain slotted classes (`Permit`, `Grant`, `Sample`) or
+named tuples (`Response`, `Wait`, `Refuse`): creating one takes less than half the time of a frozen
+dataclass. This module knows no host, strategy or clock.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .host import Host
+    from .host import HostState
 
 Instant: TypeAlias = float
 
-NEVER: Instant = -inf  # one object for all: `-inf` in an expression makes a new one each time
+NEVER: Instant = -inf  # one shared object: `-inf` in an expression creates a new one each time
 
 NO_HEADERS: Mapping[str, str] = {}
 
 
 class ErrorKind(StrEnum):
-    """Why there was no HTTP status. The kind decides; the message of an error never does."""
+    """Kind of failure that left a request without an HTTP status."""
 
     TIMEOUT = "timeout"
     CONNECT = "connect"
@@ -38,10 +37,11 @@ class ErrorKind(StrEnum):
 
 
 class Response(NamedTuple):
-    """What came back for a permit: a status, or the kind of error that stood in its place.
+    """The result of a request: an HTTP status, or the kind of error if there was none.
 
-    Header names are case-insensitive; lower-case ones are found fastest. `received_at` is wall
-    time (seconds since 1970) and only serves a Retry-After date in a response without `Date`.
+    Header names are case-insensitive; lower-case names are found fastest. `received_at` is wall
+    time (seconds since 1970). It is used only for a date in Retry-After or X-RateLimit-Reset, and
+    only if the response has no valid `Date` header.
     """
 
     status: int | None = None
@@ -53,20 +53,20 @@ class Response(NamedTuple):
 
 
 class Outcome(Enum):
-    """What a response says about our pace. A cheap error page is not good news: NEUTRAL."""
+    """The class of a response, by what it says about the request rate."""
 
     OK = "ok"
-    THROTTLE = "throttle"  # the server said "slower": 429, or 503/403 with Retry-After
-    OVERLOAD = "overload"  # the server is in trouble: 5xx, timeout, connect, TLS, DNS, reset
-    NEUTRAL = "neutral"  # it answered, but says nothing about load: 3xx, 4xx
+    THROTTLE = "throttle"  # slow down: 429, or 5xx/403 with Retry-After
+    OVERLOAD = "overload"  # the server has problems: 5xx, timeout, connect, TLS, DNS, reset
+    NEUTRAL = "neutral"  # says nothing about load: 3xx, 4xx. A fast error page is no success
 
 
-# Python 3.11 takes 50 ns to look up a member of an enum, ten times per request.
+# Module constants, because Python 3.11 takes 50 ns to look up an enum member, ten times a request.
 OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
 
 
 class Reason(StrEnum):
-    """Why a request has to wait, or is refused. One clock or counter each."""
+    """The limit because of which a request has to wait or is refused."""
 
     PACE = "pace"
     CRAWL_DELAY = "crawl_delay"
@@ -86,7 +86,7 @@ class Reason(StrEnum):
 
 
 class Permit:
-    """The right to start one request. It is reported or cancelled exactly once."""
+    """The right to start one request. Report or cancel it exactly once."""
 
     __slots__ = (
         "generation",
@@ -101,7 +101,7 @@ class Permit:
 
     def __init__(
         self,
-        host: Host,
+        host: HostState,
         sent_at: Instant,
         in_flight: int,
         generation: int,
@@ -110,12 +110,12 @@ class Permit:
     ) -> None:
         self.host = host
         self.sent_at = sent_at
-        self.in_flight = in_flight  # requests to the host under way, this one included
-        self.generation = generation  # of the breaker, when the permit was given
-        self.previous_base = previous_base  # where the pacing clock stood: cancelling restores it
-        self.is_probe = is_probe  # holds the half-open breaker's only lease
+        self.in_flight = in_flight  # requests in flight to the host, this one included
+        self.generation = generation  # the breaker's generation when the permit was granted
+        self.previous_base = previous_base  # the host's `base_at` before; `cancel` restores it
+        self.is_probe = is_probe  # holds the only lease of a half-open breaker
         self.is_settled = False
-        self.is_abandoned = False  # its lease ran out: a late report is void
+        self.is_abandoned = False  # the lease expired: a late report teaches nothing
 
     def __repr__(self) -> str:
         state = "settled" if self.is_settled else "open"
@@ -123,7 +123,7 @@ class Permit:
 
 
 class Grant:
-    """Start the request now."""
+    """The request may start now."""
 
     __slots__ = ("permit",)
     __match_args__ = ("permit",)
@@ -136,14 +136,17 @@ class Grant:
 
 
 class Wait(NamedTuple):
-    """Not yet: ask again at `until`. None means that only a report or cancel can free a place."""
+    """Not yet: ask again at `until`. None: ask again after the next report or cancel."""
 
     until: Instant | None
     reason: Reason
 
 
 class Refuse(NamedTuple):
-    """Not here, not soon: the breaker is open, or the host is parked, paused or retired."""
+    """Not allowed: the breaker is open, or the host is parked, paused or retired.
+
+    `until` is the instant at which to ask again; None: not before `revive`.
+    """
 
     until: Instant | None
     reason: Reason
@@ -153,7 +156,7 @@ Decision: TypeAlias = Grant | Wait | Refuse
 
 
 class Sample:
-    """One finished request, as a strategy sees it."""
+    """One finished request, as a strategy gets it."""
 
     __slots__ = ("done_at", "in_flight", "latency_s", "outcome", "retry_after_s", "sent_at")
 
@@ -170,5 +173,5 @@ class Sample:
         self.sent_at = sent_at
         self.done_at = done_at
         self.latency_s = latency_s
-        self.in_flight = in_flight  # at the moment of sending, this request included
+        self.in_flight = in_flight  # when it was sent, this request included
         self.retry_after_s = retry_after_s

@@ -1,26 +1,26 @@
-"""Whether to ask again, and when: a value for the caller, never a sleep in a worker.
+"""Decide whether and when to repeat a request. The decision is a value; nothing sleeps here.
 
     due = max(ready_at(host), now + U(0, min(max_s, base_s · 2^(n−1))))      n = attempts made
 
-Full jitter alone can return "at once" right after a refusal, so the host's own clock is a floor.
-Three brakes keep retries from making an outage worse: attempts per URL, a budget per host (a tenth
-of its requests), and statuses that no repetition will change. A throttle ("slower!") is no failure
-of the URL: it costs neither an attempt nor budget; the host's pace and its stall limit bound it.
+Full jitter alone may choose 0 s right after a refusal, so a retry is never due before the host's
+next slot. Three limits keep retries from making an outage worse: attempts per URL, a budget per
+host (a tenth of its requests), and no retries of permanent statuses. A throttle is not a failure of
+the URL: it costs neither an attempt nor budget; the host's delay and stall detection limit it.
 
-This file knows no host and reads no clock; the dice are handed in. What a response *means* was
-decided before (`Outcome`); here it is only read.
+This module knows no host and no clock; the random generator is an argument, and the response was
+classified before (`Outcome`).
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from .model import ErrorKind, Outcome
-from .value import Value
 
 if TYPE_CHECKING:
     import random
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The gateway's troubles pass; a 500 is mostly one page's bug, and asking again hits it again.
+# Gateway errors are temporary; a 500 is mostly a bug of one page, and a retry would hit it again.
 TRANSIENT_STATUSES = frozenset({429, 502, 503, 504})
 
-# The same bytes would come again. Every other way to get no status at all may pass.
+# The same response would come again. Every other error without a status may be temporary.
 PERMANENT_ERRORS = frozenset({ErrorKind.PROTOCOL, ErrorKind.TOO_LARGE})
 
 FORBIDDEN = 403
 
-# Ten times 0.1 is a little less than one.
+# Added up as floats, ten times 0.1 is slightly less than one.
 _ROUNDING = 1e-9
 
 
-class RetryPolicy(Value):
-    """How patient we are with a URL, and how much repetition a host has to bear."""
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Limits of retries: attempts per URL, backoff in seconds, retries per host."""
 
     max_attempts: int = 3
     base_s: float = 0.5
@@ -56,7 +57,7 @@ class RetryPolicy(Value):
         if self.max_attempts < 1:
             raise ValueError(f"max_attempts must be 1 or more, not {self.max_attempts}")
         if not 0 < self.base_s <= self.max_s < math.inf:
-            raise ValueError(f"need 0 < base_s ≤ max_s, not {self.base_s} and {self.max_s}")
+            raise ValueError(f"must be 0 < base_s ≤ max_s, not {self.base_s} and {self.max_s}")
         if not 0 <= self.budget_ratio <= 1:
             raise ValueError(f"budget_ratio must be 0 to 1, not {self.budget_ratio}")
         if not 0 <= self.budget_burst < math.inf:
@@ -64,24 +65,26 @@ class RetryPolicy(Value):
 
 
 class GiveUpReason(StrEnum):
-    """Why a URL is not asked for again."""
+    """The reason why a URL is not retried."""
 
-    PERMANENT = "permanent"  # the answer stands
-    ATTEMPTS = "attempts"
-    BUDGET = "budget"
-    HOST = "host"  # it is paused or retired: nothing is asked of it any more
+    PERMANENT = "permanent"  # the response would be the same
+    ATTEMPTS = "attempts"  # `max_attempts` was reached
+    BUDGET = "budget"  # the host's retry budget is used up
+    HOST = "host"  # the host is paused or retired
 
 
-class Retry(Value):
-    """Ask again at `due`, as attempt number `attempt` (which has not grown after a throttle)."""
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Repeat the request at `due`, as attempt number `attempt`; a throttle does not increase it."""
 
     due: Instant
     attempt: int
     costs_attempt: bool
 
 
-class GiveUp(Value):
-    """Do not ask again."""
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Do not repeat the request."""
 
     reason: GiveUpReason
 
@@ -90,10 +93,10 @@ RetryDecision: TypeAlias = Retry | GiveUp
 
 
 class RetryBudget:
-    """A host's allowance for retries: each request earns a fraction of one, each retry costs one.
+    """A host's token bucket for retries: a request adds a fraction of a token, a retry takes one.
 
-    It starts full, so that a host with five pages may have its retries too. There is one for
-    every host: the ratio and the cap stay in the policy, and only the level is kept here.
+    It starts full, so that retries work for a host with few pages, too. There is one per host, so
+    the ratio and the capacity stay in the policy and only the level is stored here.
     """
 
     __slots__ = ("tokens",)
@@ -102,11 +105,11 @@ class RetryBudget:
         self.tokens = policy.budget_burst
 
     def earn(self, policy: RetryPolicy) -> None:
-        """One request was sent."""
+        """Add the tokens for one request."""
         self.tokens = min(policy.budget_burst, self.tokens + policy.budget_ratio)
 
     def spend(self) -> bool:
-        """Take the price of one retry; False, and nothing taken, when it is not there."""
+        """Take one token for a retry; return False if there is none."""
         if self.tokens < 1 - _ROUNDING:
             return False
         self.tokens = max(0.0, self.tokens - 1)
@@ -127,11 +130,11 @@ def decide(
     budget: RetryBudget,
     rng: random.Random,
 ) -> RetryDecision:
-    """Retry or give up after attempt number `attempt` (the first is 1).
+    """Return whether to retry after attempt number `attempt` (the first is 1), and when.
 
-    A `Retry` that costs an attempt has already paid from `budget`. A 403 that was taken for a
-    throttle is a guess: it gets one retry, and pays, or a forbidden page on a healthy host would
-    be asked for without end. Put 403 in `retry_statuses` to treat it like 429.
+    A `Retry` that costs an attempt has already taken its token from `budget`. A 403 classified as
+    a throttle is a guess, so it gets one retry that costs an attempt; otherwise a forbidden page on
+    a healthy host would be requested forever. Put 403 in `retry_statuses` to treat it like 429.
     """
     if ready_at == math.inf:
         return GiveUp(GiveUpReason.HOST)
@@ -153,8 +156,8 @@ def decide(
 
 
 def backoff_s(policy: RetryPolicy, attempt: int) -> float:
-    """The longest jitter after attempt number `attempt`: doubling, up to `max_s`."""
-    doublings = min(max(attempt, 1) - 1, 64)  # beyond that any base has met any sane cap
+    """Return the longest jitter after attempt number `attempt`: it doubles, up to `max_s`."""
+    doublings = min(max(attempt, 1) - 1, 64)  # enough to reach any sensible `max_s`
     return min(policy.max_s, math.ldexp(policy.base_s, doublings))
 
 
@@ -169,33 +172,33 @@ def _is_listed(policy: RetryPolicy, response: Response) -> bool:
 
 
 class RetryQueue(Generic[T]):
-    """What waits for its second chance, soonest first, and in order of arrival among equals."""
+    """A priority queue of items by due time; equal times keep their order of insertion."""
 
     __slots__ = ("_arrivals", "_heap")
 
     def __init__(self) -> None:
         self._arrivals = count()
-        self._heap: list[tuple[Instant, int, T]] = []  # the number keeps items from being compared
+        self._heap: list[tuple[Instant, int, T]] = []  # the number avoids comparing items
 
     def push(self, due: Instant, item: T) -> None:
-        """Keep `item` until `due`."""
+        """Add `item`, due at `due`."""
         if math.isnan(due):
-            raise ValueError("due is not a number: it would break the order of the queue")
+            raise ValueError("due must not be NaN: it would break the order of the queue")
         heapq.heappush(self._heap, (due, next(self._arrivals), item))
 
     def pop_due(self, now: Instant) -> list[T]:
-        """Take out everything that is due at `now`, in order."""
+        """Remove and return all items due at `now`, in order."""
         due = []
         while self._heap and self._heap[0][0] <= now:
             due.append(heapq.heappop(self._heap)[2])
         return due
 
     def next_due(self) -> Instant | None:
-        """When to look again; None while nothing waits."""
+        """Return the earliest due time; None if the queue is empty."""
         return self._heap[0][0] if self._heap else None
 
     def discard(self, predicate: Callable[[T], bool]) -> list[T]:
-        """Take out, without waiting, what a cancelled job or a retired host left behind."""
+        """Remove and return all items for which `predicate` is true, due or not."""
         waiting, self._heap = self._heap, []
         gone: list[tuple[Instant, int, T]] = []
         for entry in sorted(waiting, key=_order):  # a sorted list is a heap

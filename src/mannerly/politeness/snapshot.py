@@ -1,19 +1,20 @@
-"""What the core knows at one moment, as frozen values: for people, metrics and tests."""
+"""Snapshots of the core's state, as frozen values: for people, metrics and tests."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .breaker import BreakerState
-from .value import Value
 
 if TYPE_CHECKING:
-    from .host import Host
+    from .host import HostState
     from .model import Instant, Reason
 
 
-class HostSnapshot(Value):
-    """One host, in the words of both source documents (001's delays, 002's rates)."""
+@dataclass(frozen=True, slots=True)
+class HostSnapshot:
+    """The state of one host. Delays and latencies are in seconds, `rate` in requests per second."""
 
     host: str
     rate: float
@@ -38,8 +39,9 @@ class HostSnapshot(Value):
     delay_floor_s: float
 
 
-class Snapshot(Value):
-    """All hosts in totals, and the busiest of them one by one."""
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Totals over all hosts, and the busiest hosts in detail (`top`)."""
 
     hosts: int
     in_flight: int
@@ -54,33 +56,33 @@ class Snapshot(Value):
     top: tuple[HostSnapshot, ...]
 
 
-def describe(host: Host, *, waiters: int) -> HostSnapshot:
-    """Freeze one host."""
-    host.catch_up()
-    vitals, pace, trouble = host.vitals, host.pace, host.trouble
-    failures, answers = vitals.error_counts() if vitals else (0, 0)
-    lesson = pace.lesson() if pace else None
+def describe(host: HostState, *, waiters: int) -> HostSnapshot:
+    """Return a snapshot of one host."""
+    host.learn_deferred()
+    stats, strategy, health = host.stats, host.strategy, host.health
+    failures, answers = stats.error_counts() if stats else (0, 0)
+    lesson = strategy.lesson() if strategy else None
     delay_s = host.delay_s
     return HostSnapshot(
         host=host.key,
         rate=1.0 / delay_s if delay_s else float("inf"),
         delay_s=delay_s,
-        crawl_delay_s=host.wishes.crawl_delay_s,
+        crawl_delay_s=host.requested.crawl_delay_s,
         not_before=host.not_before,
         in_flight=host.in_flight,
         concurrency=host.limit,
         waiters=waiters,
         requests=host.requests,
-        throttles=trouble.throttles if trouble else 0,
-        failures=trouble.failures if trouble else 0,
-        error_streak=trouble.throttle_streak if trouble else 0,
-        latency_s=vitals.ewma_s if vitals else 0.0,
-        p95_latency_s=vitals.p95_s() if vitals else 0.0,
+        throttles=health.throttles if health else 0,
+        failures=health.failures if health else 0,
+        error_streak=health.throttle_streak if health else 0,
+        latency_s=stats.ewma_s if stats else 0.0,
+        p95_latency_s=stats.p95_s() if stats else 0.0,
         error_rate=failures / answers if answers else 0.0,
-        breaker=trouble.breaker.state if trouble else BreakerState.CLOSED,
+        breaker=health.breaker.state if health else BreakerState.CLOSED,
         gate=host.gate,
         last_success=host.last_ok_at,
-        phase=pace.phase if pace else "new",
+        phase=strategy.phase if strategy else "new",
         adaptive_delay_s=lesson.delay_s if lesson else 0.0,
         delay_floor_s=lesson.floor_s if lesson else 0.0,
     )

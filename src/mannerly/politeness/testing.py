@@ -1,11 +1,11 @@
-"""Fakes and contracts for tests of your own: no sleep, no socket, no mock.
+"""Fakes and a contract test suite for your own tests: no sleeping, no sockets, no mocks.
 
-- `FakeClock` owns all of time: both drivers take it, and nothing happens until you `advance` it.
-- `ScriptedServer` answers from a list: 200, a slow 200, a 429, a time-out, 200 for ever after.
-- `Transcript` writes down what the core decided, short enough to assert on: "G0.0 W0.5 G0.5".
-- `MemoryContract` is what every memory must do: subclass it, name your memory, run pytest.
+- `FakeClock` is a clock for both drivers; time passes only when you `advance` it.
+- `ScriptedServer` answers from a list: 200, a slow 200, a 429, a timeout, then always 200.
+- `Transcript` records the core's decisions as a short text to assert on: "G0.0 W0.5 G0.5".
+- `MemoryContract` tests a memory: subclass it, add a fixture for your memory, run pytest.
 
-Only the standard library is imported, and of the tests' own tools nothing.
+Only the standard library is imported, pytest is not.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from .clock import Alarm
     from .core import Politeness
-    from .drivers.waiters import Notice
+    from .drivers.waiters import DriverEvent
     from .model import Decision, Instant
 
-_TURNS = 25  # of the event loop: enough for a woken task to report and wake the next one
+_TURNS = 25  # event loop cycles: enough for a woken task to report and wake the next one
 
 
 class _FakeAlarm:
-    """A callback in the list of a fake clock."""
+    """A callback in the heap of a fake clock."""
 
     __slots__ = ("callback",)
 
@@ -44,22 +44,22 @@ class _FakeAlarm:
 
 
 class _Future(Protocol):
-    """As much of a task as the clock has to know."""
+    """The part of a task's interface that the clock needs."""
 
     def done(self) -> bool: ...
 
 
 class _LoopTurn:
-    """Awaiting it lets every other task run once (a bare yield is what an event loop expects)."""
+    """Await it to let every other task run once (event loops accept a bare yield)."""
 
     def __await__(self) -> Generator[None]:
         yield
 
 
 class FakeClock:
-    """A clock, and the alarms of both drivers, that move only when the test says so.
+    """A clock with alarms, for both drivers, whose time passes only when the test says so.
 
-    Times are exact: an alarm rings at the very instant it was set for, so tests may compare
+    Times are exact: an alarm is called exactly at the instant it was set for, so tests may compare
     floats with `==`.
     """
 
@@ -73,35 +73,35 @@ class FakeClock:
         return f"<FakeClock {self._now:.3f}, {self.sleepers} alarms>"
 
     def now(self) -> Instant:
-        """The time, as far as it was advanced."""
+        """Return the time, which changes only by `advance`, `advance_to_next` and `run`."""
         return self._now
 
     def wall(self) -> float:
-        """Seconds since 1970; it moves with `now`."""
+        """Return seconds since 1970; it advances with `now`."""
         return self._now + self._wall_offset_s
 
     @property
     def sleepers(self) -> int:
-        """How many alarms are set."""
+        """The number of alarms that are set."""
         return sum(entry[2].callback is not None for entry in self._heap)
 
     @property
     def next_at(self) -> Instant:
-        """When the next alarm rings; infinite if none is set."""
+        """The time of the next alarm; infinite if none is set."""
         while self._heap and self._heap[0][2].callback is None:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else inf
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Set an alarm. One for the past rings at the next `advance`, even by nothing."""
+        """Set an alarm. One in the past is called by the next `advance`, even by 0 seconds."""
         alarm = _FakeAlarm(callback)
         heappush(self._heap, (when, next(self._arrivals), alarm))
         return alarm
 
     def advance(self, seconds: float = 0.0) -> None:
-        """Let time pass, ringing every alarm on the way at its own instant."""
+        """Let time pass, and call every alarm on the way at its instant."""
         if seconds < 0.0:
-            raise ValueError(f"time cannot go backwards, and {seconds} is negative")
+            raise ValueError(f"seconds must not be negative: {seconds}")
         end = self._now + seconds
         while (when := self.next_at) <= end:
             self._now = max(self._now, when)
@@ -111,17 +111,17 @@ class FakeClock:
         self._now = end
 
     def advance_to_next(self) -> None:
-        """Jump to the next alarm and ring it, with all others of that instant."""
+        """Advance to the next alarm and call it, with all others of that instant."""
         when = self.next_at
         if when == inf:
-            raise RuntimeError("no alarm is set: whoever waits now waits for ever")
+            raise RuntimeError("no alarm is set: waiting callers would wait forever")
         self._now = max(self._now, when)
         self.advance()
 
     # ------------------------------------------------------------------ for asyncio
 
     async def sleep(self, seconds: float) -> None:
-        """Pass `seconds` of this clock: for fake servers and the like."""
+        """Sleep in the time of this clock, for example in a fake server."""
         when = self._now + seconds
         alarm = self.call_at(when, _nothing)
         try:
@@ -131,12 +131,12 @@ class FakeClock:
             alarm.cancel()
 
     async def settle(self) -> None:
-        """Let every task run until all of them wait for this clock."""
+        """Let all tasks run until each of them waits for this clock."""
         for _ in range(_TURNS):
             await _LoopTurn()
 
     async def run(self, *tasks: _Future) -> None:
-        """Jump from alarm to alarm until these tasks are done, however long that takes."""
+        """Advance from alarm to alarm until these tasks are done."""
         await self.settle()
         while not all(task.done() for task in tasks):
             self.advance_to_next()
@@ -144,23 +144,23 @@ class FakeClock:
 
 
 def _nothing() -> None:
-    """Ring for nobody: the time itself is what is waited for."""
+    """Do nothing: `sleep` only needs the time to pass."""
 
 
 class ScriptedServer:
-    """Answers from a script, then with its last entry for ever.
+    """A fake server that answers from a script, then repeats its last entry.
 
     An entry is a status, or a `Response` where latency, headers or an error matter:
 
         ScriptedServer(200, Response(200, 0.8), Response(429, 0.05, retry_after(7)), 200)
 
-    It keeps the instants of all requests, so that a test can look at the spacing afterwards.
-    `request` is the simulator's form of a server, `answer` the form that `report` takes.
+    `starts` and `gaps_s` show the times of all requests. `answer` returns what `report` takes;
+    `request` is the interface that the simulator needs.
     """
 
     def __init__(self, *script: int | Response, latency_s: float = 0.05) -> None:
         if not script:
-            raise ValueError("a script needs at least one answer")
+            raise ValueError("the script is empty: pass at least one status or Response")
         self._script = [
             Response(entry, latency_s) if isinstance(entry, int) else entry for entry in script
         ]
@@ -168,35 +168,35 @@ class ScriptedServer:
 
     @property
     def gaps_s(self) -> list[float]:
-        """The time between each two requests."""
+        """The times between consecutive requests, in seconds."""
         return [later - earlier for earlier, later in pairwise(self.starts)]
 
     def answer(self, now: Instant) -> Response:
-        """The next answer of the script."""
+        """Return the next response of the script."""
         place = min(len(self.starts), len(self._script) - 1)
         self.starts.append(now)
         return self._script[place]
 
     def request(self, now: Instant, in_flight: int) -> tuple[int, float, Mapping[str, str]]:  # noqa: ARG002
-        """The same as status (0: none), latency and headers."""
+        """Return the next response as status (0: none), latency and headers."""
         response = self.answer(now)
         return response.status or 0, response.latency_s, response.headers
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """The header by which a server asks for a pause."""
+    """Return headers with a Retry-After."""
     return {"retry-after": f"{seconds:g}"}
 
 
 class Transcript:
-    """What was decided, as one line of short words.
+    """A record of decisions and events, as one line of short words.
 
     G0.5    granted at 0.5          B30     blocked: the server asked for 30 s
     W1.5    wait until 1.5          S2      slowed: one request every 2 s
     W-      wait for a report       F1.5    faster: one every 1.5 s
     X6.0    refused until 6.0       P1      probing: one every 1 s
-    X-      refused for good        C3      concurrency 3
-    O6.0    breaker open until 6.0  H, K    breaker half-open, closed (it is well again: OK)
+    X-      refused until revived   C3      concurrency 3
+    O6.0    breaker open until 6.0  H, K    breaker half-open, closed (OK again)
     """
 
     def __init__(self) -> None:
@@ -205,8 +205,8 @@ class Transcript:
     def __str__(self) -> str:
         return " ".join(self.words)
 
-    def __call__(self, event: Notice) -> None:
-        """Note an event: hand the transcript to the core as `on_event`."""
+    def __call__(self, event: DriverEvent) -> None:
+        """Record an event: pass the transcript to the core as `on_event`."""
         match event:
             case events.Throttled(retry_after_s=pause_s) if pause_s is not None:
                 self.words.append(f"B{pause_s:g}")
@@ -228,7 +228,7 @@ class Transcript:
                 pass
 
     def reserve(self, core: Politeness, host: str, *, now: Instant) -> Decision:
-        """Ask the core, and note its decision."""
+        """Call `core.reserve`, and record its decision."""
         decision = core.reserve(host, now=now)
         if isinstance(decision, Grant):
             self.words.append(f"G{now:.1f}")
@@ -239,22 +239,22 @@ class Transcript:
         return decision
 
     def take(self) -> str:
-        """The line so far; the next one starts empty."""
+        """Return the line so far, and start an empty one."""
         line, self.words = str(self), []
         return line
 
 
 class MemoryContract:
-    """What a memory must do. Subclass it in a test module and give it a memory:
+    """Tests that every memory must pass. Subclass it in a test module and add a fixture:
 
     class TestMyMemory(MemoryContract):
         @pytest.fixture
         def memory(self): ...        # open and empty
-        def reopen(self, memory): ...  # the same place, as the next process finds it
+        def reopen(self, memory): ...  # the same storage, as the next process finds it
     """
 
     def reopen(self, memory: Memory) -> Memory:
-        """The memory after a restart; one that lasts no longer than its object returns itself."""
+        """Return the memory after a restart; a memory without storage returns itself."""
         return memory
 
     def test_unknown_host_has_no_record(self, memory: Memory) -> None:
@@ -270,7 +270,7 @@ class MemoryContract:
         assert memory.load("example.com") == record
 
     def test_record_survives_reopening(self, memory: Memory) -> None:
-        """What was saved is there after a restart."""
+        """A saved record is still there after a restart."""
         record = _full_record("example.com")
         memory.save([record])
 
@@ -280,7 +280,7 @@ class MemoryContract:
         again.close()
 
     def test_later_record_replaces_earlier(self, memory: Memory) -> None:
-        """There is one record a host: the latest."""
+        """There is one record per host: the latest."""
         memory.save([_full_record("example.com")])
         later = Remembered(host="example.com", lesson=Lesson(delay_s=2.5), updated_at=9.0)
 
@@ -289,7 +289,7 @@ class MemoryContract:
         assert memory.load("example.com") == later
 
     def test_hosts_do_not_mix(self, memory: Memory) -> None:
-        """A host's record is found under its own name only, whatever the name looks like."""
+        """A record is found under its own host only, whatever characters the name has."""
         hosts = ["a.example", "b.example:8080", "[::1]", "xn--bcher-kva.example", "o'hara.example"]
         records = {host: Remembered(host=host, lesson=Lesson(delay_s=0.25)) for host in hosts}
 
@@ -298,7 +298,7 @@ class MemoryContract:
         assert {host: memory.load(host) for host in hosts} == records
 
     def test_save_is_all_or_none(self, memory: Memory) -> None:
-        """A failure halfway through leaves the memory as it was."""
+        """An error halfway through a save leaves the memory as it was."""
 
         def halfway() -> Iterator[Remembered]:
             yield _full_record("first.example")
@@ -330,7 +330,7 @@ class MemoryContract:
         assert memory.load("kept.example") is not None
 
     def test_closing_twice_is_harmless(self, memory: Memory) -> None:
-        """Whoever closes last need not know who closed first."""
+        """A second `close` does nothing."""
         memory.close()
         memory.close()
 

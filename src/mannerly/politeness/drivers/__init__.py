@@ -1,4 +1,4 @@
-"""The clock readers and sleepers around the core: one for asyncio, one for threads.
+"""Drivers: they read the clock and wait, around the core. One for asyncio, one for threads.
 
-Import the one you need; neither pulls in the other.
+Import the one you need; neither imports the other.
 """

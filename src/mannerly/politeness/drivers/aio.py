@@ -4,9 +4,10 @@
         response = await client.get(url)
         slot.report(status=response.status_code, headers=response.headers)
 
-Waiting is a future in a line, and one loop timer per host with a line; no task runs in the
-background. There is no lock: within one event loop nothing happens between two awaits, and the
-only awaits are the future and the memory's thread. One object belongs to one loop.
+A waiting caller is a future in the host's queue, and each host with a queue has one loop timer; no
+task runs in the background. There is no lock: within one event loop nothing else runs between two
+awaits, and the only awaits are for that future and for the memory's thread. Use an object in one
+event loop only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from .desk import FrontDesk
+from .base import DriverBase
 from .slots import Slot
 
 if TYPE_CHECKING:
@@ -24,28 +25,30 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from ..clock import Alarm, Alarms, Clock
+    from ..clock import Alarm, Alarms, TimeSource
     from ..memory.base import Remembered
     from ..model import Instant
-    from .notebook import Notebook
+    from .buffer import MemoryBuffer
     from .waiters import Waiter
 
 
 class LoopAlarms:
-    """The running event loop's timers, on our clock's scale."""
+    """Timers of the running event loop, in the time scale of `clock`."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call from the loop that is running now."""
+        """Call `callback` from the event loop at `when`."""
         return asyncio.get_running_loop().call_later(max(0.0, when - self._clock.now()), callback)
 
 
-class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
-    """One politeness for all tasks of an event loop; `FrontDesk` names the arguments."""
+class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
+    """Politeness for all tasks of an event loop. For the arguments see `DriverBase`."""
 
-    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
+    def _make_alarms_and_lock(
+        self, clock: TimeSource
+    ) -> tuple[Alarms, AbstractContextManager[object]]:
         self._loads: dict[str, asyncio.Future[Remembered | None]] = {}
         self._writing: asyncio.Future[Exception | None] | None = None
         return LoopAlarms(clock), nullcontext()
@@ -65,83 +68,84 @@ class AsyncPoliteness(FrontDesk["asyncio.Future[None]"]):
     async def slot(
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> AsyncIterator[Slot]:
-        """Wait for this host's next slot, first come first served, and hold it for the block.
+        """Wait for the host's next slot, in order of arrival, and hold it during the block.
 
         Args:
             url: the URL, or just the host, to be contacted.
-            deadline_s: how long to wait for the slot at most.
-            wait_when_open: wait out an open breaker and a long Retry-After, too.
+            deadline_s: the longest time to wait for the slot, in seconds; None: no limit.
+            wait_when_open: also wait while the breaker is open or a long Retry-After is pending,
+                instead of raising.
 
         Raises:
-            CircuitOpen: the host's breaker is open (see `wait_when_open`).
-            HostUnavailable: the host is parked (likewise), paused or retired.
-            TimeoutError: the deadline passed before there was a slot.
+            CircuitOpen: the host's breaker is open (not with `wait_when_open`).
+            HostUnavailable: the host is paused, retired, or parked (not with `wait_when_open`).
+            TimeoutError: `deadline_s` has passed.
         """
-        names = self._names(url)
-        if self._notebook is not None and self._is_news(names[0]):
-            await self._recall_aside(self._notebook, *names)
-        entered = self._enter(names, deadline_s, wait_when_open=wait_when_open)
+        host_and_key = self._host_and_key(url)
+        if self._buffer is not None and self._is_unknown(host_and_key[0]):
+            await self._recall_in_thread(self._buffer, *host_and_key)
+        entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else await self._wait(entered) as slot:
             yield slot
 
     async def aclose(self) -> None:
-        """Send home who waits, write down what was learned and close the memory.
+        """Wake waiting callers with a `PolitenessError`, save what was learned, close the memory.
 
         Raises:
             Exception: the memory's own, if the last write failed.
         """
         if self._is_closed:
             return
-        self._shut()
-        notebook = self._notebook
-        if notebook is None:
+        self._close_queues()
+        buffer = self._buffer
+        if buffer is None:
             return
         try:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
-            records = self._collect(notebook, is_last=True)
+            records = self._collect(buffer, is_last=True)
             if records:
-                error = await asyncio.to_thread(notebook.save, records)
-                notebook.wrote(records, error)
+                error = await asyncio.to_thread(buffer.save, records)
+                buffer.saved(records, error)
                 if error is not None:
                     raise error
         finally:
-            await asyncio.to_thread(notebook.memory.close)
+            await asyncio.to_thread(buffer.memory.close)
 
     async def _wait(self, waiter: Waiter[asyncio.Future[None]]) -> Slot:
         try:
-            await waiter.bell
+            await waiter.signal
         except asyncio.CancelledError:
             self._leave(waiter)
             raise
         return self._admit(waiter)
 
-    async def _recall_aside(self, notebook: Notebook, host: str, key: str) -> None:
-        """Ask the memory about a new host in a thread, once however many tasks begin with it."""
+    async def _recall_in_thread(self, buffer: MemoryBuffer, host: str, key: str) -> None:
+        """Load a new host's record in a thread, once for all tasks that start with it."""
         load = self._loads.get(key)
         if load is None:
-            load = asyncio.get_running_loop().run_in_executor(None, notebook.load, key)
+            load = asyncio.get_running_loop().run_in_executor(None, buffer.load, key)
             self._loads[key] = load
             load.add_done_callback(lambda _: self._loads.pop(key))
-        self._adopt(host, await asyncio.shield(load))
+        self._use_record(host, await asyncio.shield(load))
 
-    def _make_bell(self) -> asyncio.Future[None]:
+    def _make_signal(self) -> asyncio.Future[None]:
         return asyncio.get_running_loop().create_future()
 
-    def _ring(self, bell: asyncio.Future[None]) -> None:
-        if not bell.done():  # cancelled in this very tick: its task hands the grant on
-            bell.set_result(None)
+    def _wake(self, signal: asyncio.Future[None]) -> None:
+        if not signal.done():  # if the task was just cancelled, `_leave` gives its grant back
+            signal.set_result(None)
 
-    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
+    def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
         loop = asyncio.get_running_loop()
-        self._writing = loop.run_in_executor(None, notebook.save, records)
-        self._writing.add_done_callback(partial(self._wrote, notebook, records))
+        self._writing = loop.run_in_executor(None, buffer.save, records)
+        self._writing.add_done_callback(partial(self._saved, buffer, records))
 
-    def _wrote(
+    def _saved(
         self,
-        notebook: Notebook,
+        buffer: MemoryBuffer,
         records: list[Remembered],
         done: asyncio.Future[Exception | None],
     ) -> None:
         self._writing = None
-        notebook.wrote(records, done.result())
+        buffer.saved(records, done.result())

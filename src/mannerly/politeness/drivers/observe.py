@@ -1,10 +1,10 @@
-"""Logs and counters are folds over the stream of events, made here and nowhere else.
+"""Event listeners: logging and counters.
 
     counters = Counters()
     politeness = AsyncPoliteness(on_event=tee(counters, log_events(logging.getLogger("crawl"))))
 
-A listener is any function of one event; `tee` joins several. The thread driver calls it with its
-lock held: counting and logging are fine, calling back into the politeness is not.
+A listener is any function of one event; `tee` combines several. The thread driver calls it while
+its lock is held: counting and logging are fine, calling methods of the driver is not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .waiters import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .waiters import Notice
+    from .waiters import DriverEvent
 
 _COUNTED: dict[type, str] = {
     events.Throttled: "throttles",
@@ -43,23 +43,24 @@ _COUNTED: dict[type, str] = {
 
 
 class Counters:
-    """How often each kind of thing happened, over all hosts. Document 001's four are the first.
+    """Counts each kind of event over all hosts.
 
-    `throttles` counts refusals (429, and 403 or 503 that meant our pace), `retries` second tries,
-    `cancellations` permits given back, `concurrency_overrides` changes of a host's limit.
+    `throttles` counts refusals that ask for fewer requests (429, and some 403 and 5xx), `retries`
+    repeated requests, `cancellations` permits given back, `concurrency_overrides` changes of a
+    host's limit of requests in flight.
     """
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
-    def __call__(self, event: Notice) -> None:
+    def __call__(self, event: DriverEvent) -> None:
         """Count one event."""
         self._counts[_COUNTED[type(event)]] += 1
 
     def __getitem__(self, name: str) -> int:
-        """The count by its name, as in `as_dict`."""
+        """Return one count by its name, as in `as_dict`."""
         if name not in _COUNTED.values():
-            raise KeyError(f"there is no counter {name!r}; there are {', '.join(self.as_dict())}")
+            raise KeyError(f"unknown counter {name!r}; known: {', '.join(self.as_dict())}")
         return self._counts[name]
 
     def __repr__(self) -> str:
@@ -67,14 +68,14 @@ class Counters:
         return f"<Counters {seen or 'nothing yet'}>"
 
     def as_dict(self) -> dict[str, int]:
-        """Every counter, those at zero included: what a metrics exporter wants."""
+        """Return all counters by name, including zeros, for example for a metrics exporter."""
         return {name: self._counts[name] for name in _COUNTED.values()}
 
 
-def log_events(logger: logging.Logger) -> Callable[[Notice], None]:
-    """A listener that logs: changes of pace at info, trouble at warning, every wait at debug."""
+def log_events(logger: logging.Logger) -> Callable[[DriverEvent], None]:
+    """Return a listener that logs: rate changes at INFO, problems at WARNING, waits at DEBUG."""
 
-    def log(event: Notice) -> None:
+    def log(event: DriverEvent) -> None:
         line = _line(event)
         if line is not None:
             level, message, *values = line
@@ -83,18 +84,18 @@ def log_events(logger: logging.Logger) -> Callable[[Notice], None]:
     return log
 
 
-def tee(*listeners: Callable[[Notice], None]) -> Callable[[Notice], None]:
-    """One listener that tells them all, in this order."""
+def tee(*listeners: Callable[[DriverEvent], None]) -> Callable[[DriverEvent], None]:
+    """Return a listener that calls all these listeners, in order."""
 
-    def tell(event: Notice) -> None:
+    def tell(event: DriverEvent) -> None:
         for listener in listeners:
             listener(event)
 
     return tell
 
 
-def _line(event: Notice) -> tuple[int, str, *tuple[object, ...]] | None:
-    """Level, message and values; None for what a log would drown in."""
+def _line(event: DriverEvent) -> tuple[int, str, *tuple[object, ...]] | None:
+    """Return level, message and values; None for events that are too frequent to log."""
     match event:
         case events.Slowed(host, _, delay_s, streak):
             message = "%s: slower, one request every %.3g s (error streak %d)"
@@ -106,7 +107,8 @@ def _line(event: Notice) -> tuple[int, str, *tuple[object, ...]] | None:
         case events.Recovered(host, _, delay_s):
             return logging.INFO, "%s: takes requests again, every %.3g s", host, delay_s
         case events.ConcurrencyChanged(host, _, concurrency, previous):
-            return logging.INFO, "%s: %d requests at once, not %d", host, concurrency, previous
+            message = "%s: at most %d requests in flight, before: %d"
+            return logging.INFO, message, host, concurrency, previous
         case events.Closed(host):
             return logging.INFO, "%s: breaker closed", host
         case Waiting():
@@ -115,7 +117,7 @@ def _line(event: Notice) -> tuple[int, str, *tuple[object, ...]] | None:
             return _warning_line(event)
 
 
-def _warning_line(event: Notice) -> tuple[int, str, *tuple[object, ...]] | None:
+def _warning_line(event: DriverEvent) -> tuple[int, str, *tuple[object, ...]] | None:
     match event:
         case events.Opened(host, at, until, times):
             message = "%s: breaker open for %.3g s (opened %d times in a row)"

@@ -1,21 +1,20 @@
-"""A place for one request: asked for, used, and always given back.
+"""A slot for one request: a context manager that is always settled at the end of its block.
 
-A `Slot` is a permit that measures its own latency and cannot be forgotten: leaving the block
-settles it, whatever happened inside.
+A `Slot` is a permit that measures the latency and reports or cancels itself when the block ends:
 
     the block ended by …                 the core is told
-    slot.report(…)                       what was reported; the slot is done with
+    slot.report(…)                       what was reported
     TimeoutError                         error "timeout"
     a ConnectionError                    error "connect" (refused) or "reset"
     another Exception                    cancelled, but sent: the spacing holds, nothing is learned
     cancellation, KeyboardInterrupt, …   cancelled; the slot goes back unless `sent()` was called
     nothing, and no report               cancelled, but sent; with a RuntimeWarning, because a
-                                         refusal that nobody reports is a refusal nobody obeys
+                                         refusal that is not reported cannot be obeyed
 
-An exception that we do not know may come from a client halfway through a request, so it is taken
-for sent: a wasted slot costs one gap, a wrong refund sends two requests at once.
+After an unknown exception the request may have been sent, so it counts as sent: a slot lost
+needlessly costs one delay, a slot reused wrongly sends two requests at once.
 
-This file knows how a request may end, and neither how slots are waited for nor by whom.
+This module does not know how callers wait for slots.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from ..retry import GiveUp, Retry
 
 
-class Desk(Protocol):
-    """Where a slot came from, and where it goes back to."""
+class SlotDriver(Protocol):
+    """The methods of a driver that a slot needs."""
 
     def now(self) -> Instant: ...
 
@@ -48,17 +47,19 @@ class Desk(Protocol):
 
 
 class Slot:
-    """The right to send one request now. Use it as a context manager, and report."""
+    """The right to send one request now. Use it as a context manager, and call `report`."""
 
-    __slots__ = ("_answer", "_desk", "_permit", "_started_at", "_was_sent", "waited_s")
+    __slots__ = ("_driver", "_permit", "_reported", "_started_at", "_was_sent", "waited_s")
 
-    def __init__(self, desk: Desk, permit: Permit, started_at: Instant, waited_s: float) -> None:
-        self._desk = desk
+    def __init__(
+        self, driver: SlotDriver, permit: Permit, started_at: Instant, waited_s: float
+    ) -> None:
+        self._driver = driver
         self._permit = permit
         self._started_at = started_at
         self._was_sent = False
-        self._answer: tuple[Response, Outcome] | None = None
-        self.waited_s = waited_s  # how long the caller was kept waiting for this slot
+        self._reported: tuple[Response, Outcome] | None = None
+        self.waited_s = waited_s  # how long the caller waited for this slot
 
     def __repr__(self) -> str:
         state = "settled" if self._permit.is_settled else "open"
@@ -66,16 +67,16 @@ class Slot:
 
     @property
     def host(self) -> str:
-        """The key of the host, or of the group, that the slot belongs to."""
+        """The key of the host, or of its group with `group_by`."""
         return self._permit.host.key
 
     def sent(self) -> None:
-        """The request leaves now: the slot cannot go back any more, and latency counts from here.
+        """Say that the request leaves now: latency counts from here, and `cancel` frees no slot.
 
-        Optional, but without it a cancelled block counts as a request that was never sent.
+        Optional; without it, a cancelled block counts as a request that was not sent.
         """
         self._was_sent = True
-        self._started_at = self._desk.now()
+        self._started_at = self._driver.now()
 
     def report(
         self,
@@ -86,34 +87,34 @@ class Slot:
         nbytes: int = 0,
         error: ErrorKind | str | None = None,
     ) -> Outcome:
-        """Tell what came back, as a `Response` or in parts; the latency is measured here.
+        """Report the result of the request, as a `Response` or as keyword arguments.
 
-        A `Response` that brings its own latency keeps it.
+        The latency is measured here, unless the `Response` has one already.
 
         Raises:
-            PermitError: the slot was reported or cancelled before.
+            PermitError: the slot was already reported or cancelled.
             TypeError: neither a response nor a status nor an error was given.
         """
         if response is None:
             if status is None and error is None:
-                raise TypeError("report what came back: a Response, a status or an error")
-            latency_s = self._desk.now() - self._started_at
+                raise TypeError("report() needs a Response, a status or an error")
+            latency_s = self._driver.now() - self._started_at
             response = Response(status, latency_s, headers, error, nbytes)
         elif not response.latency_s:
-            response = response._replace(latency_s=self._desk.now() - self._started_at)
-        outcome = self._desk.report(self._permit, response)
-        self._answer = (response, outcome)
+            response = response._replace(latency_s=self._driver.now() - self._started_at)
+        outcome = self._driver.report(self._permit, response)
+        self._reported = (response, outcome)
         return outcome
 
     def cancel(self) -> None:
-        """Give the slot back; unless `sent()` was called, the next caller may have it at once."""
-        self._desk.cancel(self._permit, was_sent=self._was_sent)
+        """Give the slot back; unless `sent()` was called, the next caller may use it at once."""
+        self._driver.cancel(self._permit, was_sent=self._was_sent)
 
     def retry(self, attempt: int = 1) -> Retry | GiveUp:
-        """Whether and when to ask again, after a report. A value, never a sleep."""
-        if self._answer is None:
-            raise TypeError("report what came back before asking whether to try again")
-        return self._desk.retry(self._permit, *self._answer, attempt=attempt)
+        """Return whether and when to repeat the request, after `report`. Never sleeps."""
+        if self._reported is None:
+            raise TypeError("call report() before retry()")
+        return self._driver.retry(self._permit, *self._reported, attempt=attempt)
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +128,7 @@ class Slot:
         if self._permit.is_settled:
             return
         if error is None:
-            self._desk.cancel(self._permit, was_sent=True)
+            self._driver.cancel(self._permit, was_sent=True)
             warnings.warn(f"{self!r} was left without a report", RuntimeWarning, stacklevel=4)
             return
         meaning = error_kind(error)
@@ -135,11 +136,11 @@ class Slot:
             self.report(error=meaning)
         else:
             was_sent = self._was_sent or isinstance(error, Exception)
-            self._desk.cancel(self._permit, was_sent=was_sent)
+            self._driver.cancel(self._permit, was_sent=was_sent)
 
 
 def error_kind(error: BaseException) -> ErrorKind | None:
-    """What an exception says about the host; None: nothing that we know of."""
+    """Return the kind of error that an exception means for the host; None: unknown."""
     if isinstance(error, TimeoutError):
         return ErrorKind.TIMEOUT
     if isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):

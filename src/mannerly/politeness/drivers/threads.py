@@ -4,11 +4,11 @@
         response = session.get(url)
         slot.report(status=response.status_code, headers=response.headers)
 
-One lock guards the core; it is held for microseconds and never while anybody sleeps. Each waiting
-thread sleeps on an event of its own and is woken once, with its verdict. The alarms of all hosts
-ring from a single timekeeper thread, which exists only while there is something to wait for, so
-that an unclosed object leaves nothing running. (Letting the head of each line watch the clock
-would save that thread, but then every caller wakes twice: to become the head, and to go.)
+One lock guards the core; it is held for microseconds and never while a thread waits. Each waiting
+thread has its own event and is woken once, with its decision. A single thread calls the alarms of
+all hosts; it exists only while alarms are set, so an object that is not closed leaves no thread
+behind. (The first waiter of each queue could watch the clock instead, but then every caller would
+be woken twice: to become the first, and to go.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
-from .desk import FrontDesk
+from .base import DriverBase
 from .slots import Slot
 
 if TYPE_CHECKING:
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from ..clock import Alarm, Alarms, Clock
+    from ..clock import Alarm, Alarms, TimeSource
     from ..memory.base import Remembered
     from ..model import Instant
-    from .notebook import Notebook
+    from .buffer import MemoryBuffer
     from .waiters import Waiter
 
 
 class _Alarm:
-    """An entry of the timekeeper's list."""
+    """An alarm in the heap of an `AlarmThread`."""
 
-    __slots__ = ("_keeper", "callback", "is_cancelled")
+    __slots__ = ("_thread", "callback", "is_cancelled")
 
-    def __init__(self, keeper: Timekeeper, callback: Callable[[], None]) -> None:
-        self._keeper = keeper
+    def __init__(self, thread: AlarmThread, callback: Callable[[], None]) -> None:
+        self._thread = thread
         self.callback = callback
         self.is_cancelled = False
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        self._keeper.look_again()
+        self._thread.on_cancel()
 
 
-class Timekeeper:
-    """Alarms for threads, rung by one daemon thread that ends when the last one has rung."""
+class AlarmThread:
+    """Alarms for threads: one daemon thread calls them back and ends after the last one."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
         self._changed = threading.Condition(threading.Lock())
         self._heap: list[tuple[Instant, int, _Alarm]] = []
@@ -60,7 +60,7 @@ class Timekeeper:
         self._is_running = False
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call from the timekeeper's thread."""
+        """Call `callback` from the alarm thread at `when`."""
         alarm = _Alarm(self, callback)
         with self._changed:
             heappush(self._heap, (when, next(self._arrivals), alarm))
@@ -71,8 +71,8 @@ class Timekeeper:
                 self._changed.notify()
         return alarm
 
-    def look_again(self) -> None:
-        """An alarm was cancelled: if it was the next one, there is something else to wait for."""
+    def on_cancel(self) -> None:
+        """Wake the alarm thread if the alarm that it waits for was cancelled."""
         with self._changed:
             if self._heap and self._heap[0][2].is_cancelled:
                 self._changed.notify()
@@ -83,12 +83,12 @@ class Timekeeper:
             while (alarm := self._next()) is not None:
                 alarm.callback()
         finally:
-            if alarm is not None:  # its callback failed: the next alarm needs a new thread
+            if alarm is not None:  # its callback raised: the next alarm needs a new thread
                 with self._changed:
                     self._is_running = False
 
     def _next(self) -> _Alarm | None:
-        """Sleep until an alarm is due; None, and the thread is to end, when there is none left."""
+        """Wait until an alarm is due and return it; None, to end the thread, if none is set."""
         with self._changed:
             while self._heap:
                 when, _, alarm = self._heap[0]
@@ -103,11 +103,13 @@ class Timekeeper:
             return None
 
 
-class ThreadedPoliteness(FrontDesk[threading.Event]):
-    """One politeness for all threads of a process; `FrontDesk` names the arguments."""
+class ThreadedPoliteness(DriverBase[threading.Event]):
+    """Politeness for all threads of a process. For the arguments see `DriverBase`."""
 
-    def _set_up(self, clock: Clock) -> tuple[Alarms, AbstractContextManager[object]]:
-        return Timekeeper(clock), threading.RLock()
+    def _make_alarms_and_lock(
+        self, clock: TimeSource
+    ) -> tuple[Alarms, AbstractContextManager[object]]:
+        return AlarmThread(clock), threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -124,49 +126,49 @@ class ThreadedPoliteness(FrontDesk[threading.Event]):
     def slot(
         self, url: str, *, deadline_s: float | None = None, wait_when_open: bool = False
     ) -> Iterator[Slot]:
-        """Wait for this host's next slot and hold it for the block: see `AsyncPoliteness.slot`."""
-        names = self._names(url)
-        self._recall(*names)
-        entered = self._enter(names, deadline_s, wait_when_open=wait_when_open)
+        """Wait for the host's next slot and hold it in the block: see `AsyncPoliteness.slot`."""
+        host_and_key = self._host_and_key(url)
+        self._recall(*host_and_key)
+        entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else self._wait(entered) as slot:
             yield slot
 
     def close(self) -> None:
-        """Send home who waits, write down what was learned and close the memory.
+        """Wake waiting callers with a `PolitenessError`, save what was learned, close the memory.
 
         Raises:
             Exception: the memory's own, if the last write failed.
         """
         if self._is_closed:
             return
-        self._shut()
-        notebook = self._notebook
-        if notebook is None:
+        self._close_queues()
+        buffer = self._buffer
+        if buffer is None:
             return
         try:
-            records = self._collect(notebook, is_last=True)
+            records = self._collect(buffer, is_last=True)
             if records:
-                self._write(notebook, records)
-                if notebook.error is not None:
-                    raise notebook.error
+                self._write(buffer, records)
+                if buffer.error is not None:
+                    raise buffer.error
         finally:
-            notebook.memory.close()
+            buffer.memory.close()
 
     def _wait(self, waiter: Waiter[threading.Event]) -> Slot:
         try:
-            waiter.bell.wait()
+            waiter.signal.wait()
         except BaseException:  # KeyboardInterrupt, in the main thread
             self._leave(waiter)
             raise
         return self._admit(waiter)
 
-    def _make_bell(self) -> threading.Event:
+    def _make_signal(self) -> threading.Event:
         return threading.Event()
 
-    def _ring(self, bell: threading.Event) -> None:
-        bell.set()
+    def _wake(self, signal: threading.Event) -> None:
+        signal.set()
 
-    def _write(self, notebook: Notebook, records: list[Remembered]) -> None:
-        error = notebook.save(records)
+    def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
+        error = buffer.save(records)
         with self._lock:
-            notebook.wrote(records, error)
+            buffer.saved(records, error)

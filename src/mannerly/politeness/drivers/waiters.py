@@ -1,106 +1,107 @@
-"""Who goes next: one line of waiting callers per host, and one alarm per line.
+"""Queues of waiting callers: one per host, first in first out, with one alarm per queue.
 
-    ask ─► Grant                       nobody waits and the core agrees: go
-        ─► Wait, Refuse ─► join        the caller chose to wait: to the end of the line
-    serve(now) ─► settled, alarm_at    wake these; call serve again then, or after any report
-    leave                              a caller gave up; nothing was reserved for it
+    ask ─► Grant                       the queue is empty and the core grants: go
+        ─► Wait, Refuse ─► join        the caller wants to wait: to the end of the queue
+    serve(now) ─► settled, alarm_at    wake these callers; serve again then, or after any report
+    leave                              the caller gave up; nothing was reserved for it
 
-A waiter holds no reservation: only the head of a line has a time, and `serve` works it out anew
-whenever something may have moved it (a report, a cancelled permit, robots.txt, the alarm). So a
-cancelled waiter takes nothing with it, a shorter delay helps those who wait already, and one
-alarm wakes one caller. The alternative, to let everyone sleep until the time they were told and
-then race, costs n²/2 wake-ups for n waiters and serves them in no order at all.
+A waiter holds no reservation. Only the time of the first waiter is known, and `serve` computes it
+again whenever it may have changed (a report, a cancelled permit, robots.txt, the alarm). So a
+cancelled waiter takes no slot with it, a shorter delay helps callers that already wait, and one
+alarm wakes one caller. The alternative, all callers sleeping until the time they were told and
+then competing, needs n²/2 wake-ups for n waiters and does not keep their order.
 
-A newcomer never overtakes: while anyone waits, `ask` answers what the head was told last. That
-is exact, because what the core would answer does not depend on who asks.
+A new caller never overtakes: while a queue exists, `ask` returns the last decision for its first
+waiter. That is correct, because the core's decision does not depend on the caller.
 
-This file is told the time. It knows neither how callers sleep nor what an alarm is made of.
+The time is an argument here. This module knows neither how callers wait nor what alarms are.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ..model import Grant, Refuse, Wait
-from ..value import Value
 
 if TYPE_CHECKING:
     from ..core import Politeness
     from ..events import Event
     from ..model import Decision, Instant, Reason
 
-Bell = TypeVar("Bell")
+Signal = TypeVar("Signal")
 
-_SPARE_DEADLINES = 64  # entries of callers who left, kept before the heap is made anew
+_SPARE_DEADLINES = 64  # heap entries of callers that left, tolerated before the heap is rebuilt
 
 
-class Waiting(Value):
-    """A caller has to wait. `wait_s` is the head's time, None if only a report can tell it."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A caller has to wait. `wait_s` is the wait of the first in the queue; None: for a report."""
 
     host: str
     at: Instant
     wait_s: float | None
-    ahead: int  # callers before this one in the line
+    ahead: int  # callers before this one in the queue
     reason: Reason
 
 
-Notice: TypeAlias = "Event | Waiting"
+DriverEvent: TypeAlias = "Event | Waiting"
 
 
-class Waiter(Generic[Bell]):
-    """One caller in a line.
+class Waiter(Generic[Signal]):
+    """One caller in a queue.
 
-    `verdict` is None while it waits. A `Grant` or `Refuse` means what it always means; a `Wait`
-    means that the deadline came first, and says what there was to wait for.
+    `decision` is None while it waits. A final `Wait` means that its deadline has passed; it says
+    what the caller was waiting for.
     """
 
-    __slots__ = ("bell", "deadline", "joined_at", "key", "verdict", "waits_when_open")
+    __slots__ = ("deadline", "decision", "joined_at", "key", "signal", "waits_when_open")
 
     def __init__(
         self,
         key: str,
-        bell: Bell,
+        signal: Signal,
         joined_at: Instant,
         *,
         deadline: Instant | None = None,
         waits_when_open: bool = False,
     ) -> None:
         self.key = key
-        self.bell = bell  # the driver's own: what it rings to wake this caller
+        self.signal = signal  # the driver's object that wakes this caller
         self.joined_at = joined_at
         self.deadline = deadline
         self.waits_when_open = waits_when_open
-        self.verdict: Decision | None = None
+        self.decision: Decision | None = None
 
     def accepts(self, refusal: Refuse) -> bool:
-        """Whether to wait out a refusal. One without an end is never waited for."""
+        """Return whether the caller waits until the refusal ends; never if it has no end."""
         return self.waits_when_open and refusal.until is not None
 
 
-class Turn(NamedTuple, Generic[Bell]):
-    """What the driver has to do now: wake these callers, and serve again at `alarm_at`."""
+class Served(NamedTuple, Generic[Signal]):
+    """Result of `serve`: wake the settled callers, and serve again at `alarm_at`."""
 
-    settled: list[Waiter[Bell]]
+    settled: list[Waiter[Signal]]
     alarm_at: Instant | None
 
 
-class _Line(Generic[Bell]):
-    """The callers waiting for one host, first come first."""
+class _HostQueue(Generic[Signal]):
+    """The callers that wait for one host, in order of arrival."""
 
-    __slots__ = ("arrivals", "deadlines", "host", "standing", "waiters")
+    __slots__ = ("arrivals", "deadlines", "host", "last_decision", "waiters")
 
-    def __init__(self, host: str, standing: Wait | Refuse) -> None:
+    def __init__(self, host: str, last_decision: Wait | Refuse) -> None:
         self.host = host
-        self.standing = standing  # what the head was told last
-        # Ordered, first in first out, and a caller in the middle can leave in constant time.
-        self.waiters: OrderedDict[Waiter[Bell], None] = OrderedDict()
-        self.deadlines: list[tuple[Instant, int, Waiter[Bell]]] = []
+        self.last_decision = last_decision  # for the first waiter
+        # An OrderedDict is first in, first out, and any caller can leave in constant time.
+        self.waiters: OrderedDict[Waiter[Signal], None] = OrderedDict()
+        self.deadlines: list[tuple[Instant, int, Waiter[Signal]]] = []
         self.arrivals = count()
 
-    def add(self, waiter: Waiter[Bell]) -> None:
+    def add(self, waiter: Waiter[Signal]) -> None:
         self.waiters[waiter] = None
         if waiter.deadline is not None:
             heappush(self.deadlines, (waiter.deadline, next(self.arrivals), waiter))
@@ -109,113 +110,119 @@ class _Line(Generic[Bell]):
                 heapify(self.deadlines)
 
     def alarm_at(self) -> Instant | None:
-        """When the head may go or somebody's patience ends, whichever is first."""
+        """Return when the first waiter may go or a deadline passes, whichever is earlier."""
         while self.deadlines and self.deadlines[0][2] not in self.waiters:
             heappop(self.deadlines)
-        until = self.standing.until
+        until = self.last_decision.until
         if not self.deadlines:
             return until
         deadline = self.deadlines[0][0]
         return deadline if until is None else min(until, deadline)
 
 
-class Lines(Generic[Bell]):
-    """Every host's line. Not thread-safe, like the core it asks."""
+class WaitQueues(Generic[Signal]):
+    """The queues of all hosts. Not thread-safe, like the core."""
 
     def __init__(self, core: Politeness) -> None:
         self._core = core
-        self._lines: dict[str, _Line[Bell]] = {}
+        self._queues: dict[str, _HostQueue[Signal]] = {}
 
     def __len__(self) -> int:
-        return sum(len(line.waiters) for line in self._lines.values())
+        return sum(len(queue.waiters) for queue in self._queues.values())
 
     def length(self, key: str) -> int:
-        """How many callers wait for this host."""
-        line = self._lines.get(key)
-        return 0 if line is None else len(line.waiters)
+        """Return the number of callers that wait for this host."""
+        queue = self._queues.get(key)
+        return 0 if queue is None else len(queue.waiters)
 
     def ask(self, key: str, host: str, now: Instant) -> Decision:
-        """May a newcomer go at once? Those who wait go first."""
-        line = self._lines.get(key)
-        if line is None:
+        """Return the decision for a new caller; it gets no grant while others wait."""
+        queue = self._queues.get(key)
+        if queue is None:
             return self._core.reserve(host, now=now)
-        standing = line.standing
-        if isinstance(standing, Refuse) and standing.until is not None and standing.until <= now:
-            # The refusal is over, and only the alarm is late: there is a line to stand in.
-            return Wait(standing.until, standing.reason)
-        return standing
+        last_decision = queue.last_decision
+        if (
+            isinstance(last_decision, Refuse)
+            and last_decision.until is not None
+            and last_decision.until <= now
+        ):
+            # The refusal is over and the alarm is about to come: the caller may join the queue.
+            return Wait(last_decision.until, last_decision.reason)
+        return last_decision
 
     def join(
-        self, waiter: Waiter[Bell], host: str, standing: Wait | Refuse, now: Instant
+        self, waiter: Waiter[Signal], host: str, last_decision: Wait | Refuse, now: Instant
     ) -> Instant | None:
-        """Go to the end of the line; returns when to serve it."""
-        line = self._lines.get(waiter.key)
-        if line is None:
-            line = self._lines[waiter.key] = _Line(host, standing)
-        line.add(waiter)
-        self._core.waiting(line.host, +1, now=now)
-        return line.alarm_at()
+        """Add a caller to the end of its queue; returns when to serve the queue."""
+        queue = self._queues.get(waiter.key)
+        if queue is None:
+            queue = self._queues[waiter.key] = _HostQueue(host, last_decision)
+        queue.add(waiter)
+        self._core.waiting(queue.host, +1, now=now)
+        return queue.alarm_at()
 
-    def leave(self, waiter: Waiter[Bell], now: Instant) -> None:
-        """Step out of the line unserved. The others' times do not change by it."""
-        line = self._lines.get(waiter.key)
-        if line is not None and waiter in line.waiters:
-            self._remove(line, waiter, now)
-            self._drop_if_empty(waiter.key, line)
+    def leave(self, waiter: Waiter[Signal], now: Instant) -> None:
+        """Remove a caller that gave up. The times of the others do not change."""
+        queue = self._queues.get(waiter.key)
+        if queue is not None and waiter in queue.waiters:
+            self._remove(queue, waiter, now)
+            self._drop_if_empty(waiter.key, queue)
 
-    def serve(self, key: str, now: Instant) -> Turn[Bell]:
-        """Let go whoever may go, turn away whoever cannot wait any longer."""
-        line = self._lines.get(key)
-        if line is None:
-            return Turn([], None)
-        settled: list[Waiter[Bell]] = []
-        self._expire(line, now, settled)
-        while line.waiters:
-            decision = self._core.reserve(line.host, now=now)
+    def serve(self, key: str, now: Instant) -> Served[Signal]:
+        """Settle all callers of a queue that may go, were refused, or whose deadline passed."""
+        queue = self._queues.get(key)
+        if queue is None:
+            return Served([], None)
+        settled: list[Waiter[Signal]] = []
+        self._expire(queue, now, settled)
+        while queue.waiters:
+            decision = self._core.reserve(queue.host, now=now)
             if not isinstance(decision, Grant):
-                line.standing = decision
+                queue.last_decision = decision
                 break
-            self._settle(line, next(iter(line.waiters)), decision, now, settled)
-        if line.waiters and isinstance(line.standing, Refuse):
-            refusal = line.standing
-            for waiter in [each for each in line.waiters if not each.accepts(refusal)]:
-                self._settle(line, waiter, refusal, now, settled)
-        if self._drop_if_empty(key, line):
-            return Turn(settled, None)
-        return Turn(settled, line.alarm_at())
+            self._settle(queue, next(iter(queue.waiters)), decision, now, settled)
+        if queue.waiters and isinstance(queue.last_decision, Refuse):
+            refusal = queue.last_decision
+            for waiter in [each for each in queue.waiters if not each.accepts(refusal)]:
+                self._settle(queue, waiter, refusal, now, settled)
+        if self._drop_if_empty(key, queue):
+            return Served(settled, None)
+        return Served(settled, queue.alarm_at())
 
-    def disband(self, now: Instant) -> list[Waiter[Bell]]:
-        """Empty every line; the callers get no verdict."""
-        everyone = [waiter for line in self._lines.values() for waiter in line.waiters]
+    def clear(self, now: Instant) -> list[Waiter[Signal]]:
+        """Remove all callers from all queues, without a decision, and return them."""
+        everyone = [waiter for queue in self._queues.values() for waiter in queue.waiters]
         for waiter in everyone:
             self.leave(waiter, now)
         return everyone
 
-    def _expire(self, line: _Line[Bell], now: Instant, settled: list[Waiter[Bell]]) -> None:
-        while line.deadlines and line.deadlines[0][0] <= now:
-            waiter = heappop(line.deadlines)[2]
-            if waiter in line.waiters:
-                missed = Wait(line.standing.until, line.standing.reason)
-                self._settle(line, waiter, missed, now, settled)
+    def _expire(
+        self, queue: _HostQueue[Signal], now: Instant, settled: list[Waiter[Signal]]
+    ) -> None:
+        while queue.deadlines and queue.deadlines[0][0] <= now:
+            waiter = heappop(queue.deadlines)[2]
+            if waiter in queue.waiters:
+                missed = Wait(queue.last_decision.until, queue.last_decision.reason)
+                self._settle(queue, waiter, missed, now, settled)
 
     def _settle(
         self,
-        line: _Line[Bell],
-        waiter: Waiter[Bell],
-        verdict: Decision,
+        queue: _HostQueue[Signal],
+        waiter: Waiter[Signal],
+        decision: Decision,
         now: Instant,
-        settled: list[Waiter[Bell]],
+        settled: list[Waiter[Signal]],
     ) -> None:
-        waiter.verdict = verdict
+        waiter.decision = decision
         settled.append(waiter)
-        self._remove(line, waiter, now)
+        self._remove(queue, waiter, now)
 
-    def _remove(self, line: _Line[Bell], waiter: Waiter[Bell], now: Instant) -> None:
-        del line.waiters[waiter]
-        self._core.waiting(line.host, -1, now=now)
+    def _remove(self, queue: _HostQueue[Signal], waiter: Waiter[Signal], now: Instant) -> None:
+        del queue.waiters[waiter]
+        self._core.waiting(queue.host, -1, now=now)
 
-    def _drop_if_empty(self, key: str, line: _Line[Bell]) -> bool:
-        if line.waiters:
+    def _drop_if_empty(self, key: str, queue: _HostQueue[Signal]) -> bool:
+        if queue.waiters:
             return False
-        del self._lines[key]
+        del self._queues[key]
         return True

@@ -1,4 +1,4 @@
-"""Where learned state lives between runs: `base` says what a memory must do.
+"""Memories: they keep what was learned about hosts between runs. `base` has the interface.
 
-`inmemory` forgets with the process, `sqlite` keeps a file. The core imports only `base`.
+`inmemory` lasts as long as the process, `sqlite` uses a file. The core imports only `base`.
 """

@@ -1,14 +1,13 @@
-"""What is kept of a host between runs, and what a place to keep it must do.
+"""The record of a host that is kept between runs, and the interface of a memory.
 
-Times are wall time here (seconds since 1970): a monotonic instant means nothing to the next
-process. A memory is dull: it loads and saves records, and knows no politeness.
+Times are wall time here (seconds since 1970), because monotonic time differs between processes. A
+memory only loads and saves records.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-from ..value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,27 +15,28 @@ if TYPE_CHECKING:
     from ..pace.base import Lesson
 
 
-class Remembered(Value, kw_only=True):
-    """One host's lesson, with its age."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The record of one host that is kept between runs. Times are seconds since 1970."""
 
     host: str
     lesson: Lesson
     crawl_delay_s: float = 0.0
-    blocked_until: float = 0.0  # wall time of a Retry-After that is more than a minute away
+    blocked_until: float = 0.0  # end of a Retry-After, if it is more than a minute away
     updated_at: float = 0.0
 
 
 class Memory(Protocol):
-    """A place for learned state. The contract suite is in `mannerly.politeness.testing`."""
+    """Storage for records of hosts. Test your own with `politeness.testing.MemoryContract`."""
 
     def load(self, host: str) -> Remembered | None:
-        """The record of one host."""
+        """Return the record of one host; None if there is none."""
 
     def save(self, records: Iterable[Remembered]) -> None:
-        """Keep these, all or none, in place of what was there for their hosts."""
+        """Save all of these records, or none of them; they replace older ones of their hosts."""
 
     def forget(self, host: str) -> None:
         """Remove a host's record."""
 
     def close(self) -> None:
-        """Release what the memory holds open."""
+        """Release the resources of the memory; closing twice is harmless."""

@@ -1,4 +1,4 @@
-"""A memory that lasts as long as its object: for tests, and to hand lessons from job to job."""
+"""A memory without a file: for tests, and to pass what was learned from one job to the next."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class InMemory:
-    """A dict of records. Closing it loses nothing: there is nothing to release."""
+    """A dict of records. It can still be used after `close`."""
 
     def __init__(self) -> None:
         self._records: dict[str, Remembered] = {}
 
     def load(self, host: str) -> Remembered | None:
-        """The record of one host."""
+        """Return the record of one host; None if there is none."""
         return self._records.get(host)
 
     def save(self, records: Iterable[Remembered]) -> None:
-        """Keep these. They are read to the end first: all or none."""
+        """Save all of these records; none if iterating over them raises."""
         self._records |= {record.host: record for record in records}
 
     def forget(self, host: str) -> None:

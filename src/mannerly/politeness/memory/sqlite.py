@@ -1,14 +1,13 @@
-"""A memory in one SQLite file, by the standard library alone.
+"""A memory in one SQLite file, with the standard library only.
 
-One table, `hosts`, with document 001's columns as float seconds (whole seconds would lose every
-host faster than one request a second). It uses the rollback journal: there is one small
-transaction every 30 seconds, so readers beside a writer, which a write-ahead log would buy, are
-worth nothing here; it stays one file, and the corruption at a WAL reset, which the SQLite of many
-Python installations (3.40 among them) can suffer, cannot happen without a WAL. A crash in the
-middle of a write leaves the previous state.
+It has one table, `hosts`, with delays in float seconds (whole seconds could not describe a host
+that allows more than one request per second). It uses the rollback journal, not a write-ahead log
+(WAL): there is one small transaction every 30 seconds, so concurrent readers do not matter, there
+is only one file, and it cannot be corrupted at a WAL reset, which happens in the SQLite of many
+Python installations (3.40 among them). A crash during a write leaves the previous state.
 
-`application_id` says that the file is ours and `user_version` which schema it has; a foreign or
-newer file is refused before anything is written to it.
+`application_id` marks the file as ours and `user_version` is its schema version; other files are
+refused before anything is written to them.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ _SAVE = "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class MemoryFileError(PolitenessError):
-    """The file cannot serve as a memory: it is not ours, from a newer version, or unreadable."""
+    """The file cannot be used as a memory: another format, a newer version, or unreadable."""
 
 
 class SqliteMemory:
-    """Learned state in a file. Usable from any thread; several processes may share the file.
+    """A memory in a file. Usable from any thread; several processes may share the file.
 
     Raises:
-        MemoryFileError: the file is not a memory of ours, or cannot be opened.
+        MemoryFileError: the file has another format, or cannot be opened.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -85,13 +84,13 @@ class SqliteMemory:
         return f"<SqliteMemory {self.path}>"
 
     def load(self, host: str) -> Remembered | None:
-        """The record of one host."""
+        """Return the record of one host; None if there is none."""
         with self._lock:
             row = self._connection.execute(_LOAD, (host,)).fetchone()
         return None if row is None else _record(host, row)
 
     def save(self, records: Iterable[Remembered]) -> None:
-        """Keep these in one transaction."""
+        """Save all of these records in one transaction."""
         rows = [_row(record) for record in records]
         with self._transaction() as connection:
             connection.executemany(_SAVE, rows)
@@ -120,7 +119,7 @@ class SqliteMemory:
                 raise
 
     def _prepare(self) -> None:
-        """Check whose file it is; make the table in an empty one. Nothing foreign is touched."""
+        """Check the format of the file; create the table if it is empty."""
         with self._transaction() as connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.execute(_CREATE)
@@ -128,12 +127,12 @@ class SqliteMemory:
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             elif self._pragma("application_id") != APPLICATION_ID:
                 raise MemoryFileError(
-                    f"{self.path} is a database of something else: choose another file"
+                    f"{self.path} is a database of another program: choose another file"
                 )
             elif (version := self._pragma("user_version")) != SCHEMA_VERSION:
                 raise MemoryFileError(
-                    f"{self.path} has schema {version}, and this version knows {SCHEMA_VERSION}: "
-                    "update mannerly, or choose another file"
+                    f"{self.path} has schema version {version}; this version of mannerly needs "
+                    f"{SCHEMA_VERSION}: update mannerly, or choose another file"
                 )
 
     def _pragma(self, name: str) -> int:
@@ -141,7 +140,7 @@ class SqliteMemory:
 
 
 def _row(record: Remembered) -> tuple[str | float, ...]:
-    """A record in the order of the table's columns."""
+    """Return a record as a row, in the order of the table's columns."""
     lesson = record.lesson
     return (
         record.host,

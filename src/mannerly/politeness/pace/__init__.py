@@ -1,38 +1,38 @@
-"""How fast? Interchangeable strategies behind one protocol; `learned` is the default."""
+"""Strategies that set the request rate of a host, behind one protocol; default `learned`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .aimd import Aimd
-from .base import Effect, Lesson, Note, Pace
-from .fixed import Fixed
-from .gradient import Gradient
-from .learned import Learned
-from .linear import Linear
+from .aimd import AimdStrategy
+from .base import Effect, Lesson, PaceChange, Strategy
+from .fixed import FixedStrategy
+from .gradient import GradientStrategy
+from .learned import LearnedStrategy
+from .linear import LinearStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..settings import Settings
 
-PACES: dict[str, Callable[[Settings], Pace]] = {
-    "learned": Learned,
-    "linear": Linear,
-    "aimd": Aimd,
-    "gradient": Gradient,
-    "fixed": Fixed,
+STRATEGY_CLASSES: dict[str, Callable[[Settings], Strategy]] = {
+    "learned": LearnedStrategy,
+    "linear": LinearStrategy,
+    "aimd": AimdStrategy,
+    "gradient": GradientStrategy,
+    "fixed": FixedStrategy,
 }
 
 __all__ = [
-    "PACES",
-    "Aimd",
+    "STRATEGY_CLASSES",
+    "AimdStrategy",
     "Effect",
-    "Fixed",
-    "Gradient",
-    "Learned",
+    "FixedStrategy",
+    "GradientStrategy",
+    "LearnedStrategy",
     "Lesson",
-    "Linear",
-    "Note",
-    "Pace",
+    "LinearStrategy",
+    "PaceChange",
+    "Strategy",
 ]

@@ -1,16 +1,16 @@
-"""`aimd`: document 002's token bucket with additive increase and multiplicative decrease.
+"""`aimd`: a token bucket with additive increase and multiplicative decrease of its rate.
 
-    fast success     rate ← min(max_rate, rate + α)    α 0.05, only if the rate was really used
+    fast success     rate ← min(max_rate, rate + α)    α 0.05, for requests after the last cut
     throttle, slow   rate ← max(min_rate, rate·β)      β 0.7, at most once per round trip
     slow             latency ≥ degrade factor × target  (factor 2)
 
-Regimes: it saws between r·β and just over r for ever, and every tooth is a refusal: 2–18 % of
-requests on the tuning servers, which is why it is not the default. What 002 got wrong is mended:
-eight refusals in flight cut once, not by β⁸ (a request sent before the last cut says nothing
-new); the latency target is not an average of the very latency it judges, which protects nothing,
-but the lowest median of 15 seen so far, unless the operator names one.
+With a server limit r, the rate oscillates between r·β and slightly above r forever, and each cycle
+costs a refusal: 2–18 % of requests on the tuning servers, which is why it is not the default. Eight
+refusals in flight cut the rate once, not by β⁸: a response to a request sent before the last cut
+says nothing new. The latency target is 1.5 times the lowest median of 15 latencies so far, unless
+it is set; an average would rise with the latency that it should limit.
 
-`burst` is the bucket's capacity. The host uses it only where no minimum delay is in force.
+`burst` is the bucket's capacity. The host uses it only if no minimum delay is in force.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from ..vitals import decode_latency
-from .base import Effect, Lesson, Note
+from ..stats import decode_latency
+from .base import Effect, Lesson, PaceChange
 from .latency import MEDIAN_OF, SLACK_S
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 
-class Aimd:
+class AimdStrategy:
     """Additive increase, multiplicative decrease of the request rate."""
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Aimd:
         "concurrency",
         "rate",
     )
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -50,11 +50,11 @@ class Aimd:
         self.concurrency = settings.max_concurrency
         self.burst = settings.aimd_burst
         self._cut_at: Instant = NEVER
-        self._lowest = 0  # the lowest median so far, as a level of `vitals`
+        self._lowest = 0  # lowest median so far, as a level (see `stats`)
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
-        """Cut on a throttle or a slow answer, else add α."""
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
+        """Cut the rate after a throttle or a slow response, else add α."""
         if sample.outcome is Outcome.THROTTLE:
             self._refusals += 1
             pause_s = min(self._settings.max_delay_s, 0.5 * 2.0 ** min(self._refusals, 10))
@@ -62,17 +62,17 @@ class Aimd:
         if sample.outcome is not Outcome.OK:
             return None
         recovered, self._refusals = self._refusals > 0, 0
-        if self._is_slow(sample, vitals):
+        if self._is_slow(sample, stats):
             return self._cut(sample)
         if sample.sent_at > self._cut_at:
             self.rate = min(self._settings.rate_ceiling, self.rate + self._settings.aimd_increase)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
-    def _is_slow(self, sample: Sample, vitals: Vitals) -> bool:
+    def _is_slow(self, sample: Sample, stats: HostStats) -> bool:
         target_s = self._settings.aimd_latency_target_s
         if target_s is None:
-            if vitals.samples % MEDIAN_OF == 0:
-                median = vitals.median_level(MEDIAN_OF)
+            if stats.samples % MEDIAN_OF == 0:
+                median = stats.median_level(MEDIAN_OF)
                 self._lowest = min(median, self._lowest or median)
             if not self._lowest:
                 return False
@@ -85,15 +85,15 @@ class Aimd:
         self._cut_at = sample.done_at
         settings = self._settings
         self.rate = max(settings.aimd_min_rate, self.rate * settings.aimd_decrease)
-        return Effect(block_s=block_s, note=Note.SLOWED)
+        return Effect(block_s=block_s, change=PaceChange.SLOWED)
 
     def restart(self, now: Instant) -> None:
-        """Begin again at half the rate."""
+        """Continue at half the rate."""
         self._cut_at = now
         self.rate = max(self._settings.aimd_min_rate, 0.5 * self.rate)
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Start at the remembered rate, drawn (geometrically) towards the start rate by age."""
+        """Start at the geometric mean of remembered rate and start rate, weighted by `trust`."""
         if lesson.delay_s > 0.0:
             remembered = 0.9 / lesson.delay_s
             self.rate = min(
@@ -102,5 +102,5 @@ class Aimd:
             )
 
     def lesson(self) -> Lesson:
-        """The rate, as a delay."""
+        """Return the rate, as a delay."""
         return Lesson(delay_s=1.0 / self.rate)

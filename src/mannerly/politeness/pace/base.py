@@ -1,25 +1,24 @@
-"""How fast? A strategy answers with three numbers and learns from every finished request.
+"""The interface of strategies: they set a host's request rate and learn from its responses.
 
-The host reads `rate`, `concurrency` and `trial_only` after each sample and turns them into an
-admission rule together with everything the server, robots.txt and the operator asked for; a
-strategy never sees those, so it cannot break them. Strategies are pure: no clock, no dice.
+The host reads `rate`, `concurrency` and `trial_only` after each sample, and combines them with the
+limits of the server, robots.txt and the operator. A strategy never sees those limits, so it cannot
+break them. Strategies use no clock and no random numbers.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from ..value import Value
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 
-class Note(Enum):
-    """What a sample changed in a strategy's mind; the host turns it into an event."""
+class PaceChange(Enum):
+    """A change of a strategy's rate or phase; the host turns it into an event."""
 
     SLOWED = "slowed"
     SPED_UP = "sped_up"
@@ -28,60 +27,61 @@ class Note(Enum):
 
 
 class Effect(NamedTuple):
-    """A sample's consequence: a pause of our own, and what to tell the listeners."""
+    """The effect of a sample: a pause in seconds (0: none), and a change to report."""
 
     block_s: float = 0.0
-    note: Note | None = None
+    change: PaceChange | None = None
 
 
-class Lesson(Value, kw_only=True):
-    """What a strategy wants to remember between runs. Delays are float seconds; 0: unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """The knowledge of a strategy about a host that is kept between runs. 0 means unknown."""
 
-    delay_s: float = 0.0  # one over the rate known to be good
-    floor_s: float = 0.0  # one over the lowest rate known to be refused
-    allowance: float = 0.0  # requests the server lets through above its rate before it refuses
-    block_s: float = 0.0  # how long the last refusal lasted
-    concurrency: int = 0
-    is_proven: bool = False
+    delay_s: float = 0.0  # 1 / highest rate that was accepted
+    floor_s: float = 0.0  # 1 / lowest rate that was refused
+    allowance: float = 0.0  # requests above its rate that the server accepts before it refuses
+    block_s: float = 0.0  # duration of the last pause after a refusal
+    concurrency: int = 0  # maximum requests in flight
+    is_proven: bool = False  # the rate was used for long enough without a refusal
 
 
-class Pace(Protocol):
+class Strategy(Protocol):
     """A strategy for one host."""
 
     @property
     def rate(self) -> float:
-        """Requests a second it wants."""
+        """Requests per second."""
 
     @property
     def concurrency(self) -> int:
-        """Requests under way it wants."""
+        """Maximum requests in flight."""
 
     @property
     def trial_only(self) -> bool:
-        """One request at a time, until one succeeds."""
+        """Whether only one request may be in flight, until one succeeds."""
 
     @property
     def burst(self) -> int:
-        """Requests that may start at once after a rest; 1 is strict spacing."""
+        """Requests that may start at once after a pause; 1: always keep the delay."""
 
     @property
-    def is_patient(self) -> bool:
-        """No single success changes any of these numbers, so the first may be told later."""
+    def may_defer_first(self) -> bool:
+        """Whether the first sample may be delivered late: a single success changes nothing."""
 
     @property
     def phase(self) -> str:
-        """One word for people: what it is doing."""
+        """The present phase in one word, for snapshots."""
 
     def __init__(self, settings: Settings) -> None: ...
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:
-        """Learn from a finished request; None: nothing changed."""
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
+        """Learn from a finished request; returns its effect, None if there is none."""
 
     def restart(self, now: Instant) -> None:
-        """The breaker closed: begin again at half the old rate."""
+        """Continue at half the rate, after the breaker has closed."""
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Start from what an earlier run learned, weighted by trust (1 fresh, 0 forgotten)."""
+        """Start from the lesson of an earlier run; `trust` is its weight, from 1 (new) to 0."""
 
     def lesson(self) -> Lesson:
-        """What to remember."""
+        """Return what to remember for the next run."""

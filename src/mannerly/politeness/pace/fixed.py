@@ -1,10 +1,10 @@
-"""`fixed`: the operator's word.
+"""`fixed`: a constant delay, set by the operator.
 
-    gap = delay_s, else start_delay_s; "unlimited" where max_rate says so and no delay is given
+    delay = delay_s, else start_delay_s; none if max_rate is "unlimited" and delay_s is not set
 
-It never learns. The server's and robots.txt's wishes and the breaker still hold, because they
-are clocks of the host's admission rule, not of the strategy. Without a Retry-After, a refusal
-pauses the host for the current gap, doubled with every refusal in a row (at most max_delay_s).
+It never learns. Limits of the server and of robots.txt and the breaker still hold, because the
+host applies them, not the strategy. Without a Retry-After, a refusal pauses the host for the delay
+(at least 1 s), doubled with every consecutive refusal, at most max_delay_s.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .base import Effect, Lesson
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
-PAUSE_BASE_S = 1.0  # the default gap of decision 7
+PAUSE_BASE_S = 1.0  # the default of `start_delay_s`
 
 
-class Fixed:
-    """A constant rate."""
+class FixedStrategy:
+    """A constant rate, with pauses after refusals."""
 
     __slots__ = ("_max_pause_s", "_refusals", "concurrency", "rate")
     burst = 1
-    is_patient = True
+    may_defer_first = True
     trial_only = False
     phase = "fixed"
 
@@ -43,8 +43,8 @@ class Fixed:
         self._max_pause_s = settings.max_delay_s
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
-        """Back off on refusals; the rate itself never changes."""
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
+        """Pause after refusals; the rate itself never changes."""
         if sample.outcome is OK:
             self._refusals = 0
             return None
@@ -56,11 +56,11 @@ class Fixed:
         return Effect(block_s=pause_s)
 
     def restart(self, now: Instant) -> None:
-        """Nothing: the operator's word stands."""
+        """Do nothing: the delay is fixed."""
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Nothing: the operator's word stands."""
+        """Do nothing: the delay is fixed."""
 
     def lesson(self) -> Lesson:
-        """Nothing was learned."""
+        """Return an empty lesson: nothing is learned."""
         return Lesson()

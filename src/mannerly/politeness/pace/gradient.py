@@ -1,16 +1,15 @@
-"""`gradient`: steer the number of requests in flight by latency (Netflix Gradient2).
+"""`gradient`: control the number of requests in flight by latency (Netflix Gradient2).
 
     gradient = clamp(tolerance · long / short, 0.5, 1)        tolerance 1.5
     limit ← (1 − s)·limit + s·(limit·gradient + queue)         s = 0.2, queue 4
     throttle: limit ← limit/2, once per round trip
 
-`short` is the latest latency, `long` its slow average. Regimes: steady (short ≈ long: gradient 1,
-the limit creeps up by the queue), entering load (short grows: the limit shrinks), leaving load
-(long comes down twice as fast, so that an old slow hour does not excuse new queueing).
+`short` is the latest latency, `long` its slow average. While short ≈ long, the gradient is 1 and
+the limit grows slowly by the queue; when the load rises, `short` grows and the limit shrinks; when
+it falls, `long` is lowered faster, so that an old slow hour does not hide new queueing.
 
-There is no rate here, only the host's ceiling: on a server that counts requests instead of
-slowing down this alone is catastrophic (nearly half of all requests refused). It suits hosts that
-never answer 429, such as one's own.
+The rate is not controlled, it is always `max_rate`: servers that count requests instead of slowing
+down refuse nearly half of them. Use it for hosts that never answer 429, such as your own.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from .base import Effect, Lesson, Note
+from .base import Effect, Lesson, PaceChange
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 QUEUE = 4  # requests that may queue at the server; Gradient2's default
-LONG_WEIGHT = 2.0 / 601.0  # an average over 600 samples, as Gradient2 has it
+LONG_WEIGHT = 2.0 / 601.0  # an average over 600 samples, as in Gradient2
 START_LIMIT = 2.0
 
 
-class Gradient:
+class GradientStrategy:
     """A concurrency limit that follows the latency gradient."""
 
     __slots__ = ("_cut_at", "_limit", "_long_s", "_refusals", "_settings", "concurrency", "rate")
     burst = 1
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -48,8 +47,8 @@ class Gradient:
         self._cut_at: Instant = NEVER
         self._refusals = 0
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
-        """Move the limit by the gradient; halve it on a throttle."""
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
+        """Change the limit by the gradient; halve it after a throttle."""
         if sample.outcome is Outcome.THROTTLE:
             return self._throttled(sample)
         if sample.outcome is not Outcome.OK:
@@ -62,7 +61,7 @@ class Gradient:
         # Never raise a limit that was not used (Netflix: "app limited").
         if 2 * sample.in_flight >= self._limit:
             self._move(short_s)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
     def _move(self, short_s: float) -> None:
         settings = self._settings
@@ -83,19 +82,19 @@ class Gradient:
             return Effect(block_s=pause_s)
         self._cut_at = sample.done_at
         self._set_limit(0.5 * self._limit)
-        return Effect(block_s=pause_s, note=Note.SLOWED)
+        return Effect(block_s=pause_s, change=PaceChange.SLOWED)
 
     def restart(self, now: Instant) -> None:
-        """Begin again at half the limit."""
+        """Continue at half the limit."""
         self._cut_at = now
         self._set_limit(0.5 * self._limit)
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Start at the remembered concurrency while it is fresh."""
+        """Start between the default and the remembered concurrency, weighted by `trust`."""
         if lesson.concurrency:
             start = self._limit + trust * (lesson.concurrency - self._limit)
             self._set_limit(start)
 
     def lesson(self) -> Lesson:
-        """The concurrency limit."""
+        """Return the concurrency limit."""
         return Lesson(concurrency=self.concurrency)

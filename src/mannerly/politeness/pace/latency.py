@@ -1,47 +1,46 @@
-"""A host that slows down instead of refusing: notice the queue before it is full.
+"""Detect requests queueing at a host that becomes slow instead of refusing.
 
-Compare like with like: the median of the newest 15 latencies with the lowest such median of the
-last five to ten minutes. Averages of the same latency that is judged (document 002) protect
-nothing, because they follow the queue up; a single slow page is no queue, so one sample decides
-nothing.
+The median of the newest 15 latencies is compared with the lowest such median of the last five to
+ten minutes. A running average would be no use as a reference, because it rises with the queue; a
+single slow page is not a queue, so one sample is not enough.
 
     queueing  ⇔  median > 2·lowest + 20 ms
 
-15 samples: the median's noise at a log-normal spread of 0.25 is 8 %, far from a factor of 2.
-20 ms: below that, differences are the machine's own. Only answers that came after the last action
-count, or one queue would be punished once per answer.
+15 samples: the noise of the median at a log-normal spread of 0.25 is 8 %, far from a factor of 2.
+20 ms: smaller differences come from our own machine. Only responses after the last reaction
+count, or one queue would cause one reaction per response.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..vitals import decode_latency
+from ..stats import decode_latency
 
 if TYPE_CHECKING:
     from ..model import Instant
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
 MEDIAN_OF = 15
 FACTOR = 2.0
 SLACK_S = 0.02
-HORIZON_S = 300.0  # two of them are remembered
+HORIZON_S = 300.0  # the lowest medians of the present and the previous period count
 
 
-def queueing_s(vitals: Vitals, acted_at: int, now: Instant) -> float:
-    """The median latency if the host is queueing, else 0.
+def queueing_s(stats: HostStats, acted_at: int, now: Instant) -> float:
+    """Return the median latency in seconds if the host is queueing, else 0.
 
-    `acted_at` is the number of samples there were when the pace was last changed. The lowest
-    medians are kept in `vitals`, as levels: small integers cost nothing.
+    `acted_at` is the number of samples at the last reaction. The lowest medians are stored in
+    `stats` as levels: small integers need no memory of their own.
     """
-    if vitals.samples - acted_at < MEDIAN_OF:
+    if stats.samples - acted_at < MEDIAN_OF:
         return 0.0
     turn = int(now / HORIZON_S)
-    if turn != vitals.turn:
-        vitals.lowest_before, vitals.lowest, vitals.turn = vitals.lowest, 0, turn
-    median = vitals.median_level(MEDIAN_OF)
-    if not vitals.lowest or median < vitals.lowest:
-        vitals.lowest = median
-    lowest = min(vitals.lowest, vitals.lowest_before or vitals.lowest)
+    if turn != stats.turn:
+        stats.lowest_before, stats.lowest, stats.turn = stats.lowest, 0, turn
+    median = stats.median_level(MEDIAN_OF)
+    if not stats.lowest or median < stats.lowest:
+        stats.lowest = median
+    lowest = min(stats.lowest, stats.lowest_before or stats.lowest)
     median_s = decode_latency(median)
     return median_s if median_s > FACTOR * decode_latency(lowest) + SLACK_S else 0.0

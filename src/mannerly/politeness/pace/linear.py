@@ -1,4 +1,4 @@
-"""`linear`: document 001 to the letter, with its holes mended.
+"""`linear`: a delay that grows and shrinks in fixed steps.
 
     throttle episode    delay ← min(delay + step, cap)            step 1 s, cap 60 s
     20 successes        delay ← max(delay − step, base, floor)    a probe
@@ -7,13 +7,11 @@
     20 successes
     concurrency         base − ⌊(delay − base delay)/5 s⌋, at least 1
 
-Regimes: it climbs in whole steps and comes down one step per twenty successes, so on a host that
-allows 1.2 requests/s it sits at one per 1.5 s; the base delay is also the fastest it ever goes.
-`learned` exists because of that. What 001 left open: an episode is one burst of refusals, counted
-once however many requests were in flight (a refusal of a request sent before the last change
-says nothing new); delays are float seconds; the refused delay's predecessor, not the refused
-value, becomes the floor; the floor loses a tenth of itself with every 1,000 successes, so that
-one bad minute is not for ever.
+The delay changes in whole steps, so on a host that allows 1.2 requests/s it stays at 1.5 s, and it
+is never shorter than the base delay; `learned` has neither restriction. Refusals of requests in
+flight together count as one episode: a response to a request sent before the last change says
+nothing new. The floor is the delay before the probe, not the refused one. It shrinks by a tenth
+with every 1,000 successes, so that one bad minute does not last forever.
 """
 
 from __future__ import annotations
@@ -21,18 +19,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Outcome
-from .base import Effect, Lesson, Note
+from .base import Effect, Lesson, PaceChange
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
-    from ..vitals import Vitals
+    from ..stats import HostStats
 
-FLOOR_AGES_AFTER = 1000  # successes; about a clean day at 001's own pace of one a minute
+FLOOR_AGES_AFTER = 1000  # successes; most of a day at one request per minute
 
 
-class Linear:
-    """Additive delay with probes, floor and a concurrency that follows the delay."""
+class LinearStrategy:
+    """A delay with additive steps, probes and a floor; concurrency falls as the delay grows."""
 
     __slots__ = (
         "_before_probe_s",
@@ -47,7 +45,7 @@ class Linear:
         "success_streak",
     )
     burst = 1
-    is_patient = False
+    may_defer_first = False
     trial_only = False
     phase = "steady"
 
@@ -69,8 +67,8 @@ class Linear:
         cut = int(over_s / settings.linear_concurrency_step_s)
         self.concurrency = max(1, settings.max_concurrency - cut)
 
-    def on_sample(self, sample: Sample, vitals: Vitals) -> Effect | None:  # noqa: ARG002
-        """Slow down once per episode; try a step less after twenty successes."""
+    def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
+        """Lengthen the delay once per episode; try a shorter one after twenty successes."""
         if sample.outcome is Outcome.THROTTLE:
             return self._throttled(sample)
         if sample.outcome is Outcome.OK and sample.sent_at > self._changed_at:
@@ -91,7 +89,7 @@ class Linear:
         else:
             grown_s = self._delay_s + self._settings.linear_step_s
             self._set_delay(min(grown_s, self._settings.max_delay_s))
-        return Effect(block_s=self._delay_s, note=Note.SLOWED)
+        return Effect(block_s=self._delay_s, change=PaceChange.SLOWED)
 
     def _succeeded(self, sample: Sample) -> Effect | None:
         recovered = self.error_streak > 0
@@ -101,7 +99,7 @@ class Linear:
         if self.success_streak >= self._settings.linear_probe_after:
             self.success_streak = 0
             return self._probe(sample.done_at)
-        return Effect(note=Note.RECOVERED) if recovered else None
+        return Effect(change=PaceChange.RECOVERED) if recovered else None
 
     def _probe(self, now: Instant) -> Effect | None:
         settings = self._settings
@@ -113,7 +111,7 @@ class Linear:
         self._before_probe_s = self._delay_s
         self._changed_at = now
         self._set_delay(shorter_s)
-        return Effect(note=Note.PROBING)
+        return Effect(change=PaceChange.PROBING)
 
     def _age_floor(self) -> None:
         self._since_floor += 1
@@ -122,14 +120,14 @@ class Linear:
             self._floor_s *= 0.9
 
     def restart(self, now: Instant) -> None:
-        """Begin again at half the rate."""
+        """Continue at half the rate."""
         self._changed_at = now
         self._before_probe_s = None
         self.success_streak = 0
         self._set_delay(min(2.0 * self._delay_s, self._settings.max_delay_s))
 
     def recall(self, lesson: Lesson, trust: float) -> None:
-        """Start at the remembered delay, drawn towards the base as it ages."""
+        """Start between the base delay and the remembered delay, weighted by `trust`."""
         base_s = self._settings.linear_base_delay_s
         if lesson.delay_s > base_s:
             kept_s = base_s + trust * (lesson.delay_s - base_s)
@@ -137,5 +135,5 @@ class Linear:
         self._floor_s = trust * lesson.floor_s
 
     def lesson(self) -> Lesson:
-        """The delay and the floor: document 001's two columns."""
+        """Return the delay, the floor and the concurrency."""
         return Lesson(delay_s=self._delay_s, floor_s=self._floor_s, concurrency=self.concurrency)

@@ -1,4 +1,4 @@
-"""Notes that `learned` takes while it tries something: a probe, an episode of refusals, a cycle."""
+"""Measurements of `learned`: a probe, an episode of refusals, a cycle between two recoveries."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 class Probe:
-    """A rate above the limit, on trial."""
+    """A rate above the estimated limit that is being tried."""
 
     __slots__ = ("count", "excess", "last_at", "rate", "since")
 
     def __init__(self, rate: float, count: int, now: Instant) -> None:
         self.rate = rate
         self.since = self.last_at = now
-        self.count = count  # accepted before it began
-        self.excess = 0.0  # requests spent above the limit so far
+        self.count = count  # requests accepted before it began
+        self.excess = 0.0  # requests accepted above the limit so far
 
 
 class Episode:
-    """A run of refusals, from the first to the accepted trial that ends it."""
+    """Consecutive refusals, from the first one to the accepted trial that ends them."""
 
     __slots__ = (
         "count",
@@ -38,30 +38,30 @@ class Episode:
     def __init__(
         self, rate: float, count: int, delivery: float, probe: Probe | None, sample: Sample
     ) -> None:
-        self.rate = rate  # what was refused
-        self.count = count  # accepted by then
-        self.delivery = delivery  # accepted a second just before
-        self.probe = probe  # the probe that was refused, if it was one
+        self.rate = rate  # the rate that was refused
+        self.count = count  # requests accepted by then
+        self.delivery = delivery  # requests per second accepted just before
+        self.probe = probe  # the probe that was refused, if any
         self.since = self.last_at = sample.done_at
-        self.is_told = sample.retry_after_s is not None  # the server named the pause
+        self.is_told = sample.retry_after_s is not None  # the server sent Retry-After
         self.refusals = 1
-        self.wait_s = 0.0  # before the second trial; it doubles with every one after
+        self.wait_s = 0.0  # before the second trial; doubles with each further one
 
 
 class Cycle(NamedTuple):
-    """What happened from one recovery to the next."""
+    """The time from one recovery to the next, with the refusal in between."""
 
-    accepts: int
-    span_s: float
-    before_refusal: int  # accepts until the refusal
-    active_s: float  # time until the refusal
-    pause_s: float  # from the refusal to the trial that was accepted
+    accepts: int  # accepted requests
+    span_s: float  # from `since` to `ended_at`
+    before_refusal: int  # requests accepted before the refusal
+    active_s: float  # time before the refusal
+    pause_s: float  # from the refusal to the accepted trial
     since: Instant
-    trial_at: Instant
-    ended_at: Instant  # when the pause is thought to have ended
-    is_long: bool  # the pause was longer than the wait for a token
+    trial_at: Instant  # when the accepted trial was sent
+    ended_at: Instant  # estimated end of the pause
+    is_long: bool  # the pause was longer than the wait for one token of a bucket
 
     @property
     def rate(self) -> float:
-        """Accepts a second, the pause included."""
+        """Accepted requests per second, including the pause."""
         return self.accepts / self.span_s

@@ -1,56 +1,57 @@
-"""What a robots.txt allows, and which line says so: RFC 9309, read the way Google reads it.
+"""Parse robots.txt files and decide what they allow: RFC 9309, interpreted as Google does.
 
     robots = Robots.parse(body)
     robots.allowed("https://example.com/private/", "mannerly/0.1 (+https://example.org)")
     print(robots.explain("/private/", "mannerly"))     # disallowed: line 2, Disallow: /private
 
-Google's parser is what site owners test their files against, so where real files are sloppy its
-reading is the one they meant; the tests hold ours against it, file by file. An agent obeys every
-group that names its token, and the `*` groups only if none does. Any bytes give an answer: a file
-that makes no sense has no rules, and what no rule forbids is allowed.
+Site owners test their files with Google's parser, so files with errors are interpreted as it
+does; the tests compare both, file by file. An agent obeys all groups that name its token, and the
+`*` groups only if there are none. Any bytes can be parsed: invalid lines are skipped, and a URL is
+allowed unless a rule disallows it.
 
-    lines.py     bytes → groups of raw directives
-    paths.py     one spelling for URLs and patterns
-    matching.py  which rule decides
-    wishes.py    Crawl-delay and its kin
+    lines.py       bytes → groups of raw directives
+    paths.py       one spelling for URLs and patterns
+    matching.py    which rule decides
+    extensions.py  Crawl-delay, Request-rate, Visit-time
 
-Nothing here fetches, caches by time, or knows what an unreachable file means: the caller does, and
-says so with `allow_all` or `disallow_all`.
+Nothing here fetches files or expires them. The caller decides what a missing or unreachable file
+means, with `allow_all` or `disallow_all`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from ..value import Value
-from . import wishes
-from .lines import ANYONE, NOTHING, Contents, Kind, read, token_of
+from . import extensions
+from .extensions import RequestRate, VisitTime
+from .lines import ANY_AGENT, EMPTY, Contents, LineKind, read, token_of
 from .matching import Rule, RuleSet
 from .paths import path_of
-from .wishes import RequestRate, VisitTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Explanation", "RequestRate", "Robots", "Verdict", "VisitTime"]
+__all__ = ["Explanation", "RequestRate", "Robots", "RobotsVerdict", "VisitTime"]
 
 _OWN_PATH = "/robots.txt"
-_COMPILED_AGENTS = 8  # a crawl has one agent, a comparison a few; a file can name thousands
-_Wish = TypeVar("_Wish")
+_COMPILED_AGENTS = 8  # a crawl has one agent; a file can name thousands
+_Value = TypeVar("_Value")
 
 
-class Verdict(StrEnum):
-    """May the URL be fetched?"""
+class RobotsVerdict(StrEnum):
+    """The answer of a robots.txt for one URL."""
 
     ALLOWED = "allowed"
     DISALLOWED = "disallowed"
 
 
-class Explanation(Value):
-    """The verdict on one URL and what it rests on. Without a rule there is no line number."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The verdict on one URL and the reason for it. `line_number` is None if no rule matched."""
 
-    verdict: Verdict
+    verdict: RobotsVerdict
     because: str
     group: str | None = None  # the agent token whose rules applied
     rule: str | None = None  # as the file has it: "Disallow: /private"
@@ -58,14 +59,14 @@ class Explanation(Value):
 
     @property
     def allowed(self) -> bool:
-        return self.verdict is Verdict.ALLOWED
+        return self.verdict is RobotsVerdict.ALLOWED
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.because}"
 
 
 class Robots:
-    """The rules of one origin. Immutable to its users; it compiles an agent's rules when asked."""
+    """The rules of one origin. Immutable; the rules of an agent are compiled on first use."""
 
     __slots__ = ("_blanket", "_compiled", "_contents")
 
@@ -76,60 +77,62 @@ class Robots:
 
     @classmethod
     def parse(cls, body: bytes) -> Robots:
-        """Read a robots.txt. Never raises: what cannot be understood is skipped."""
+        """Parse a robots.txt. Never raises: invalid lines are skipped."""
         return cls(read(body))
 
     @classmethod
     def allow_all(cls, because: str = "there is no robots.txt") -> Robots:
-        """The outcome of a 4xx other than 429 (RFC 9309 §2.3.1.3)."""
-        return cls(NOTHING, blanket=Explanation(Verdict.ALLOWED, because))
+        """Return rules that allow everything: after a 4xx other than 429 (RFC 9309 §2.3.1.3)."""
+        return cls(EMPTY, blanket=Explanation(RobotsVerdict.ALLOWED, because))
 
     @classmethod
     def disallow_all(cls, because: str = "robots.txt cannot be reached") -> Robots:
-        """The outcome of a 429, a 5xx or no answer at all (RFC 9309 §2.3.1.4)."""
-        return cls(NOTHING, blanket=Explanation(Verdict.DISALLOWED, because))
+        """Return rules that allow nothing: after a 429, a 5xx or no response (§2.3.1.4)."""
+        return cls(EMPTY, blanket=Explanation(RobotsVerdict.DISALLOWED, because))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """Every Sitemap line of the file, in order, once: unchecked text from a stranger."""
+        """The values of all Sitemap lines, in order, without duplicates. They are not validated."""
         return self._contents.sitemaps
 
     def allowed(self, url: str, agent: str) -> bool:
-        """Whether `agent` (a User-Agent or its token) may fetch `url` (absolute, or a path)."""
+        """Return whether `agent` (a User-Agent or its token) may fetch `url` (or a path)."""
         path = path_of(url)
         if path == _OWN_PATH:
             return True
         if self._blanket is not None:
             return self._blanket.allowed
-        rule = self._rules(agent).deciding(path)
+        rule = self._rules(agent).find(path)
         return rule is None or rule.is_allow
 
     def explain(self, url: str, agent: str) -> Explanation:
-        """The same verdict as `allowed`, with the line that decided."""
+        """Return the verdict of `allowed` with its reason: the line that decided."""
         path = path_of(url)
         if path == _OWN_PATH:
-            return Explanation(Verdict.ALLOWED, "robots.txt itself may always be fetched")
+            return Explanation(RobotsVerdict.ALLOWED, "robots.txt itself may always be fetched")
         if self._blanket is not None:
             return self._blanket
         group = self._group_of(agent)
-        rule = self._rules(agent).deciding(path)
+        rule = self._rules(agent).find(path)
         if rule is not None:
-            return _explained(rule, group)
+            return _explain_rule(rule, group)
         if group not in self._contents.groups:
-            return Explanation(Verdict.ALLOWED, f"no group for {token_of(agent) or ANYONE!r}")
-        return Explanation(Verdict.ALLOWED, f"no rule of group {group!r} matches", group)
+            return Explanation(
+                RobotsVerdict.ALLOWED, f"no group for {token_of(agent) or ANY_AGENT!r}"
+            )
+        return Explanation(RobotsVerdict.ALLOWED, f"no rule of group {group!r} matches", group)
 
     def crawl_delay_s(self, agent: str) -> float | None:
-        """The first Crawl-delay that makes sense in the agent's own groups, else in `*`."""
-        return self._wish(agent, Kind.CRAWL_DELAY, wishes.crawl_delay_s)
+        """Return the first valid Crawl-delay of the agent's own groups, else of `*`, in seconds."""
+        return self._extension(agent, LineKind.CRAWL_DELAY, extensions.crawl_delay_s)
 
     def request_rate(self, agent: str) -> RequestRate | None:
-        """The first Request-rate that makes sense, looked for like the Crawl-delay."""
-        return self._wish(agent, Kind.REQUEST_RATE, wishes.request_rate)
+        """Return the first valid Request-rate of the agent's own groups, else of `*`."""
+        return self._extension(agent, LineKind.REQUEST_RATE, extensions.request_rate)
 
     def visit_time(self, agent: str) -> VisitTime | None:
-        """The first Visit-time that makes sense, looked for like the Crawl-delay."""
-        return self._wish(agent, Kind.VISIT_TIME, wishes.visit_time)
+        """Return the first valid Visit-time of the agent's own groups, else of `*`."""
+        return self._extension(agent, LineKind.VISIT_TIME, extensions.visit_time)
 
     def __repr__(self) -> str:
         if self._blanket is not None:
@@ -139,7 +142,7 @@ class Robots:
 
     def _group_of(self, agent: str) -> str:
         token = token_of(agent)
-        return token if token in self._contents.groups else ANYONE
+        return token if token in self._contents.groups else ANY_AGENT
 
     def _rules(self, agent: str) -> RuleSet:
         rules = self._compiled.get(agent)
@@ -151,20 +154,20 @@ class Robots:
             self._compiled[agent] = rules
         return rules
 
-    def _wish(
-        self, agent: str, kind: Kind, read_value: Callable[[bytes], _Wish | None]
-    ) -> _Wish | None:
-        for token in (token_of(agent), ANYONE):
+    def _extension(
+        self, agent: str, kind: LineKind, read_value: Callable[[bytes], _Value | None]
+    ) -> _Value | None:
+        for token in (token_of(agent), ANY_AGENT):
             for group in self._contents.groups.get(token, ()):
-                for said, text, _ in group.wishes:
-                    value = read_value(text) if said is kind else None
+                for line_kind, text, _ in group.extensions:
+                    value = read_value(text) if line_kind is kind else None
                     if value is not None:
                         return value
         return None
 
 
-def _explained(rule: Rule, group: str) -> Explanation:
+def _explain_rule(rule: Rule, group: str) -> Explanation:
     kind, value, line = rule.directive
     text = f"{kind.name.capitalize()}: {value.decode('utf-8', 'replace')}"
-    verdict = Verdict.ALLOWED if rule.is_allow else Verdict.DISALLOWED
+    verdict = RobotsVerdict.ALLOWED if rule.is_allow else RobotsVerdict.DISALLOWED
     return Explanation(verdict, f"line {line}, {text}", group, text, line)

@@ -1,17 +1,17 @@
-"""From the bytes of a robots.txt to groups of raw directives, for any bytes at all.
+"""Parse the bytes of a robots.txt into groups of raw directives. Any bytes are accepted.
 
-Real files are typed by hand, so a line is read the way Google's parser reads it:
+Real files are written by hand, so lines are interpreted as Google's parser does:
 
-    line      ends at CR, LF or CRLF; counts up to 16,663 octets, or up to a NUL
+    line      ends at CR, LF or CRLF; read up to 16,663 octets, or up to a NUL
     comment   from `#` to the end of the line
-    key       up to the first `:`; known by how it *starts*, so `Disallowed` will do; the six
-              commonest misspellings too
-    no colon  tolerated between exactly two words: `Disallow /private`
-    group     a run of User-agent lines and the rules after them; the first rule closes the run;
-              lines that are neither (Sitemap, Crawl-delay, nonsense) close nothing
+    key       up to the first `:`; recognised by how it *starts*, so `Disallowed` is accepted, and
+              so are common misspellings
+    no colon  accepted between exactly two words: `Disallow /private`
+    group     consecutive User-agent lines and the rules after them; the first rule ends the
+              User-agent lines, other lines (Sitemap, Crawl-delay, unknown keys) do not
 
-Values stay raw octets here: most groups are for other crawlers and are never looked at again.
-This file does not know how a rule matches.
+Values stay raw octets here: most groups are for other crawlers and are never used.
+This module does not know how rules match.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 FILE_BYTES = 500 * 1024  # RFC 9309 §2.5: a parser must read at least this much; we read no more
-LINE_BYTES = 2083 * 8 - 1  # Google's buffer, eight of the longest URLs, less its final NUL
-ANYONE = "*"
+LINE_BYTES = 2083 * 8 - 1  # Google's buffer: eight of the longest URLs, without its final NUL
+ANY_AGENT = "*"
 
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb"[A-Za-z_-]*")
 
 
-class Kind(Enum):
-    """What a line says. Anything that is not listed is NONSENSE and is skipped."""
+class LineKind(Enum):
+    """The kind of a line, by its key. UNKNOWN lines are skipped."""
 
     AGENT = auto()
     ALLOW = auto()
@@ -39,58 +39,62 @@ class Kind(Enum):
     CRAWL_DELAY = auto()
     REQUEST_RATE = auto()
     VISIT_TIME = auto()
-    NONSENSE = auto()
+    UNKNOWN = auto()
 
 
-_AGENT, _ALLOW, _DISALLOW = Kind.AGENT, Kind.ALLOW, Kind.DISALLOW  # found faster by the line
-_SITEMAP, _NONSENSE = Kind.SITEMAP, Kind.NONSENSE
+_AGENT, _ALLOW, _DISALLOW = (
+    LineKind.AGENT,
+    LineKind.ALLOW,
+    LineKind.DISALLOW,
+)  # globals are found faster
+_SITEMAP, _UNKNOWN = LineKind.SITEMAP, LineKind.UNKNOWN
 
-# The first four are Google's table, typos included; the others follow its habit.
-_KEYS: tuple[tuple[Kind, tuple[bytes, ...]], ...] = (
-    (Kind.AGENT, (b"user-agent", b"useragent", b"user agent")),
-    (Kind.ALLOW, (b"allow",)),
+# The first four are Google's table, misspellings included; the others are made in the same way.
+_KEYS: tuple[tuple[LineKind, tuple[bytes, ...]], ...] = (
+    (LineKind.AGENT, (b"user-agent", b"useragent", b"user agent")),
+    (LineKind.ALLOW, (b"allow",)),
     (
-        Kind.DISALLOW,
+        LineKind.DISALLOW,
         (b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"),
     ),
-    (Kind.SITEMAP, (b"sitemap", b"site-map")),
-    (Kind.CRAWL_DELAY, (b"crawl-delay", b"crawldelay", b"crawl delay")),
-    (Kind.REQUEST_RATE, (b"request-rate", b"requestrate", b"request rate")),
-    (Kind.VISIT_TIME, (b"visit-time", b"visittime", b"visit time")),
+    (LineKind.SITEMAP, (b"sitemap", b"site-map")),
+    (LineKind.CRAWL_DELAY, (b"crawl-delay", b"crawldelay", b"crawl delay")),
+    (LineKind.REQUEST_RATE, (b"request-rate", b"requestrate", b"request rate")),
+    (LineKind.VISIT_TIME, (b"visit-time", b"visittime", b"visit time")),
 )
 
 
-# A line that means something, its value still raw: what it says, the value, the line number.
-# A plain tuple, because naming its fields would double the cost of reading a file.
-Directive: TypeAlias = tuple[Kind, bytes, int]
+# A known line: its kind, its raw value, its line number.
+# A plain tuple, because a named tuple would double the time to parse a file.
+Directive: TypeAlias = tuple[LineKind, bytes, int]
 
 
 class Group:
-    """What one run of User-agent lines is told: its rules, and its wishes about pace."""
+    """The rules and extensions (Crawl-delay etc.) that follow consecutive User-agent lines."""
 
-    __slots__ = ("rules", "wishes")
+    __slots__ = ("extensions", "rules")
 
     def __init__(self) -> None:
         self.rules: list[Directive] = []
-        self.wishes: list[Directive] = []
+        self.extensions: list[Directive] = []
 
 
 class Contents(NamedTuple):
-    """A read file: the groups of each agent token, and the sitemaps, which belong to nobody."""
+    """A parsed file: the groups by agent token, and the sitemaps, which belong to no group."""
 
     groups: dict[str, list[Group]]
     sitemaps: tuple[str, ...]
 
 
-NOTHING = Contents({}, ())
+EMPTY = Contents({}, ())
 
 
 def read(body: bytes) -> Contents:
-    """Sort the lines of a file into groups, one per run of User-agent lines."""
+    """Parse a file into groups, one for each block of consecutive User-agent lines."""
     groups: dict[str, list[Group]] = {}
     sitemaps: list[str] = []
-    group = Group()  # rules before the first User-agent line are for nobody
-    is_naming = False  # the last line that counts was a User-agent line
+    group = Group()  # for rules before the first User-agent line, which are ignored
+    is_naming = False  # the last rule or User-agent line was a User-agent line
     for directive in _directives(body):
         kind, value, _ = directive
         if kind is _ALLOW or kind is _DISALLOW:
@@ -99,26 +103,26 @@ def read(body: bytes) -> Contents:
         elif kind is _AGENT:
             if not is_naming:
                 group, is_naming = Group(), True
-            _join(groups, _named(value), group)
+            _add_group(groups, _named(value), group)
         elif kind is _SITEMAP:
             sitemaps.append(value.decode("utf-8", "replace"))
         else:
-            group.wishes.append(directive)
+            group.extensions.append(directive)
     return Contents(groups, tuple(dict.fromkeys(filter(None, sitemaps))))
 
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
-    """The part of a User-Agent that robots.txt can name: `Mannerly/0.1 (+…)` is `mannerly`."""
-    if agent == ANYONE:
-        return ANYONE
+    """Return the token of a User-Agent that robots.txt can name: `mannerly` of `Mannerly/0.1`."""
+    if agent == ANY_AGENT:
+        return ANY_AGENT
     return _token(agent.encode("utf-8", "surrogatepass"))
 
 
 def _named(value: bytes) -> str:
-    """The token of a User-agent line; `* and more` still means everybody, as at Google."""
+    """Return the token of a User-agent line; `* and more` means `*`, as in Google's parser."""
     if value[:1] == b"*" and not value[1:2].strip():
-        return ANYONE
+        return ANY_AGENT
     return _token(value)
 
 
@@ -127,10 +131,10 @@ def _token(name: bytes) -> str:
     return found[0].decode("ascii").lower() if found else ""
 
 
-def _join(groups: dict[str, list[Group]], token: str, group: Group) -> None:
-    """An agent named in several groups obeys them all; one named twice in a group, once.
+def _add_group(groups: dict[str, list[Group]], token: str, group: Group) -> None:
+    """Add a group to those of a token, unless it was just added.
 
-    A name without a token (`360Spider`) names nobody, but its rules are nobody else's either.
+    A name without a token (`360Spider`) matches no agent, so its group is left out.
     """
     if not token:
         return
@@ -141,7 +145,7 @@ def _join(groups: dict[str, list[Group]], token: str, group: Group) -> None:
 
 def _directives(body: bytes) -> list[Directive]:
     directives: list[Directive] = []
-    kinds: dict[bytes, Kind] = {}  # a file repeats a handful of spellings; look each up once
+    kinds: dict[bytes, LineKind] = {}  # a cache: a file repeats a few spellings
     for number, line in enumerate(_lines(body), 1):
         if not line or line.startswith(b"#"):
             continue
@@ -153,7 +157,7 @@ def _directives(body: bytes) -> list[Directive]:
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = _kind_of(key)
-        if kind is not _NONSENSE:
+        if kind is not _UNKNOWN:
             directives.append((kind, value.strip(), number))
     return directives
 
@@ -161,7 +165,7 @@ def _directives(body: bytes) -> list[Directive]:
 def _lines(body: bytes) -> list[bytes]:
     body = _without_bom(body[: len(_BOM) + FILE_BYTES + 1])
     if len(body) > FILE_BYTES:
-        # Half a line is worse than none: `Allow: /` may be all that is left of `Allow: /public`.
+        # Drop the last, incomplete line: `Allow: /public` may have been cut to `Allow: /`.
         whole = max(body.rfind(b"\n", 0, FILE_BYTES + 1), body.rfind(b"\r", 0, FILE_BYTES + 1))
         body = body[: whole if whole >= 0 else FILE_BYTES]
     lines = body.splitlines()
@@ -171,7 +175,7 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _without_bom(body: bytes) -> bytes:
-    """Editors leave whole byte order marks, and truncated ones."""
+    """Remove a byte order mark, even a truncated one."""
     for size in (3, 2, 1):
         if body.startswith(_BOM[:size]):
             return body[size:]
@@ -183,9 +187,9 @@ def _two_words(line: bytes) -> tuple[bytes, bytes]:
     return (words[0], words[1]) if len(words) == 2 else (b"", b"")
 
 
-def _kind_of(key: bytes) -> Kind:
+def _kind_of(key: bytes) -> LineKind:
     key = key.strip().lower()
     for kind, spellings in _KEYS:
         if key.startswith(spellings):
             return kind
-    return Kind.NONSENSE
+    return LineKind.UNKNOWN

@@ -1,20 +1,20 @@
-"""Which rule decides about a path: the longest pattern that matches, and Allow on a tie.
+"""Find the rule that decides about a path: the longest matching pattern; Allow wins a tie.
 
-A pattern is a fixed prefix and then, after each `*`, a piece that must be found further on:
+A pattern is a fixed prefix and then, after each `*`, a piece that must occur further on:
 
-    /a/*.php$   =   starts with "/a/", then finds ".php" + END        (END marks the path's end)
+    /a/*.php$   =   starts with "/a/", then contains ".php" + END     (END marks the path's end)
 
-so a literal is the case of no pieces, and `$` needs no case of its own. Finding each piece at the
-first place where it occurs is enough, because a later place can only leave less room for the rest.
-That is linear: no regular expression, nothing to explode.
+So a literal pattern has no pieces, and `$` needs no special case. It is enough to find each piece
+at its first occurrence, because a later one leaves less room for the rest. Matching takes linear
+time and uses no regular expressions.
 
-Rules are kept by prefix. A check cuts the path to each length that some prefix has and looks the
-cut up, best promise first, and stops when no remaining length can beat what was found. So 20,000
-literal rules cost as much as their few dozen different lengths.
+Rules are stored by prefix. A lookup tries the prefixes of the path in the lengths that occur among
+the rules, those with the highest possible rank first, and stops when no other length can have a
+higher one. So 20,000 literal rules cost as much as their few dozen different lengths.
 
-Google compares paths as they are written, RFC 9309 as they are meant (see `paths.py`). A path may
-be fetched only if both readings allow it: the stricter one is never wrong towards the site.
-This file knows nothing of agents, groups or files.
+Google compares paths as they are written, RFC 9309 in a canonical form (see `paths.py`). A path may
+be fetched only if both allow it: the stricter result respects the site in any case.
+This module knows nothing of agents, groups or files.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from .lines import Kind
-from .paths import meant_path, meant_pattern, pattern_of
+from .lines import LineKind
+from .paths import canonical_path, canonical_pattern, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .lines import Directive
 
-END = "\xff"  # paths and patterns are ASCII by now, so this can only stand where we put it
+END = "\xff"  # paths and patterns are ASCII, so this occurs only where we add it
 _LINES = 1 << 20  # more lines than 500 KiB can hold
 _NO_PIECES: list[str] = []
 _rank = attrgetter("rank")
 
 
 class Rule:
-    """One Allow or Disallow line, ready to match. The higher rank decides."""
+    """One Allow or Disallow line, compiled. Of all matching rules, the highest rank decides."""
 
     __slots__ = ("directive", "is_allow", "pieces", "prefix", "rank")
 
     def __init__(self, directive: Directive, pattern: str) -> None:
         kind, _, line = self.directive = directive
-        self.is_allow = kind is Kind.ALLOW
-        # Longer first, then Allow, then the line that comes first, in one integer.
+        self.is_allow = kind is LineKind.ALLOW
+        # One integer orders rules by length, then Allow over Disallow, then the earlier line.
         self.rank = (2 * len(pattern) + self.is_allow) * _LINES - line
         if pattern.endswith("$"):
             pattern = pattern[:-1] + END
@@ -52,7 +52,7 @@ class Rule:
         self.pieces = [piece for piece in rest.split("*") if piece] if star else _NO_PIECES
 
     def matches(self, target: str) -> bool:
-        """Whether the pieces follow each other in `target`, which starts with our prefix."""
+        """Return whether all pieces occur in order in `target`, which starts with the prefix."""
         position = len(self.prefix)
         for piece in self.pieces:
             position = target.find(piece, position)
@@ -63,9 +63,9 @@ class Rule:
 
 
 class RuleTable:
-    """The rules of one agent in one reading."""
+    """The rules of one agent, either as written or in canonical form."""
 
-    __slots__ = ("_by_prefix", "_probes")
+    __slots__ = ("_by_prefix", "_lengths")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_prefix: dict[str, list[Rule]] = {}
@@ -73,16 +73,16 @@ class RuleTable:
         for rule in sorted(rules, key=_rank, reverse=True):
             self._by_prefix.setdefault(rule.prefix, []).append(rule)
             best_of_length.setdefault(len(rule.prefix), rule.rank)
-        # Insertion was by falling rank, so the lengths already come best promise first.
-        self._probes = list(best_of_length.items())
+        # Rules were inserted by descending rank, so the lengths are in that order, too.
+        self._lengths = list(best_of_length.items())
 
-    def deciding(self, path: str) -> Rule | None:
+    def find(self, path: str) -> Rule | None:
         target = path + END
         best: Rule | None = None
         best_rank = 0
         rules_with = self._by_prefix.get
-        for length, promise in self._probes:
-            if promise < best_rank:
+        for length, best_possible in self._lengths:
+            if best_possible < best_rank:
                 break
             for rule in rules_with(target[:length], ()):
                 if rule.rank < best_rank:
@@ -94,32 +94,32 @@ class RuleTable:
 
 
 class RuleSet:
-    """The rules of one agent in both readings; the stricter verdict counts."""
+    """The rules of one agent, as written and in canonical form; the stricter result counts."""
 
-    __slots__ = ("_as_meant", "_as_written")
+    __slots__ = ("_canonical", "_written")
 
     def __init__(self, directives: Sequence[Directive]) -> None:
         written = [pattern_of(value) for _, value, _ in directives]
-        meant = [meant_pattern(pattern) for pattern in written]
-        self._as_written = _table(directives, written)
-        self._as_meant = self._as_written if meant == written else _table(directives, meant)
+        canonical = [canonical_pattern(pattern) for pattern in written]
+        self._written = _table(directives, written)
+        self._canonical = self._written if canonical == written else _table(directives, canonical)
 
-    def deciding(self, path: str) -> Rule | None:
-        """The rule that decides about a written path; None: no rule matches, so it is free."""
-        rule = self._as_written.deciding(path)
+    def find(self, path: str) -> Rule | None:
+        """Return the rule that decides about a path; None: no rule matches, it is allowed."""
+        rule = self._written.find(path)
         if rule is not None and not rule.is_allow:
             return rule
-        meant = meant_path(path)
-        if meant is path and self._as_meant is self._as_written:
+        canonical = canonical_path(path)
+        if canonical is path and self._canonical is self._written:
             return rule
-        stricter = self._as_meant.deciding(meant)
+        stricter = self._canonical.find(canonical)
         return rule if stricter is None or stricter.is_allow else stricter
 
 
 def _table(directives: Sequence[Directive], patterns: Sequence[str]) -> RuleTable:
     rules: list[Rule] = []
     for directive, pattern in zip(directives, patterns, strict=True):
-        # Paths start with a slash: other patterns (empty, whole URLs, bare words) match nothing.
+        # Paths start with a slash: other patterns (empty, whole URLs, single words) never match.
         if not pattern.startswith(("/", "*")):
             continue
         rule = Rule(directive, pattern)
@@ -130,6 +130,6 @@ def _table(directives: Sequence[Directive], patterns: Sequence[str]) -> RuleTabl
 
 
 def _directory(directive: Directive, pattern: str) -> list[Rule]:
-    """Who allows `/a/index.html` allows `/a/` itself: Google's kindness, to Allow lines only."""
+    """Return a rule that allows `/a/` if `/a/index.html` is allowed, as Google's parser does."""
     folder, _, page = pattern.rpartition("/")
     return [Rule(directive, folder + "/$")] if page.startswith("index.htm") else []

@@ -1,30 +1,30 @@
-"""One spelling for both sides: a URL's path and a rule's pattern are compared only after this.
+"""Normalise URL paths and rule patterns before they are compared.
 
-Every octet outside ASCII is percent-encoded and hex digits are upper-case, in rules and in URLs
-alike, so `/é`, `/%c3%a9` and `/%C3%A9` are one path. That is the *written* form, and it is all
-that Google's matcher does (to rules; it expects URLs already encoded).
+In the *written* form every octet outside ASCII is percent-encoded and hex digits are upper-case,
+so `/é`, `/%c3%a9` and `/%C3%A9` are one path. Google's matcher does only this (to rules; it expects
+encoded URLs).
 
-RFC 9309 §2.2.2 asks for more: `%61` is `a`, because a server serves the same page for both, and
-§2.2.3 writes a literal `*` or `$` as `%2A` or `%24`. That is the *meant* form. `matching.py`
-decides which of the two counts; this file does not know what a rule is.
+RFC 9309 §2.2.2 requires more: `%61` is `a`, because a server serves the same page for both, and in
+§2.2.3 a literal `*` or `$` is written as `%2A` or `%24`. This is the *canonical* form.
+`matching.py` decides which of the two counts.
 """
 
 from __future__ import annotations
 
 import re
 
-# scheme and authority, then what a rule can match, then the fragment, which no server ever sees.
-# The first match is the only one tried at each place, so the scan is linear.
+# Scheme and authority, then the part that rules match, then the fragment, which is never sent.
+# Only one start position is tried, so the time is linear.
 _URL = re.compile(r"(?:[^/?;#]*://)?[^/?;#]*([^#]*)")
 _TO_ENCODE = re.compile(r"%[0-9A-Fa-f]{2}|[\x80-\xff]")
-# The escapes of RFC 3986's unreserved characters: letters, digits, - . _ ~
+# Escapes of the unreserved characters of RFC 3986: letters, digits, - . _ ~
 _NEEDLESS_ESCAPE = re.compile(r"%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)")
 
 
 def path_of(url: str) -> str:
-    """The path and query of an absolute URL, or of a path, in its written form.
+    """Return the path and query of an absolute URL, or of a path, in written form.
 
-    What starts with `/` is a path from end to end: `//a/b` names no host here.
+    Text that starts with `/` is a path: `//a/b` names no host here.
     """
     if url.startswith("/") and "#" not in url:
         path = url
@@ -39,14 +39,14 @@ def path_of(url: str) -> str:
 
 
 def pattern_of(value: bytes) -> str:
-    """A rule's value in its written form: ASCII, whatever the octets were."""
+    """Return the value of a rule in written form, which is always ASCII."""
     if b"%" not in value and value.isascii():
         return value.decode("ascii")
     return _encode(value)
 
 
-def meant_path(path: str) -> str:
-    """A written path in its meant form; the very same object when nothing changes."""
+def canonical_path(path: str) -> str:
+    """Return a written path in canonical form; the same object if nothing changes."""
     if "%" in path:
         path = _unescape(path)
     if "*" in path or "$" in path:
@@ -54,8 +54,8 @@ def meant_path(path: str) -> str:
     return path
 
 
-def meant_pattern(pattern: str) -> str:
-    """A written pattern in its meant form: `*`, and `$` at the end, keep their special sense."""
+def canonical_pattern(pattern: str) -> str:
+    """Return a written pattern in canonical form: `*`, and `$` at the end, stay special."""
     if "%" in pattern:
         pattern = _unescape(pattern)
     if "$" in pattern:

@@ -1,13 +1,13 @@
-"""What was learned, on its way to the memory: nothing is lost, and nobody waits for a disk.
+"""A write buffer between the core and a memory, so that no request waits for a disk.
 
-    core.drain ─► unsaved ─► memory.save ─► struck out        every 30 s of activity, and at close
+    core.drain ─► unsaved ─► memory.save ─► removed        every 30 s of activity, and at close
 
-A record stays in `unsaved` until a write has succeeded, and a later one for the same host takes
-its place: a failed write is simply tried again, a debounce cannot drop the last change, and a
-host that comes back before its record was written is recalled from here. There is no background
-task to leak: whoever reports when the time is due starts the write.
+A record stays in `unsaved` until a write has succeeded; a later record of the same host replaces
+it. So a failed write is repeated, the last change is never lost, and a host that returns before its
+record was written is loaded from here. There is no background task: the first report after the
+30 seconds starts the write.
 
-This file decides what to write and when. The drivers decide where (a thread, an executor).
+This module decides what to write and when. The drivers decide where (a thread, an executor).
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from ..memory.base import Memory, Remembered
     from ..model import Instant
 
-FLUSH_EVERY_S = 30.0  # pace §1.8: what a crash may cost
+FLUSH_EVERY_S = 30.0  # a crash loses at most what was learned in this time
 
 
-class Notebook:
-    """Records between the core and one memory. `load` and `save` may run in any thread."""
+class MemoryBuffer:
+    """Unsaved records of one memory. `load` and `save` may run in any thread."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.error: Exception | None = None  # of the latest write, None when it succeeded
+        self.error: Exception | None = None  # of the latest write; None if it succeeded
         self._unsaved: dict[str, Remembered] = {}
         self._due_at: Instant | None = None
         self._is_writing = False
 
     def load(self, key: str) -> Remembered | None:
-        """What is known of a host, from the records under way or from the memory."""
+        """Return the record of a host, unsaved or from the memory."""
         return self._unsaved.get(key) or self.memory.load(key)
 
     def collect(
         self, core: Politeness, *, now: Instant, wall: float, is_last: bool = False
     ) -> list[Remembered]:
-        """What to write now; empty while it is not yet time. Follow it with `wrote`."""
+        """Return the records to write now; empty if no write is due. Call `saved` afterwards."""
         if self._due_at is None:
             self._due_at = now + FLUSH_EVERY_S
         if not is_last and (self._is_writing or now < self._due_at):
@@ -50,15 +50,15 @@ class Notebook:
         return list(self._unsaved.values())
 
     def save(self, records: list[Remembered]) -> Exception | None:
-        """Write them down. A failure is returned: it must not become a request's failure."""
+        """Write the records. An error is returned, not raised: it must not fail a request."""
         try:
             self.memory.save(records)
-        except Exception as error:  # noqa: BLE001 - anyone's memory, so any error
+        except Exception as error:  # noqa: BLE001 - a user's memory may raise anything
             return error
         return None
 
-    def wrote(self, records: list[Remembered], error: Exception | None) -> None:
-        """Strike out what was written, unless it has changed meanwhile; keep all on an error."""
+    def saved(self, records: list[Remembered], error: Exception | None) -> None:
+        """Remove written records that have not changed meanwhile; keep all after an error."""
         self._is_writing = False
         self.error = error
         if error is None:

@@ -1,9 +1,9 @@
-"""What others have asked for: the server by headers, the site by robots.txt, we by backing off.
+"""Limits that were requested for a host: by response headers, by robots.txt, by a backoff.
 
-Every wish is a lower bound: on the next start (`blocked_until`), on the gap between two starts
-(crawl delay, RateLimit quota) or on how few may be under way. Bounds are combined by maximum and
-minimum, so no wish can override another. `blocked_until` never decreases. Most hosts never ask for
-anything and share one empty object.
+Each one bounds the next start (`blocked_until`), the gap between two starts (Crawl-delay,
+RateLimit quota) or the number of requests in flight. Bounds are combined by maximum or minimum, so
+none can override another. `blocked_until` never decreases. Most hosts request nothing and share
+one empty object.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .model import Instant
 
 
-class Wishes:
-    """The standing wishes of one host."""
+class RequestedLimits:
+    """The limits in force that one host requested."""
 
     __slots__ = ("blocked_by", "blocked_until", "crawl_delay_s", "quota", "quota_until")
 
@@ -26,26 +26,27 @@ class Wishes:
         self.blocked_until: Instant = NEVER
         self.blocked_by = Reason.BACKOFF
         self.crawl_delay_s = 0.0
-        self.quota: RateLimits | None = None  # what the headers said last ...
-        self.quota_until: Instant = NEVER  # ... and until when it is believed
+        self.quota: RateLimits | None = None  # the latest RateLimit headers
+        self.quota_until: Instant = NEVER  # when they expire
 
     def block(self, until: Instant, why: Reason) -> None:
-        """No start before `until`."""
+        """Allow no start before `until`; an earlier block that lasts longer stays."""
         if until > self.blocked_until:
             self.blocked_until = until
             self.blocked_by = why
 
-    def announce(self, quota: RateLimits, now: Instant) -> None:
-        """The server has told its limits."""
+    def set_quota(self, quota: RateLimits, now: Instant) -> None:
+        """Use the limits of the latest RateLimit headers."""
         self.quota = quota
         self.quota_until = now + quota.valid_s
         if quota.blocked_s is not None:
             self.block(now + quota.blocked_s, Reason.RATE_LIMIT_HEADER)
 
     def bound(self, gap_s: float, limit: int, heard_at: Instant) -> tuple[float, int]:
-        """The strategy's gap and limit, as far as the wishes allow them.
+        """Return the strategy's gap and concurrency limit, bounded by the requested limits.
 
-        A fresh quota replaces the strategy's estimate, in both directions: exact beats inferred.
+        A quota that has not expired replaces the strategy's gap, whether it is shorter or longer:
+        the server's number is exact, the strategy's is an estimate.
         """
         quota = self.quota
         if quota is not None:
@@ -63,5 +64,5 @@ class Wishes:
         return max(gap_s, self.crawl_delay_s), limit
 
 
-NO_WISHES = Wishes()
-"""What hosts that ask for nothing share. Never changed: see `Host.wish`."""
+NO_REQUESTED_LIMITS = RequestedLimits()
+"""Shared by all hosts that request nothing. Must not be changed: see `HostState.own_requested`."""

@@ -241,11 +241,11 @@ def test_stopped_host_refuses_until_it_is_revived(deed: str, reason: Reason) -> 
     assert isinstance(client.core.reserve(HOST, now=100.0), Grant)
 
 
-def test_reviving_a_stranger_is_harmless() -> None:
+def test_reviving_an_unknown_host_is_harmless() -> None:
     """There is nothing to revive, and no state is made for it."""
     core = Politeness()
 
-    core.revive("stranger.example", now=0.0)
+    core.revive("unknown.example", now=0.0)
 
     assert len(core) == 0
 
@@ -270,7 +270,7 @@ def test_switched_off_core_grants_everything_and_keeps_the_books() -> None:
 # ---------------------------------------------------------------------- snapshots
 
 
-def test_snapshot_of_a_stranger_and_of_a_busy_host() -> None:
+def test_snapshot_of_an_unknown_and_of_a_busy_host() -> None:
     """The fields of both source documents are there, before and after there is anything in them."""
     client = Client(strategy="linear")
     client.core.robots(HOST, crawl_delay_s=None, now=0.0)
@@ -318,7 +318,7 @@ def test_reprs_say_what_matters() -> None:
     assert repr(decision) == "Grant(<Permit example.com sent_at=1.000 open>)"
     assert repr(client.permit) == "<Permit example.com sent_at=0.000 settled>"
     host = decision.permit.host
-    assert repr(host) == "<Host example.com 1/8 in flight, gap 0.500 s, not before 1.500>"
+    assert repr(host) == "<HostState example.com 1/8 in flight, gap 0.500 s, not before 1.500>"
     client.core.pause(HOST, now=1.0)
     assert repr(host).endswith("1.500 paused>")
     assert repr(client.core) == "<Politeness fixed, 1 hosts>"

@@ -1,35 +1,35 @@
-"""What a robots.txt asks about pace: Crawl-delay, Request-rate, Visit-time.
+"""Parse the robots.txt extensions Crawl-delay, Request-rate and Visit-time.
 
-None of the three is in RFC 9309, all are in the wild, and all are typed by strangers. So only
-plain ASCII spellings count (Python's `float` would take `1_000`, `nan` and full-width digits), and
-a value that is not understood is as good as absent. Zero and a thousand years are understood:
-what to do about them is for the pace to say, not for the parser.
+They are not in RFC 9309, but in use, and written by hand. Only plain ASCII numbers are accepted
+(Python's `float` would also accept `1_000`, `nan` and full-width digits); an invalid value counts
+as absent. Zero and a thousand years are valid here: the caller decides what to do with them.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import time
-
-from ..value import Value
 
 _SECONDS = re.compile(rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HOURS = re.compile(rb"([01][0-9]|2[0-3]):?([0-5][0-9])\s*-\s*([01][0-9]|2[0-3]):?([0-5][0-9])")
-# Nine digits are thirty years in seconds; more would only serve to cost time.
+# Nine digits are thirty years in seconds: more are never needed.
 _RATE = re.compile(rb"([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*([smhSMH]?)(?:\s+(\S.*))?", re.DOTALL)
 _UNIT_S = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
-class VisitTime(Value):
-    """The hours, in UTC, in which a site wants visits; an end before the start is past midnight."""
+@dataclass(frozen=True, slots=True)
+class VisitTime:
+    """The hours (UTC) in which a site wants visits; an end before the start is after midnight."""
 
     start: time
     end: time
 
 
-class RequestRate(Value):
-    """So many requests in so many seconds, all day or only within some hours."""
+@dataclass(frozen=True, slots=True)
+class RequestRate:
+    """A number of requests per period, all day or only within some hours."""
 
     requests: int
     period_s: int
@@ -37,7 +37,7 @@ class RequestRate(Value):
 
     @property
     def interval_s(self) -> float:
-        """The time from one request to the next that this rate comes down to."""
+        """The delay between two requests that this rate means, in seconds."""
         return self.period_s / self.requests
 
 

@@ -1,11 +1,11 @@
-"""Too fast, or too many at once? A refusal does not say, so the evidence must.
+"""Learn a host's limit of requests in flight: was a refusal caused by the rate, or by their number?
 
-If a refused request was sent with more requests under way than any that succeeded in the last one
-to two minutes, the number is the first suspect: allow one fewer, pause a quarter of a second, and
-leave the rate alone. One refusal is enough to lock onto a concurrency limit, where a rate
-controller would pay for years. If the suspicion was wrong, the next refusal comes at a number that
-has succeeded before, and the rate is blamed. A lost place is tried again after 30 s; each failure
-doubles that wait (30 s: twice the first probe's hold; 600 s: as long as other evidence is kept).
+If a refused request was sent with more requests in flight than any that succeeded in the last one
+to two minutes, the number is assumed to be the cause: allow one fewer, pause a quarter of a second,
+and keep the rate. So one refusal is enough to find a concurrency limit, while lowering the rate
+would cost many. If the assumption was wrong, the next refusal comes at a number that has succeeded
+before, and the rate is lowered. One more request in flight is tried again after 30 s; each failure
+doubles that time (30 s: twice the first probe's hold; 600 s: as long as other evidence is kept).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..model import Instant, Sample
 
-EVIDENCE_S = 60.0  # two such spans are remembered
+EVIDENCE_S = 60.0  # successes of the present and the previous period count
 PAUSE_S = 0.25
 RETRY_S = 30.0
 RETRY_MAX_S = 600.0
 
 
-class ConcurrencyBlame:
-    """How many requests under way the host has been seen to take."""
+class ConcurrencyLearner:
+    """Learns how many requests in flight a host accepts; `limit` is the present maximum."""
 
     __slots__ = (
         "_best",
@@ -43,7 +43,7 @@ class ConcurrencyBlame:
         self._retry_s = RETRY_S
 
     def on_success(self, sample: Sample) -> None:
-        """Remember a number that worked, and give a lost place another chance."""
+        """Record a number of requests in flight that worked; raise the limit if it is time."""
         now = sample.done_at
         if now - self._turned_at > EVIDENCE_S:
             self._previous_best, self._best = self._best, 0
@@ -59,8 +59,8 @@ class ConcurrencyBlame:
             self.limit += 1
             self._changed_at = now
 
-    def accept(self, sample: Sample) -> bool:
-        """Whether the number, not the rate, is to blame for this refusal. If so, lower it."""
+    def lower_if_at_fault(self, sample: Sample) -> bool:
+        """Lower the limit and return True if the requests in flight caused this refusal."""
         in_flight = sample.in_flight
         if in_flight < 2 or in_flight <= max(self._best, self._previous_best):
             return False

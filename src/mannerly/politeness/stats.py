@@ -1,13 +1,13 @@
-"""How a host has been answering lately: latency and error rate, in about 200 bytes a host.
+"""Statistics of one host: recent latency and error rate, in about 200 bytes.
 
-- a latency EWMA (λ = 0.2, document 002);
-- a ring of the last 64 latencies for p95 and for medians of the newest ones. Each is one byte on
-  a logarithmic scale, 16 steps an octave above 1 ms, so a value is at most 2.2 % off: far below
-  what the latency guard (factor 2) or a reader of p95 could notice;
-- a sliding window of answers and failures, 30 s in 15 slots of 2 s (document 002). A slot counts
-  to 255 and then stands still, total and failures alike.
+- a latency EWMA (λ = 0.2);
+- a ring of the last 64 latencies, for p95 and for medians of the newest ones. Each is one byte, a
+  level on a logarithmic scale with 16 steps per octave above 1 ms, so a value is at most 2.2 % off:
+  too little to matter for queue detection (factor 2) or for a reader of p95;
+- a sliding window of responses and failures, 30 s in 15 slots of 2 s. A slot counts up to 255
+  responses; further ones in its 2 seconds are ignored, failures included.
 
-Nothing is allocated per update. This file knows numbers only: no host, no breaker, no strategy.
+Nothing is allocated per update. This module knows no host, breaker or strategy.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ RING = 64
 SLOT_S = 2.0
 SLOTS = 15
 
-_STEPS = 16.0  # an octave; 255 steps above 1 ms reach 62 s
+_STEPS = 16.0  # per octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
 _LONGEST_S = _DECODED[255]
 
 _EMPTY_WINDOW = bytes(2 * SLOTS)
-_LONG_AGO = -(10**12)  # a slot before any that a clock may begin with
+_LONG_AGO = -(10**12)  # a slot number before that of any instant
 
 
 def encode_latency(latency_s: float) -> int:
-    """The level (one byte) nearest to a latency."""
+    """Return the level (0 to 255) nearest to a latency."""
     if latency_s <= 0.0:
         return 0
     if latency_s > _LONGEST_S:
@@ -41,11 +41,11 @@ def encode_latency(latency_s: float) -> int:
 
 
 def decode_latency(level: int) -> float:
-    """The latency that a level stands for."""
+    """Return the latency of a level, in seconds."""
     return _DECODED[level]
 
 
-class Vitals:
+class HostStats:
     """Latency and error statistics of one host."""
 
     __slots__ = ("_bytes", "_slot", "ewma_s", "lowest", "lowest_before", "samples", "turn")
@@ -56,11 +56,11 @@ class Vitals:
         self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
         self._slot = _LONG_AGO
         # One buffer for the latency ring, the totals and the failures: a second object would
-        # cost more than its content.
+        # need more memory than its content.
         self._bytes = bytearray(RING + 2 * SLOTS)
 
     def add_success(self, latency_s: float, now: Instant) -> None:
-        """Count a good answer and its latency. A fast refusal is no speed, so it has none."""
+        """Count a success and its latency. Latencies of other responses are not recorded."""
         samples = self.samples
         self.samples = samples + 1
         if samples:
@@ -69,7 +69,7 @@ class Vitals:
             self.ewma_s = latency_s
         data = self._bytes
         data[samples % RING] = encode_latency(latency_s)
-        # The same as add_answer, written out: this runs for every page.
+        # A copy of `add_answer`, for speed: this runs for every page.
         slot = int(now // SLOT_S)
         if slot != self._slot:
             self._advance(slot)
@@ -78,7 +78,7 @@ class Vitals:
             data[place] += 1
 
     def add_answer(self, now: Instant, *, failed: bool) -> None:
-        """Count an answer in the sliding error window."""
+        """Count a response in the sliding error window."""
         slot = int(now // SLOT_S)
         if slot != self._slot:
             self._advance(slot)
@@ -90,7 +90,7 @@ class Vitals:
                 data[place + SLOTS] += 1
 
     def _advance(self, slot: int) -> None:
-        """Empty the slots that time has passed over."""
+        """Clear the slots between the current one and `slot`."""
         passed = slot - self._slot
         if passed >= SLOTS:
             self.clear_errors()
@@ -103,21 +103,21 @@ class Vitals:
             self._slot = slot
 
     def errors(self, now: Instant) -> tuple[int, int]:
-        """(failures, answers) of the last 30 seconds."""
+        """Return (failures, responses) of the last 30 seconds."""
         self._advance(int(now // SLOT_S))
         return self.error_counts()
 
     def error_counts(self) -> tuple[int, int]:
-        """(failures, answers) of the 30 seconds up to the latest answer."""
+        """Return (failures, responses) of the 30 seconds before the latest response."""
         data = self._bytes
         return sum(data[RING + SLOTS :]), sum(data[RING : RING + SLOTS])
 
     def clear_errors(self) -> None:
-        """Forget the error window: what happened before a breaker closed says nothing new."""
+        """Clear the error window, when the breaker has closed."""
         self._bytes[RING:] = _EMPTY_WINDOW
 
     def median_level(self, newest: int) -> int:
-        """The median of the newest latencies, as a level; 0 when there are fewer than that."""
+        """Return the median of the `newest` latencies as a level; 0 if there are fewer."""
         count = self.samples
         if count < newest:
             return 0
@@ -129,7 +129,7 @@ class Vitals:
         return sorted(recent)[newest // 2]
 
     def p95_s(self) -> float:
-        """The 95th percentile of the last 64 latencies (nearest rank)."""
+        """Return the 95th percentile of the last 64 latencies (nearest rank), in seconds."""
         filled = min(self.samples, RING)
         if not filled:
             return 0.0

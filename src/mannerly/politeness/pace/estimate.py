@@ -1,25 +1,27 @@
-"""What is believed of a host's limit, and how a refusal changes it.
+"""The estimate of a host's limit, and how refusals and probes change it.
 
-What a server lets through between two recoveries is its limit times the time (see `ledger`), so
-every episode of refusals is also a measurement. Three kinds of limit need telling apart:
+The number of requests that a server accepts between two recoveries is its limit times the time
+(see `accepted`), so every episode of refusals is also a measurement. Three kinds of limit exist:
 
-- **bucket**: the pause is short. The average since the last recovery is exact after 20 accepts.
-- **quota** (n per window): the pause is long, but what was sent too early before it makes up for
-  it. The average must span a whole cycle, or it measures a corner of one.
-- **penalty** (a ban): the pause is long and nothing makes up for it. It shows when a probe
-  overspends by a whole quota and is not refused, or is refused with next to no overspending. Such
-  hosts are probed gently (+10 %) and rarely, so that pauses cost at most a tenth of the time.
+- **bucket**: the pause is short. The average since the last recovery is exact after 20 accepted
+  requests.
+- **quota** (n per window): the pause is long, but it only compensates for requests that were sent
+  too early. The average must be taken over a whole cycle.
+- **penalty** (a ban): the pause is longer than that. It is detected when a probe exceeds a whole
+  quota and is not refused, or is refused with hardly any excess. Such hosts are probed gently
+  (+10 %) and rarely, so that pauses cost at most a tenth of the time.
 
-A probe is proved when Σ(1 − limit·dt) over its accepts exceeds the allowance by 3: it has spent
-more above the limit than any burst or window ever let through. Without that test a probe against
-"300 per minute" looks fine for half a minute and then burns the window. On a quota host two whole
-cycles without a refusal prove it as well.
+A probe is proved when Σ(1 − limit·dt) over its accepted requests exceeds the allowance by 3: then
+it has sent more above the limit than any burst or window was seen to accept. Without this test a
+probe against "300 per minute" would look good for half a minute and then exhaust the window. For a
+quota, two whole cycles without a refusal prove a probe, too.
 
-Error budget: a failed probe costs its refusals, so `hold_s` grows to 0.95·refusals/(ε·limit),
-ε = 0.5 %. That generalises document 001's "20 successes", which at 5/s is a probe every 4 s. A host
-that once allowed more is probed twice as often: limits that fell tend to rise again.
+Error budget: a failed probe costs refusals, so `hold_s`, the time until the next probe, grows to
+0.95·refusals/(ε·limit), ε = 0.5 %. (A fixed number of successes, such as 20, would mean a probe
+every 4 s at 5/s.) A host that once allowed more is probed twice as often: limits that fell tend to
+rise again.
 
-This file decides nothing about now: no phases, no waits, no rates in force.
+This module has no phases, waits or present rates: see `learned`.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from ..model import NEVER
 
 if TYPE_CHECKING:
     from ..model import Instant
-    from .ledger import Ledger
+    from .accepted import AcceptedCounter
     from .measure import Cycle, Episode, Probe
 
 HOLD_S = 15.0
-HOLD_FULL_S = 75.0  # at 5/s and more the budget would allow more probes than anybody needs
+HOLD_FULL_S = 75.0  # at 5/s and more the error budget would allow needlessly many probes
 HOLD_MAX_S = 1800.0
-HOLD_COSTLY_S = 600.0  # at most this long for the sake of what a refusal cost
+HOLD_COSTLY_S = 600.0  # the longest hold because of the time that a refusal cost
 GAIN = 1.25
 GAIN_MAX = 2.0
 GAIN_PENALTY = 1.1
@@ -45,12 +47,12 @@ PROVE_WITHIN_S = 15.0  # the gain is chosen so that a proof takes about this lon
 PROVE_MARGIN = 3.0
 ALLOWANCE = 8.0
 ALLOWANCE_MAX = 2000.0
-EXACT = 20  # accepts that make an average trustworthy: ±1 is 5 %
-CLOSE = 1.08  # a refused rate this near to the limit leaves nothing to search
+EXACT = 20  # accepted requests that make an average exact enough: ±1 is 5 %
+CLOSE = 1.08  # a refused rate below this factor of the limit ends the search
 
 
-class Belief:
-    """The limit of one host, and the evidence for it."""
+class LimitEstimate:
+    """The estimated limit of one host, and the evidence for it."""
 
     __slots__ = (
         "allowance",
@@ -73,28 +75,28 @@ class Belief:
     )
 
     def __init__(self, limit: float, now: Instant, count: int) -> None:
-        self.limit = limit  # requests a second it is believed to allow
+        self.limit = limit  # estimated limit in requests per second
         self.refused = 0.0  # the rate that was refused last
-        self.known = 0.0  # the limit before the last probe, to fall back on
-        self.peak = 0.0  # the highest limit ever proved
-        self.allowance = ALLOWANCE  # requests above the limit that it has let through
-        self.pause_s = 0.0  # how long the last refusal lasted
-        self.cycle_s = 0.0  # a quota's window, as far as it is known; 0: no quota
+        self.known = 0.0  # the limit before the last successful probe, to fall back to
+        self.peak = 0.0  # the highest limit that was proved
+        self.allowance = ALLOWANCE  # requests above the limit that the server accepted
+        self.pause_s = 0.0  # duration of the last pause after a refusal
+        self.cycle_s = 0.0  # estimated window of a quota; 0: no quota
         self.is_penalty = False
         self.is_proven = False
         self.is_searching = False  # the limit lies between `limit` and `refused`
         self.hold_s = HOLD_S  # how long to cruise before the next probe
-        self.gain = 0.0  # of the next probe in a run of proved ones
-        self.grace_until: Instant = NEVER  # the first burst is replayed at us until then
-        self.drain_until: Instant = inf  # below the limit until then
-        self.drained_at = 0  # latency samples there were when a queue was last noticed
-        self.since = now  # the recovery from which accepts are measured
-        self.count = count
+        self.gain = 0.0  # rate of the next probe / limit, after consecutive proved probes
+        self.grace_until: Instant = NEVER  # refusals until then still come from the first burst
+        self.drain_until: Instant = inf  # stay below the limit until then
+        self.drained_at = 0  # number of latency samples when a queue was last detected
+        self.since = now  # the recovery from which accepted requests are counted
+        self.count = count  # accepted requests at that time
 
     # ------------------------------------------------------------------ probes
 
     def probe_rate(self) -> float:
-        """How fast to probe: fast enough to be proved soon, gently where a refusal is dear."""
+        """Return the rate of the next probe: high enough for a quick proof, low after penalties."""
         limit = self.limit
         if self.is_penalty:
             return GAIN_PENALTY * limit
@@ -104,16 +106,16 @@ class Belief:
         return limit * max(GAIN, min(GAIN_MAX, gain), self.gain)
 
     def proves(self, probe: Probe, lasted_s: float) -> bool:
-        """Whether a probe that is still accepted has shown that the limit is higher."""
+        """Return whether a probe without refusals has proved that the limit is higher."""
         if probe.excess >= self.allowance + PROVE_MARGIN:
             return True
         return 0.0 < 2.0 * self.cycle_s <= lasted_s and probe.excess > 0.0
 
     def accept(self, probe: Probe) -> bool:
-        """The probe's rate is the limit now; returns whether to probe on at once."""
+        """Make the probe's rate the limit; return whether to start another probe at once."""
         overspent = probe.excess >= self.allowance + PROVE_MARGIN
         if self.cycle_s and self.is_searching and overspent and not self.is_penalty:
-            self.is_penalty = True  # a whole quota too much, and no refusal: it is no quota
+            self.is_penalty = True  # more than a whole quota without a refusal: not a quota
             self.allowance = ALLOWANCE
         self.known, self.limit = self.limit, probe.rate
         self.is_proven = self.is_penalty or not self.cycle_s
@@ -128,7 +130,7 @@ class Belief:
         return True
 
     def first_wait_s(self, probe: Probe | None) -> float:
-        """Until the first trial: a token's wait, or what pauses and overspending say."""
+        """Return the wait before the first trial: for a token, or by earlier pauses and excess."""
         token_s = max(0.5, 1.0 / self.limit)
         if probe is not None and self.cycle_s and not self.is_penalty:
             return max(token_s, 0.9 * probe.excess / self.limit, 0.5 * self.pause_s)
@@ -136,9 +138,9 @@ class Belief:
 
     # ------------------------------------------------------------------ refusals
 
-    def identify(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
-        """The first refusal ever: what the climb says about the limit."""
-        average = ledger.best_average(cycle.ended_at)
+    def identify(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
+        """Estimate the limit from the climb, after the first refusal."""
+        average = accepted.best_average(cycle.ended_at)
         self.is_searching = True
         if cycle.is_long:
             self.limit = min(average.rate, episode.rate)
@@ -147,10 +149,12 @@ class Belief:
         else:
             self.limit = min(max(average.rate, 0.9 * episode.delivery), episode.rate)
             self._update_allowance(cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=True)
+        self._settle(episode, cycle, accepted.count, is_whole=True)
 
-    def revise(self, episode: Episode, cycle: Cycle, ledger: Ledger, budget: float) -> None:
-        """A later refusal: of a probe, or of the rate that was believed safe."""
+    def revise(
+        self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter, budget: float
+    ) -> None:
+        """Correct the limit after a later refusal, of a probe or while cruising."""
         old = self.limit
         is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
         if episode.probe is None:
@@ -158,32 +162,32 @@ class Belief:
             if self.limit < 0.85 * old:
                 self.hold_s = HOLD_S
         else:
-            self._revise_after_probe(episode.probe, cycle, ledger, is_whole=is_whole)
+            self._revise_after_probe(episode.probe, cycle, accepted, is_whole=is_whole)
         self._update_allowance(cycle)
         if episode.probe is not None:
             self.lengthen_hold(budget, episode.refusals)
         if cycle.is_long:
             self._weigh_pause(episode, cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+        self._settle(episode, cycle, accepted.count, is_whole=is_whole)
 
-    def replay(self, episode: Episode, cycle: Cycle, ledger: Ledger) -> None:
-        """A refusal while the first burst is still in the server's window: no news."""
+    def replay(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
+        """Keep the limit after a refusal while the first burst is in the server's window."""
         self.is_searching = True
         is_whole = cycle.accepts >= EXACT and cycle.span_s >= 0.8 * self.cycle_s
         self._update_allowance(cycle)
-        self._settle(episode, cycle, ledger.count, is_whole=is_whole)
+        self._settle(episode, cycle, accepted.count, is_whole=is_whole)
 
     def lengthen_hold(self, budget: float, refusals: int) -> None:
-        """A probe failed: wait twice as long, as far as the error budget asks for it."""
+        """Double the hold after a failed probe, up to what the error budget requires."""
         longest_s = min(HOLD_MAX_S, max(HOLD_FULL_S, 0.95 / (budget * self.limit)) * refusals)
         if self.limit < 0.6 * self.peak:
             longest_s *= 0.5
         self.hold_s = min(2.0 * self.hold_s, longest_s)
 
     def _revise_after_probe(
-        self, probe: Probe, cycle: Cycle, ledger: Ledger, *, is_whole: bool
+        self, probe: Probe, cycle: Cycle, accepted: AcceptedCounter, *, is_whole: bool
     ) -> None:
-        """The limit is at least what it was, if that was proved."""
+        """Correct the limit after a refused probe; a proved limit is not lowered."""
         self.gain = 0.0
         self.is_searching = False
         if not is_whole:
@@ -195,11 +199,11 @@ class Belief:
             return
         sure = cycle.accepts / (cycle.trial_at - cycle.since)
         if 0.0 < 0.8 * self.cycle_s <= cycle.ended_at - probe.since:
-            sure = max(sure, (ledger.count - probe.count) / (cycle.trial_at - probe.since))
+            sure = max(sure, (accepted.count - probe.count) / (cycle.trial_at - probe.since))
         self.limit = max(self.limit, min(sure, 0.97 * probe.rate))
 
     def _revise_after_cruise(self, cycle: Cycle, *, is_whole: bool) -> None:
-        """The limit has moved, or was wrong."""
+        """Correct the limit after a refusal while cruising: it has changed, or was wrong."""
         old = self.limit
         was_proven, self.is_proven = self.is_proven, False
         self.is_searching = True
@@ -214,19 +218,19 @@ class Belief:
             self.limit = min(max(cycle.rate, 0.5 * old), 0.97 * old)
 
     def _overspent(self, cycle: Cycle) -> float:
-        """What a quota of the measured rate would have had to let through early."""
+        """Return how many requests a quota of the measured rate would have accepted too early."""
         return cycle.before_refusal - cycle.rate * cycle.active_s
 
     def _update_allowance(self, cycle: Cycle) -> None:
-        """What was let through above the limit before the refusal; old observations fade."""
+        """Update the allowance by the excess before the refusal; older values lose weight."""
         above = cycle.before_refusal - self.limit * cycle.active_s
         faded = (0.9 if cycle.is_long else 0.7) * self.allowance
-        # Half a window's quota can always have been left over when a probe begins.
+        # Up to half a window's quota may be unused when a probe begins.
         quota = 0.0 if self.is_penalty else 0.5 * self.limit * self.cycle_s
         self.allowance = min(ALLOWANCE_MAX, max(ALLOWANCE, above, faded, quota))
 
     def _weigh_pause(self, episode: Episode, cycle: Cycle) -> None:
-        """A long pause: probe less often by what it cost, and see whether it was a penalty."""
+        """After a long pause, lengthen the hold by its cost, and check for a penalty."""
         lost_s = cycle.span_s - cycle.accepts / self.limit
         self.hold_s = max(self.hold_s, min(HOLD_COSTLY_S, 10.0 * lost_s))
         probe = episode.probe

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.politeness.vitals import Vitals, decode_latency, encode_latency
+from mannerly.politeness.stats import HostStats, decode_latency, encode_latency
 
 SLOT_S, SLOTS = 2.0, 15
 latencies = st.lists(st.floats(0.0, 60.0), min_size=1, max_size=150)
@@ -37,47 +37,47 @@ def test_latency_out_of_range_is_taken_for_the_nearest(latency_s: float, level: 
 @given(latencies)
 def test_p95_is_the_nearest_rank_of_the_last_64(latencies_s: list[float]) -> None:
     """It equals what sorting the last 64 latencies gives, on the byte scale."""
-    vitals = Vitals()
+    stats = HostStats()
     for latency_s in latencies_s:
-        vitals.add_success(latency_s, 0.0)
+        stats.add_success(latency_s, 0.0)
 
     levels = sorted(encode_latency(latency_s) for latency_s in latencies_s[-64:])
     rank = -(-95 * len(levels) // 100)
 
-    assert vitals.p95_s() == decode_latency(levels[rank - 1])
+    assert stats.p95_s() == decode_latency(levels[rank - 1])
 
 
 @given(latencies, st.integers(1, 64))
 def test_median_is_that_of_the_newest(latencies_s: list[float], newest: int) -> None:
     """It equals what sorting the newest latencies gives; with too few of them it is unknown."""
-    vitals = Vitals()
+    stats = HostStats()
     for latency_s in latencies_s:
-        vitals.add_success(latency_s, 0.0)
+        stats.add_success(latency_s, 0.0)
 
     levels = sorted(encode_latency(latency_s) for latency_s in latencies_s[-newest:])
     expected = levels[newest // 2] if len(latencies_s) >= newest else 0
 
-    assert vitals.median_level(newest) == expected
+    assert stats.median_level(newest) == expected
 
 
 @given(latencies)
 def test_average_follows_with_a_fifth(latencies_s: list[float]) -> None:
     """The first latency starts the average; each later one moves it by a fifth of the way."""
-    vitals = Vitals()
+    stats = HostStats()
     for latency_s in latencies_s:
-        vitals.add_success(latency_s, 0.0)
+        stats.add_success(latency_s, 0.0)
 
     *_, expected = accumulate(latencies_s, lambda average, new: 0.8 * average + 0.2 * new)
 
-    assert vitals.ewma_s == pytest.approx(expected, abs=1e-9)
+    assert stats.ewma_s == pytest.approx(expected, abs=1e-9)
 
 
-def test_empty_vitals_say_nothing() -> None:
+def test_empty_stats_say_nothing() -> None:
     """Without an answer there is no latency and no error."""
-    vitals = Vitals()
+    stats = HostStats()
 
-    assert (vitals.p95_s(), vitals.ewma_s, vitals.median_level(15)) == (0.0, 0.0, 0)
-    assert vitals.errors(100.0) == vitals.error_counts() == (0, 0)
+    assert (stats.p95_s(), stats.ewma_s, stats.median_level(15)) == (0.0, 0.0, 0)
+    assert stats.errors(100.0) == stats.error_counts() == (0, 0)
 
 
 steps = st.lists(
@@ -92,53 +92,53 @@ steps = st.lists(
 @given(st.sampled_from([0.0, 1e6, -1000.0]), steps)
 def test_window_agrees_with_a_list(start: float, walk: list[tuple[float, str]]) -> None:
     """At any time the window holds what a list filtered by the last 15 slots of 2 s would."""
-    vitals = Vitals()
+    stats = HostStats()
     now = start
     seen: list[tuple[float, bool]] = []
 
     for pause_s, what in walk:
         now += pause_s
         if what == "page":
-            vitals.add_success(0.1, now)
+            stats.add_success(0.1, now)
         elif what != "look":
-            vitals.add_answer(now, failed=what == "failure")
+            stats.add_answer(now, failed=what == "failure")
         if what != "look":
             seen.append((now, what == "failure"))
         recent = [failed for at, failed in seen if now // SLOT_S - at // SLOT_S < SLOTS]
-        assert vitals.errors(now) == (sum(recent), len(recent))
+        assert stats.errors(now) == (sum(recent), len(recent))
 
 
 def test_slot_counts_to_255_and_stands_still() -> None:
     """Beyond that neither answers nor failures are counted, so their share stays honest."""
-    vitals = Vitals()
+    stats = HostStats()
 
     for number in range(600):
-        vitals.add_answer(10.0, failed=number % 2 == 0)
+        stats.add_answer(10.0, failed=number % 2 == 0)
     for _ in range(50):
-        vitals.add_success(0.1, 10.0)
+        stats.add_success(0.1, 10.0)
 
-    assert vitals.errors(10.0) == (128, 255)
+    assert stats.errors(10.0) == (128, 255)
 
 
 def test_answer_from_an_earlier_slot_moves_nothing_back() -> None:
     """A report that arrives out of order is counted and does not turn the window back."""
-    vitals = Vitals()
-    vitals.add_answer(10.0, failed=True)
-    vitals.add_answer(20.0, failed=True)
+    stats = HostStats()
+    stats.add_answer(10.0, failed=True)
+    stats.add_answer(20.0, failed=True)
 
-    vitals.add_answer(15.0, failed=True)
+    stats.add_answer(15.0, failed=True)
 
-    assert vitals.errors(20.0) == (3, 3)
-    assert vitals.errors(41.0) == (2, 2)
+    assert stats.errors(20.0) == (3, 3)
+    assert stats.errors(41.0) == (2, 2)
 
 
 def test_errors_can_be_forgotten() -> None:
     """Clearing the window leaves the latencies alone."""
-    vitals = Vitals()
-    vitals.add_success(0.5, 1.0)
-    vitals.add_answer(1.0, failed=True)
+    stats = HostStats()
+    stats.add_success(0.5, 1.0)
+    stats.add_answer(1.0, failed=True)
 
-    vitals.clear_errors()
+    stats.clear_errors()
 
-    assert vitals.errors(1.0) == (0, 0)
-    assert vitals.p95_s() == pytest.approx(0.5, rel=0.023)
+    assert stats.errors(1.0) == (0, 0)
+    assert stats.p95_s() == pytest.approx(0.5, rel=0.023)

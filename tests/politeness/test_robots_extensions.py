@@ -1,4 +1,4 @@
-"""What a file asks about pace, and how a verdict explains itself."""
+"""Crawl-delay, Request-rate, Visit-time, and the explanation of a verdict."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import FrozenInstanceError
 from datetime import time
 
 import pytest
+from cases import case
 
-from mannerly.politeness.robots import Explanation, RequestRate, Robots, Verdict, VisitTime
+from mannerly.politeness.robots import Explanation, RequestRate, Robots, RobotsVerdict, VisitTime
 
 
-@pytest.mark.parametrize(
-    ("value", "delay_s"),
-    [
+def test_crawl_delay_is_a_plain_finite_number() -> None:
+    """ASCII digits make a delay; every other spelling is as good as absent."""
+    cases: list[tuple[str, float | None]] = [
         ("10", 10.0),
         ("0", 0.0),
         ("0.5", 0.5),
@@ -37,18 +38,17 @@ from mannerly.politeness.robots import Explanation, RequestRate, Robots, Verdict
         ("0x10", None),
         ("1 2", None),
         ("soon", None),
-    ],
-)
-def test_crawl_delay_is_a_plain_finite_number(value: str, delay_s: float | None) -> None:
-    """ASCII digits make a delay; every other spelling is as good as absent."""
-    robots = Robots.parse(f"User-agent: *\nCrawl-delay: {value}".encode())
+    ]
+    for value, delay_s in cases:
+        with case(value, delay_s):
+            robots = Robots.parse(f"User-agent: *\nCrawl-delay: {value}".encode())
 
-    assert robots.crawl_delay_s("foo") == delay_s
+            assert robots.crawl_delay_s("foo") == delay_s
 
 
-@pytest.mark.parametrize(
-    ("body", "delay_s"),
-    [
+def test_crawl_delay_is_looked_for_in_own_groups_first() -> None:
+    """The first sound value of the agent's own groups counts, else the first of `*`."""
+    cases: list[tuple[str, float | None]] = [
         ("User-agent: foo\nCrawl-delay: 1\nDisallow:\nUser-agent: *\nCrawl-delay: 2", 1.0),
         ("User-agent: *\nCrawl-delay: 2\nDisallow:\nUser-agent: foo\nDisallow: /", 2.0),
         ("User-agent: *\nCrawl-delay: 2\nDisallow:\nUser-agent: foo\nCrawl-delay: x", 2.0),
@@ -59,18 +59,17 @@ def test_crawl_delay_is_a_plain_finite_number(value: str, delay_s: float | None)
         ("Crawl-delay: 3\nUser-agent: foo\nDisallow: /", None),
         ("User-agent: foo\nCrawl-delay 3", 3.0),
         ("User-agent: foo\nCrawldelay: 3", 3.0),
-    ],
-)
-def test_crawl_delay_is_looked_for_in_own_groups_first(body: str, delay_s: float | None) -> None:
-    """The first sound value of the agent's own groups counts, else the first of `*`."""
-    robots = Robots.parse(body.encode())
+    ]
+    for body, delay_s in cases:
+        with case(body, delay_s):
+            robots = Robots.parse(body.encode())
 
-    assert robots.crawl_delay_s("foo/1.0") == delay_s
+            assert robots.crawl_delay_s("foo/1.0") == delay_s
 
 
-@pytest.mark.parametrize(
-    ("value", "rate"),
-    [
+def test_request_rate_is_requests_per_period() -> None:
+    """Requests over seconds, minutes or hours, perhaps within some hours; nothing else."""
+    cases: list[tuple[str, RequestRate | None]] = [
         ("1/5", RequestRate(1, 5)),
         ("10/60s", RequestRate(10, 60)),
         ("1 / 10m", RequestRate(1, 600)),
@@ -84,13 +83,12 @@ def test_crawl_delay_is_looked_for_in_own_groups_first(body: str, delay_s: float
         ("1/5 sometimes", None),
         ("1/" + "9" * 5_000, None),
         ("１/５", None),
-    ],
-)
-def test_request_rate_is_requests_per_period(value: str, rate: RequestRate | None) -> None:
-    """Requests over seconds, minutes or hours, perhaps within some hours; nothing else."""
-    robots = Robots.parse(f"User-agent: *\nRequest-rate: {value}".encode())
+    ]
+    for value, rate in cases:
+        with case(value, rate):
+            robots = Robots.parse(f"User-agent: *\nRequest-rate: {value}".encode())
 
-    assert robots.request_rate("foo") == rate
+            assert robots.request_rate("foo") == rate
 
 
 def test_request_rate_comes_down_to_an_interval() -> None:
@@ -128,7 +126,7 @@ def test_explanation_names_the_line_that_decided() -> None:
     allowed = robots.explain("/café/menu", "foo")
 
     assert forbidden == Explanation(
-        Verdict.DISALLOWED, "line 6, Disallow: /café", "foo", "Disallow: /café", 6
+        RobotsVerdict.DISALLOWED, "line 6, Disallow: /café", "foo", "Disallow: /café", 6
     )
     assert (allowed.allowed, allowed.rule, allowed.line_number) == (True, "Allow: /café/menu", 7)
     assert str(forbidden) == "disallowed: line 6, Disallow: /café"
@@ -169,7 +167,7 @@ def test_first_of_equal_rules_is_the_one_named(lines: tuple[str, ...], line_numb
     ],
 )
 def test_explanation_without_a_rule_says_why(robots: Robots, url: str, text: str) -> None:
-    """A verdict that rests on no line has no line number, and says what it rests on."""
+    """A verdict without a rule has no line number, but a reason."""
     explanation = robots.explain(url, "foo")
 
     assert str(explanation) == text
@@ -178,7 +176,7 @@ def test_explanation_without_a_rule_says_why(robots: Robots, url: str, text: str
 
 
 def test_explanation_cannot_be_changed() -> None:
-    """A verdict is a value: it stays what it was."""
+    """An explanation cannot be changed."""
     explanation = Robots.allow_all().explain("/a", "foo")
 
     with pytest.raises(FrozenInstanceError):

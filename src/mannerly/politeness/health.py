@@ -1,7 +1,7 @@
-"""What went wrong with a host, and what that makes of it: counters, a breaker, a retry budget.
+"""The health record of a host: failure counters, circuit breaker and retry budget.
 
-Most hosts never have any, so `Host` makes one at the first answer that is not a success. The
-breaker is judged here; the host does what follows (its gate, its events): decide, then do.
+Most hosts never need one, so `HostState` creates it at the first response that is not a success.
+This module decides whether the breaker opens or closes; the host sets its gate and emits events.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from .model import Instant, Outcome, Permit
     from .retry import RetryPolicy
     from .settings import Settings
-    from .vitals import Vitals
+    from .stats import HostStats
 
 
-# Slowing down has not helped this often: then the site simply has forbidden pages (decision 2).
+# After this many 403s treated as throttles, the site simply has forbidden pages (docs/adr/0005).
 FORBIDDEN_PAGES_AFTER = 3
 
 
 class BreakerChange(Enum):
-    """What an answer did to the breaker."""
+    """The change that a response caused in the breaker."""
 
     OPENED = "opened"
     CLOSED = "closed"
 
 
-class Trouble:
-    """The record of a host's bad answers."""
+class HostHealth:
+    """The record of a host's throttles and failures."""
 
     __slots__ = (
         "bad_since",
@@ -54,36 +54,39 @@ class Trouble:
         self.throttles = 0
         self.throttle_streak = 0
         self.failures = 0
-        self.forbidden = 0  # 403s that were taken for throttles
-        self.bad_since: Instant = inf  # when the current run of bad answers began
-        self.is_stalled = False  # told once per run of bad answers
+        self.forbidden = 0  # 403s that were treated as throttles
+        self.bad_since: Instant = inf  # when the current run without a success began
+        self.is_stalled = False  # reported once per run without a success
 
-    def judge(
+    def on_answer(
         self,
         permit: Permit,
         outcome: Outcome,
-        vitals: Vitals,
+        stats: HostStats,
         now: Instant,
         settings: Settings,
         rng: random.Random,
     ) -> BreakerChange | None:
-        """Note an answer, and let the breaker see it, unless it is of an older generation."""
-        self._note(outcome)
+        """Count a response, and update the breaker unless the permit is older than its last change.
+
+        Returns the change of the breaker, if there was one.
+        """
+        self._count(outcome)
         breaker = self.breaker
         if permit.generation != breaker.generation:
             return None
         if breaker.state is BreakerState.HALF_OPEN:
-            return self._judge_probe(outcome, now, settings, rng)
+            return self._on_probe_answer(outcome, now, settings, rng)
         if outcome is OVERLOAD:
             breaker.consecutive += 1
-            if breaker.should_trip(*vitals.errors(now), settings):
+            if breaker.should_trip(*stats.errors(now), settings):
                 breaker.open(BreakerEvent.TRIPPED, now, settings, rng)
                 return BreakerChange.OPENED
         elif outcome is not THROTTLE:
             breaker.consecutive = 0
         return None
 
-    def _judge_probe(
+    def _on_probe_answer(
         self, outcome: Outcome, now: Instant, settings: Settings, rng: random.Random
     ) -> BreakerChange | None:
         breaker = self.breaker
@@ -92,15 +95,15 @@ class Trouble:
             breaker.open(BreakerEvent.PROBE_FAILED, now, settings, rng)
             return BreakerChange.OPENED
         if outcome is THROTTLE:
-            return None  # alive, but it proves nothing
-        # A 404 proves health as well as a page does.
+            return None  # the server answers, but that does not prove that it is healthy
+        # A 404 proves it as well as a page does (docs/adr/0006).
         breaker.passed += 1
         if breaker.passed < settings.breaker_probes:
             return None
         breaker.close()
         return BreakerChange.CLOSED
 
-    def _note(self, outcome: Outcome) -> None:
+    def _count(self, outcome: Outcome) -> None:
         if outcome is OK:
             self.throttle_streak = 0
             self.bad_since = inf
@@ -112,14 +115,17 @@ class Trouble:
             self.failures += 1
 
     def suspects_block(self) -> bool:
-        """Whether a 403 soon after a success is taken for a throttle, once more."""
+        """Return whether to treat one more 403 soon after a success as a throttle; counts it."""
         if self.forbidden >= FORBIDDEN_PAGES_AFTER:
             return False
         self.forbidden += 1
         return True
 
-    def stalls(self, gap_s: float, now: Instant, settings: Settings) -> bool:
-        """After a bad answer: whether the host goes nowhere. Told once per run of bad answers."""
+    def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
+        """Return True once per run without a success, when the host makes no progress any more.
+
+        Call it after each throttle or failure.
+        """
         self.bad_since = min(self.bad_since, now)
         is_hopeless = (
             self.throttle_streak >= settings.stall_throttles
@@ -131,8 +137,8 @@ class Trouble:
         self.is_stalled = True
         return True
 
-    def forgive(self) -> None:
-        """Start with a new breaker; what is still under way belongs to the old one."""
+    def reset_breaker(self) -> None:
+        """Start with a new, closed breaker; it ignores responses to requests already in flight."""
         generation = self.breaker.generation
         self.breaker = Breaker()
         self.breaker.generation = generation + 1

@@ -1,0 +1,344 @@
+"""The common part of the asyncio driver and the thread driver: everything except waiting.
+
+    _try_or_join ─► a slot at once
+                 ─► a Waiter ─► the driver waits for its signal ─► _admit ─► a slot, or raises
+                                or the caller is cancelled      ─► _leave
+
+Every method that uses the core holds the lock, for microseconds. Every change of a host (a report,
+a cancelled permit, robots.txt, an operator's command) serves that host's queue at once.
+
+This module knows neither driver, nor the types of its lock, signals and alarms.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from functools import lru_cache, partial
+from math import inf
+from typing import TYPE_CHECKING, Generic
+
+from ..clock import Alarms, MonotonicClock
+from ..core import Politeness
+from ..errors import CircuitOpen, HostUnavailable, PolitenessError
+from ..keys import host_key, site_key
+from ..model import Grant, Reason, Refuse, Wait
+from .buffer import MemoryBuffer
+from .slots import Slot
+from .waiters import Signal, Waiter, Waiting, WaitQueues
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from ..clock import Alarm, TimeSource
+    from ..memory.base import Memory, Remembered
+    from ..model import Instant, Outcome, Permit, Response
+    from ..retry import GiveUp, Retry
+    from ..settings import Settings
+    from ..snapshot import HostSnapshot, Snapshot
+    from .waiters import DriverEvent
+
+# `group_of` results that are cached: a call may need a DNS lookup.
+_MAX_CACHED_GROUPS = 100_000
+
+
+class DriverBase(ABC, Generic[Signal]):
+    """The core with a lock, queues of waiting callers, alarms and a memory.
+
+    Args:
+        settings: how polite to be; default `Settings()`.
+        memory: where learned state is kept between runs; it is closed with the driver.
+        on_event: called with every event, waits included, while the lock is held: it must be quick.
+        group_of: returns the group that a host shares its request rate with: see `Politeness`.
+        clock: a time source, for tests. If it has `call_at`, it replaces the driver's alarms, too.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        memory: Memory | None = None,
+        on_event: Callable[[DriverEvent], None] | None = None,
+        group_of: Callable[[str], str] | None = None,
+        clock: TimeSource | None = None,
+    ) -> None:
+        self._emit: Callable[[DriverEvent], None] = _guarded(on_event) if on_event else _ignore
+        self._core = Politeness(
+            settings, on_event=self._emit, group_of=group_of, remember=memory is not None
+        )
+        self._queues: WaitQueues[Signal] = WaitQueues(self._core)
+        self._buffer = None if memory is None else MemoryBuffer(memory)
+        self._clock = clock or MonotonicClock()
+        alarms, self._lock = self._make_alarms_and_lock(self._clock)
+        self._alarms = self._clock if isinstance(self._clock, Alarms) else alarms
+        self._alarms_set: dict[str, tuple[Instant, Alarm]] = {}
+        self._is_closed = False
+        self._group_of: Callable[[str], str] | None = None
+        if self._core.settings.group_by != "host":
+            self._group_of = lru_cache(_MAX_CACHED_GROUPS)(group_of or site_key)
+
+    def __repr__(self) -> str:
+        with self._lock:
+            return f"<{type(self).__name__} {self._core!r}, {len(self._queues)} waiting>"
+
+    # ------------------------------------------------------------------ implemented by drivers
+
+    @abstractmethod
+    def _make_alarms_and_lock(
+        self, clock: TimeSource
+    ) -> tuple[Alarms, AbstractContextManager[object]]:
+        """Return the driver's alarms and the lock that guards the core."""
+
+    @abstractmethod
+    def _make_signal(self) -> Signal:
+        """Return a new object for a caller to wait on."""
+
+    @abstractmethod
+    def _wake(self, signal: Signal) -> None:
+        """Wake the caller that waits on this signal."""
+
+    @abstractmethod
+    def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
+        """Save the records, if possible without blocking a caller, then call `buffer.saved`."""
+
+    # ------------------------------------------------------------------ public
+
+    def try_slot(self, url: str) -> Slot | Wait | Refuse:
+        """Return a slot at once, or the reason why not. Never waits, never overtakes waiters.
+
+        Use the slot as a context manager. With a memory, the first call for a host reads from it.
+        """
+        host, key = self._host_and_key(url)
+        self._recall(host, key)
+        with self._lock:
+            self._check_open()
+            now = self._clock.now()
+            decision = self._queues.ask(key, host, now)
+        return Slot(self, decision.permit, now, 0.0) if isinstance(decision, Grant) else decision
+
+    def ready_at(self, url: str) -> Instant:
+        """Return the earliest instant for a request to the host; `inf` if it is not known yet."""
+        host, key = self._host_and_key(url)
+        self._recall(host, key)
+        with self._lock:
+            return self._core.ready_at(host, now=self._clock.now())
+
+    def robots(self, url: str, crawl_delay_s: float | None) -> None:
+        """Set the Crawl-delay of the host's robots.txt; None: it has none."""
+        self._change(url, partial(self._core.robots, crawl_delay_s=crawl_delay_s))
+
+    def retire(self, url: str, reason: str) -> None:
+        """Refuse all requests to the host until `revive`; waiting callers get `HostUnavailable`."""
+        self._change(url, partial(self._core.retire, reason=reason))
+
+    def pause(self, url: str) -> None:
+        """Refuse all requests to the host until `revive`."""
+        self._change(url, self._core.pause)
+
+    def revive(self, url: str) -> None:
+        """Allow requests to a retired or paused host again."""
+        self._change(url, self._core.revive)
+
+    def snapshot(self, top: int = 50) -> Snapshot:
+        """Return totals over all hosts, and details of the `top` busiest ones."""
+        with self._lock:
+            return self._core.snapshot(top=top)
+
+    def host(self, url: str) -> HostSnapshot | None:
+        """Return the details of one host; None if it has no state."""
+        host, _ = self._host_and_key(url)
+        with self._lock:
+            return self._core.host(host)
+
+    @property
+    def memory_error(self) -> Exception | None:
+        """The error of the latest write to the memory, which will be repeated; None: no error."""
+        return None if self._buffer is None else self._buffer.error
+
+    # ------------------------------------------------------------------ for slots
+
+    def now(self) -> Instant:
+        """Return the time of the driver's clock."""
+        return self._clock.now()
+
+    def report(self, permit: Permit, response: Response) -> Outcome:
+        """Report the response to a permit, and wake the callers that may go now."""
+        if response.received_at is None and response.headers:
+            response = response._replace(received_at=self._clock.wall())
+        with self._lock:
+            now = self._clock.now()
+            outcome = self._core.report(permit, response, now=now)
+            self._serve(permit.host.key, now)
+        self._save_if_due()
+        return outcome
+
+    def cancel(self, permit: Permit, *, was_sent: bool) -> None:
+        """Give a permit back, and wake the callers that may go now."""
+        with self._lock:
+            now = self._clock.now()
+            self._core.cancel(permit, now=now, was_sent=was_sent)
+            self._serve(permit.host.key, now)
+
+    def retry(
+        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
+    ) -> Retry | GiveUp:
+        """Return whether and when to repeat the request of a reported permit."""
+        with self._lock:
+            return self._core.retry(
+                permit, response, outcome, attempt=attempt, now=self._clock.now()
+            )
+
+    # ------------------------------------------------------------------ waiting
+
+    def _try_or_join(
+        self, host_and_key: tuple[str, str], deadline_s: float | None, *, wait_when_open: bool
+    ) -> Slot | Waiter[Signal]:
+        """Return a slot if there is one now, else join the host's queue."""
+        if deadline_s is not None and not deadline_s >= 0.0:
+            raise ValueError(f"deadline_s must be at least 0, not {deadline_s!r}")
+        host, key = host_and_key
+        with self._lock:
+            self._check_open()
+            now = self._clock.now()
+            decision = self._queues.ask(key, host, now)
+            if isinstance(decision, Grant):
+                return Slot(self, decision.permit, now, 0.0)
+            deadline = None if deadline_s is None else now + deadline_s
+            waiter = Waiter(
+                key, self._make_signal(), now, deadline=deadline, waits_when_open=wait_when_open
+            )
+            if isinstance(decision, Refuse) and not waiter.accepts(decision):
+                raise _unavailable(key, decision)
+            wait_s = None if decision.until is None else max(0.0, decision.until - now)
+            ahead = self._queues.length(key)
+            self._set_alarm(key, self._queues.join(waiter, host, decision, now))
+            self._emit(Waiting(key, now, wait_s, ahead, decision.reason))
+            return waiter
+
+    def _admit(self, waiter: Waiter[Signal]) -> Slot:
+        """Return the slot of a caller that was woken, or raise the reason why it got none."""
+        decision = waiter.decision
+        if isinstance(decision, Grant):
+            permit = decision.permit
+            return Slot(self, permit, self._clock.now(), permit.sent_at - waiter.joined_at)
+        if isinstance(decision, Refuse):
+            raise _unavailable(waiter.key, decision)
+        if isinstance(decision, Wait):
+            assert waiter.deadline is not None
+            waited_s = waiter.deadline - waiter.joined_at
+            raise TimeoutError(f"no slot for {waiter.key} in {waited_s:g} s: {decision.reason}")
+        raise PolitenessError(f"closed while waiting for a slot for {waiter.key}")
+
+    def _leave(self, waiter: Waiter[Signal]) -> None:
+        """Remove a cancelled caller from its queue; if it has a grant already, give that back."""
+        with self._lock:
+            if isinstance(waiter.decision, Grant):
+                self.cancel(waiter.decision.permit, was_sent=False)
+                return
+            self._queues.leave(waiter, self._clock.now())
+            if not self._queues.length(waiter.key):
+                self._set_alarm(waiter.key, None)
+
+    def _serve(self, key: str, now: Instant) -> None:
+        served = self._queues.serve(key, now)
+        for waiter in served.settled:
+            self._wake(waiter.signal)
+        self._set_alarm(key, served.alarm_at)
+
+    def _set_alarm(self, key: str, when: Instant | None) -> None:
+        """Set the only alarm of a host to `when`; None: cancel it."""
+        current = self._alarms_set.get(key)
+        if current is not None:
+            if current[0] == when:
+                return
+            current[1].cancel()
+            del self._alarms_set[key]
+        if when is not None and when < inf:
+            alarm = self._alarms.call_at(when, partial(self._on_alarm, key))
+            self._alarms_set[key] = (when, alarm)
+
+    def _on_alarm(self, key: str) -> None:
+        with self._lock:
+            # Another thread may have set a new alarm meanwhile. Removing it here leads to one
+            # superfluous call, which is harmless; a missing call would block waiters forever.
+            self._alarms_set.pop(key, None)
+            self._serve(key, self._clock.now())
+
+    # ------------------------------------------------------------------ keys, memory, closing
+
+    def _host_and_key(self, url: str) -> tuple[str, str]:
+        """Return the host, and the key of its queue (the group with `group_by`)."""
+        host = host_key(url)
+        return host, host if self._group_of is None else self._group_of(host)
+
+    def _change(self, url: str, change: Callable[..., None]) -> None:
+        host, key = self._host_and_key(url)
+        self._recall(host, key)
+        with self._lock:
+            now = self._clock.now()
+            change(host, now=now)
+            self._serve(key, now)
+
+    def _is_unknown(self, host: str) -> bool:
+        """Return whether the host should be looked up in the memory."""
+        with self._lock:
+            return self._buffer is not None and host not in self._core
+
+    def _recall(self, host: str, key: str) -> None:
+        if self._buffer is not None and self._is_unknown(host):
+            self._use_record(host, self._buffer.load(key))
+
+    def _use_record(self, host: str, record: Remembered | None) -> None:
+        """Start a host from its record, unless another caller has started it meanwhile."""
+        with self._lock:
+            if record is not None and host not in self._core:
+                self._core.recall(record, now=self._clock.now(), wall=self._clock.wall())
+
+    def _save_if_due(self) -> None:
+        buffer = self._buffer
+        if buffer is None or self._is_closed:
+            return
+        records = self._collect(buffer)
+        if records:
+            self._write(buffer, records)
+
+    def _collect(self, buffer: MemoryBuffer, *, is_last: bool = False) -> list[Remembered]:
+        with self._lock:
+            now, wall = self._clock.now(), self._clock.wall()
+            return buffer.collect(self._core, now=now, wall=wall, is_last=is_last)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise PolitenessError(f"this {type(self).__name__} is closed")
+
+    def _close_queues(self) -> None:
+        """Refuse new callers, and wake all waiting ones with a `PolitenessError`."""
+        with self._lock:
+            self._is_closed = True
+            for waiter in self._queues.clear(self._clock.now()):
+                self._wake(waiter.signal)
+            for _, alarm in self._alarms_set.values():
+                alarm.cancel()
+            self._alarms_set.clear()
+
+
+def _unavailable(host: str, refusal: Refuse) -> HostUnavailable:
+    kind = CircuitOpen if refusal.reason is Reason.BREAKER_OPEN else HostUnavailable
+    return kind(host, refusal.until, refusal.reason)
+
+
+def _ignore(event: DriverEvent) -> None:
+    """Ignore the event."""
+
+
+def _guarded(listener: Callable[[DriverEvent], None]) -> Callable[[DriverEvent], None]:
+    """Turn a listener's exceptions into warnings: they must not keep callers from being woken."""
+
+    def call(event: DriverEvent) -> None:
+        try:
+            listener(event)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            warnings.warn(f"on_event raised {error!r}", RuntimeWarning, stacklevel=2)
+
+    return call
