@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawl.settings import CrawlSettings
 from mannerly.simulation.crawl import simulate_crawl
 from mannerly.simulation.crawl_servers import Faults
-from mannerly.simulation.crawl_web import Web
+from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ CHECKS = 10
 
 def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:
     """Every host of a web, by its links or from a list."""
-    web = Web(
+    web = GeneratedWeb(
         hosts=hosts,
         others=1,
         is_listed=is_listed,

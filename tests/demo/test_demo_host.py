@@ -9,22 +9,22 @@ from math import inf
 
 import pytest
 
-from mannerly.demo import Feature, RobotsFile, Site, Sitemap
-from mannerly.demo.host import Host
-from mannerly.demo.pages import Web
-from mannerly.demo.reply import Reply
+from mannerly.demo import Feature, RobotsFile, Site, SitemapKind
+from mannerly.demo.host import DemoHost
+from mannerly.demo.pages import WebMap
+from mannerly.demo.reply import SiteReply
 from mannerly.demo.traps import BOMB_BYTES
 
 ORIGIN = "http://127.0.0.2:8000"
-WEB = Web((ORIGIN, "http://127.0.0.3:8000"), own=0, canary="127.0.0.1:9999")
+WEB = WebMap((ORIGIN, "http://127.0.0.3:8000"), own=0, canary="127.0.0.1:9999")
 
 
-def host(**description: object) -> Host:
+def host(**description: object) -> DemoHost:
     plain = Site(name="host").to_json() | description
-    return Host(Site.from_json(plain), WEB, netloc="127.0.0.2:8000")
+    return DemoHost(Site.from_json(plain), WEB, netloc="127.0.0.2:8000")
 
 
-def location(reply: Reply) -> str:
+def location(reply: SiteReply) -> str:
     return dict(reply.headers)["Location"]
 
 
@@ -127,18 +127,18 @@ def test_robots_txt_that_moved_is_found_where_it_points() -> None:
 
 def test_robots_txt_that_hangs_never_answers() -> None:
     """Silence, not a slow answer."""
-    assert host(robots=RobotsFile.HANGING).content("/robots.txt") == Reply(0, delay_s=inf)
+    assert host(robots=RobotsFile.HANGING).content("/robots.txt") == SiteReply(0, delay_s=inf)
 
 
-@pytest.mark.parametrize("kind", [Sitemap.INDEX, Sitemap.GZIP])
-def test_sitemap_parts_hold_every_page_once(kind: Sitemap) -> None:
+@pytest.mark.parametrize("kind", [SitemapKind.INDEX, SitemapKind.GZIP])
+def test_sitemap_parts_hold_every_page_once(kind: SitemapKind) -> None:
     """The index names files that together are the whole site."""
     site = host(sitemap=kind, pages=2_345)
     index = site.content("/sitemap.xml").body.decode()
 
     parts = [row.partition("</loc>")[0] for row in index.split(f"<loc>{ORIGIN}")[1:]]
     bodies = [site.content(part).body for part in parts]
-    texts = [gzip.decompress(body) if kind is Sitemap.GZIP else body for body in bodies]
+    texts = [gzip.decompress(body) if kind is SitemapKind.GZIP else body for body in bodies]
     pages = b"".join(texts).split(b"<loc>")[1:]
 
     assert len(parts) == 3

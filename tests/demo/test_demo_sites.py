@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.demo import Feature, RobotsFile, Site, Sitemap, demo_sites, paths, plain_sites
-from mannerly.demo.host import Host
-from mannerly.demo.pages import Web, depth_of, number_of, path_of, render
+from mannerly.demo import Feature, RobotsFile, Site, SitemapKind, demo_sites, paths, plain_sites
+from mannerly.demo.host import DemoHost
+from mannerly.demo.pages import WebMap, depth_of, number_of, path_of, render
 from mannerly.politeness import Settings
 from mannerly.simulation import SpecError, run
 
 ORIGINS = ("http://127.0.0.2:8000", "http://127.0.0.3:8000", "http://127.0.0.4:8000")
-WEB = Web(ORIGINS, own=0, canary="127.0.0.1:9999")
+WEB = WebMap(ORIGINS, own=0, canary="127.0.0.1:9999")
 HREF = re.compile(rb'href="([^"]*)"')
 
 sites = st.builds(
@@ -27,7 +27,7 @@ sites = st.builds(
     neighbours=st.integers(0, 3),
     seed=st.integers(0, 1000),
     robots=st.sampled_from(RobotsFile),
-    sitemap=st.sampled_from(Sitemap),
+    sitemap=st.sampled_from(SitemapKind),
     crawl_delay_s=st.none() | st.floats(0.1, 10),
     features=st.frozensets(st.sampled_from([Feature.VARIANTS, Feature.CANONICAL, Feature.BROKEN])),
 )
@@ -76,7 +76,7 @@ def test_page_is_the_same_whenever_it_is_made() -> None:
 def test_site_of_200_000_pages_makes_its_last_page_at_once() -> None:
     """Nothing is made or kept but the page that is asked for."""
     site = Site(name="large", pages=200_000, links=20)
-    host = Host(site, WEB, netloc="large")
+    host = DemoHost(site, WEB, netloc="large")
 
     assert b"page 199999" in host.content(path_of(199_999)).body
     assert host.content(path_of(200_000)).status == 404
@@ -114,7 +114,7 @@ def test_neighbours_are_other_hosts() -> None:
         f"{o}/" for o in ORIGINS[1:]
     }
     assert sum(not url.startswith(ORIGINS[0]) for url in found) == 3
-    assert Web(ORIGINS[:1], own=0).other(5) == ORIGINS[0]
+    assert WebMap(ORIGINS[:1], own=0).other(5) == ORIGINS[0]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mannerly.demo import (
     Record,
     RobotsFile,
     Site,
-    Sitemap,
+    SitemapKind,
     inside_retry_after,
     most_in_flight,
     plain_sites,
@@ -41,7 +41,7 @@ SITES = (
     Site(name="queue", limit="knee:1:0.05"),
     Site(name="closed", robots=RobotsFile.CLOSED),
     Site(name="huge", robots=RobotsFile.HUGE),
-    Site(name="mapped", sitemap=Sitemap.GZIP),
+    Site(name="mapped", sitemap=SitemapKind.GZIP),
     Site(name="trap", features=frozenset(Feature)),
     Site(name="dead", limit="bucket:9:9+unreachable=0-60"),
 )

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from mannerly.demo.reply import Reply, Stream
+from mannerly.demo.reply import SiteReply, Stream
 from mannerly.demo.wire import build, chunk, parse_head
 
 
@@ -47,8 +47,8 @@ def test_what_is_not_http_is_no_request(head: bytes) -> None:
 
 def test_answer_is_compressed_only_where_nothing_else_has() -> None:
     """A page that already names an encoding is sent as it is."""
-    packed = build(Reply(200, b"page " * 100), zipped=True)
-    bomb = build(Reply(200, b"packed", headers=(("Content-Encoding", "gzip"),)), zipped=True)
+    packed = build(SiteReply(200, b"page " * 100), zipped=True)
+    bomb = build(SiteReply(200, b"packed", headers=(("Content-Encoding", "gzip"),)), zipped=True)
 
     assert gzip.decompress(packed.body) == b"page " * 100
     assert b"Content-Encoding: gzip" in packed.head
@@ -57,7 +57,7 @@ def test_answer_is_compressed_only_where_nothing_else_has() -> None:
 
 def test_stream_goes_out_in_chunks() -> None:
     """Its length is unknown, so none is stated."""
-    message = build(Reply(200, stream=Stream(lambda: iter([b"a"]))))
+    message = build(SiteReply(200, stream=Stream(lambda: iter([b"a"]))))
 
     assert b"Transfer-Encoding: chunked" in message.head
     assert b"Content-Length" not in message.head

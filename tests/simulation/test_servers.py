@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.simulation.mishaps import Failure, Noise, Outage
+from mannerly.simulation.outages import Noise, Outage, OutageKind
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -199,13 +199,13 @@ def test_noise_hits_its_share_and_costs_no_token() -> None:
 @pytest.mark.parametrize(
     ("failure", "answer"),
     [
-        (Failure.ERROR, (503, 0.03)),
-        (Failure.UNREACHABLE, (0, 0.03)),
-        (Failure.HANG, (0, inf)),
+        (OutageKind.ERROR, (503, 0.03)),
+        (OutageKind.UNREACHABLE, (0, 0.03)),
+        (OutageKind.HANG, (0, inf)),
     ],
 )
 def test_outage_fails_every_request_in_its_span(
-    failure: Failure, answer: tuple[int, float]
+    failure: OutageKind, answer: tuple[int, float]
 ) -> None:
     """Inside the span all fail alike, outside none does, and the oracle leaves the span out."""
     server = Outage(TokenBucket(5, 10), 100, 160, failure)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mannerly.simulation import SpecError, parse_server
-from mannerly.simulation.mishaps import Noise, Outage
+from mannerly.simulation.outages import Noise, Outage
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,

@@ -16,8 +16,8 @@ judge of politeness is the servers' log. `python -m mannerly.demo` serves it for
 from __future__ import annotations
 
 from .log import (
+    HostVerdict,
     Record,
-    Verdict,
     before_robots,
     by_host,
     disallowed,
@@ -37,18 +37,18 @@ from .log import (
     table,
 )
 from .pages import paths
-from .sites import Feature, RobotsFile, Site, Sitemap, demo_sites, plain_sites
+from .sites import Feature, RobotsFile, Site, SitemapKind, demo_sites, plain_sites
 from .web import DemoError, DemoWeb
 
 __all__ = [
     "DemoError",
     "DemoWeb",
     "Feature",
+    "HostVerdict",
     "Record",
     "RobotsFile",
     "Site",
-    "Sitemap",
-    "Verdict",
+    "SitemapKind",
     "before_robots",
     "by_host",
     "demo_sites",

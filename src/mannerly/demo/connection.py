@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, cast
 
 from . import wire
 from .log import Record
-from .reply import TEXT, Reply
+from .reply import TEXT, SiteReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-    from .host import Host
+    from .host import DemoHost
 
 MAX_AHEAD = 64  # requests that a connection may send before it must read
 MESSAGES_KEPT = 4_096  # built pages, a few MB
 
-_MALFORMED = wire.build(Reply(400, b"malformed request", TEXT))
-_TOO_LARGE = wire.build(Reply(431, b"head too large", TEXT))
-_NOT_ALLOWED = wire.build(Reply(405, b"GET and HEAD only", TEXT, (("Allow", "GET, HEAD"),)))
+_MALFORMED = wire.build(SiteReply(400, b"malformed request", TEXT))
+_TOO_LARGE = wire.build(SiteReply(431, b"head too large", TEXT))
+_NOT_ALLOWED = wire.build(SiteReply(405, b"GET and HEAD only", TEXT, (("Allow", "GET, HEAD"),)))
 
 
 class WallClock:
@@ -77,7 +77,7 @@ class Exchange:
     )
 
     def __init__(
-        self, host: Host, request: wire.Request, arrived_at: float, connection: int
+        self, host: DemoHost, request: wire.RequestHead, arrived_at: float, connection: int
     ) -> None:
         self.host = host
         self.request = request
@@ -136,14 +136,14 @@ class AccessLog:
 
 
 @lru_cache(maxsize=MESSAGES_KEPT)
-def _page(host: Host, target: str, *, zipped: bool) -> wire.Message:
+def _page(host: DemoHost, target: str, *, zipped: bool) -> wire.Message:
     return wire.build(host.content(target), zipped=zipped)
 
 
 class Connection(asyncio.Protocol):
     """The protocol that asyncio drives."""
 
-    def __init__(self, host: Host, log: AccessLog, clock: WallClock) -> None:
+    def __init__(self, host: DemoHost, log: AccessLog, clock: WallClock) -> None:
         self._host = host
         self._log = log
         self._clock = clock

@@ -20,20 +20,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.simulation.spec import parse_server
 
 from .pages import document, number_of, render
-from .reply import TEXT, Reply
+from .reply import TEXT, SiteReply
 from .traps import trap_reply
 from .wellknown import MOVED_ROBOTS_PATH, ROBOTS_PATH, robots_reply, rules, sitemap_reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .pages import Web
+    from .pages import WebMap
     from .sites import Site
 
-_REFUSED = Reply(0, b"not now", TEXT)
+_REFUSED = SiteReply(0, b"not now", TEXT)
 
 
-class Answer(NamedTuple):
+class LimitDecision(NamedTuple):
     """What the limit decided on one request.
 
     `silent_until` is the instant before which the answer asks not to be disturbed, on the same
@@ -46,10 +46,10 @@ class Answer(NamedTuple):
     silent_until: float | None
 
 
-class Host:
+class DemoHost:
     """A site at its place in the web."""
 
-    def __init__(self, site: Site, web: Web, *, netloc: str) -> None:
+    def __init__(self, site: Site, web: WebMap, *, netloc: str) -> None:
         self.site = site
         self.web = web
         self.netloc = netloc
@@ -59,7 +59,7 @@ class Host:
         if reset := getattr(self._model, "reset", None):
             reset(random.Random(f"{site.name} {site.seed}"))
 
-    def decide(self, now: float, wall: float) -> Answer:
+    def decide(self, now: float, wall: float) -> LimitDecision:
         """What the limit says to a request that arrives now; `in_flight` counts it already.
 
         Args:
@@ -67,30 +67,30 @@ class Host:
             wall: seconds since the epoch, for dates.
         """
         if self._model is None:
-            return Answer(200, self.site.latency_s, {}, None)
+            return LimitDecision(200, self.site.latency_s, {}, None)
         if self._first_at is None:
             self._first_at = now
         status, latency_s, headers = self._model.request(now - self._first_at, self.in_flight)
         if "retry-after" not in headers:
-            return Answer(status, latency_s, headers, None)
+            return LimitDecision(status, latency_s, headers, None)
         named, silence_s = _on_wall_clock(headers, wall + latency_s)
-        return Answer(status, latency_s, named, now + latency_s + silence_s)
+        return LimitDecision(status, latency_s, named, now + latency_s + silence_s)
 
-    def content(self, target: str, status: int = 200) -> Reply:
+    def content(self, target: str, status: int = 200) -> SiteReply:
         """What stands at a target (path and query), or the refusal with another status."""
         if status != 200:
-            return Reply(status, _REFUSED.body, _REFUSED.content_type)
+            return SiteReply(status, _REFUSED.body, _REFUSED.content_type)
         path = target.partition("?")[0]
         site, web = self.site, self.web
         number = number_of(path)
         if number is not None and number < site.pages:
-            return Reply(200, render(site, number, web))
+            return SiteReply(200, render(site, number, web))
         if path == ROBOTS_PATH:
             return robots_reply(site, web)
         if path == MOVED_ROBOTS_PATH:
-            return Reply(200, rules(site, web), TEXT)
+            return SiteReply(200, rules(site, web), TEXT)
         found = trap_reply(site, web, path) or sitemap_reply(site, web, path)
-        return found or Reply(404, document("no such page", ['<a href="/">home</a>']))
+        return found or SiteReply(404, document("no such page", ['<a href="/">home</a>']))
 
 
 def _on_wall_clock(headers: Mapping[str, str], wall: float) -> tuple[Mapping[str, str], float]:

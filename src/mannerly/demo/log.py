@@ -160,7 +160,7 @@ def _is_robots(record: Record) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HostVerdict:
     """One host's row: what it bears, what it got, and every promise that was broken."""
 
     name: str
@@ -184,7 +184,7 @@ class Verdict:
 
 def judge(
     site: Site, records: Sequence[Record], *, host: str = "", least_gap_s: float = 0.0
-) -> Verdict:
+) -> HostVerdict:
     """Judge one host's records.
 
     Args:
@@ -193,7 +193,7 @@ def judge(
         host: its netloc, for a host that nobody contacted.
         least_gap_s: the gap that the crawler promised; a longer Crawl-delay takes its place.
     """
-    return Verdict(
+    return HostVerdict(
         name=site.name,
         host=records[0].host if records else host,
         about=site.about,
@@ -224,7 +224,7 @@ def _broken(site: Site, records: Sequence[Record], least_gap_s: float) -> Iterab
 
 def judge_all(
     sites: Mapping[str, Site], records: Iterable[Record], *, least_gap_s: float = 0.0
-) -> list[Verdict]:
+) -> list[HostVerdict]:
     """Judge every host of a web, contacted or not; `sites` maps netlocs to sites."""
     hosts = by_host(records)
     return [
@@ -233,7 +233,7 @@ def judge_all(
     ]
 
 
-def table(verdicts: Sequence[Verdict]) -> str:
+def table(verdicts: Sequence[HostVerdict]) -> str:
     """The verdicts as text: one line a host, and below it what was broken."""
     head = ("host", "limit/s", "settled", "share", "requests", "refused", "smallest gap", "")
     rows = [head, *(_row(verdict) for verdict in verdicts)]
@@ -247,7 +247,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _row(verdict: Verdict) -> tuple[str, ...]:
+def _row(verdict: HostVerdict) -> tuple[str, ...]:
     limited = isfinite(verdict.true_rate)
     gap_s = verdict.smallest_gap_s
     return (

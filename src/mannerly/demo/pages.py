@@ -5,7 +5,7 @@ links the first half lead to its children, `fan_out·N + 1 … fan_out·N + fan_
 What is arbitrary comes from an integer hash of (seed, page, slot), not from a generator's state: a
 site of 200,000 pages costs no more memory than one of ten.
 
-Pure: which other hosts there are is told by `Web`; limits, robots.txt and traps live elsewhere.
+Pure: which other hosts there are is told by `WebMap`; limits, robots.txt and traps live elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class WebMap:
     """Where a page stands: the origins of all hosts in order, which of them is ours, the canary.
 
     Origins are written `http://127.0.0.2:8080`; `canary` is the netloc that nobody may contact.
@@ -99,7 +99,7 @@ def linked_pages(site: Site, number: int) -> list[int]:
     return targets + list(others)
 
 
-def render(site: Site, number: int, web: Web) -> bytes:
+def render(site: Site, number: int, web: WebMap) -> bytes:
     """The HTML of a page."""
     links = [
         _anchor(_spelling(site, number, target, slot, web), f"page {target}")
@@ -131,7 +131,7 @@ def _anchor(href: str, text: str, rel: str = "") -> str:
     return f'<a href="{href}"{f" rel={rel}" if rel else ""}>{text}</a>'
 
 
-def _spelling(site: Site, number: int, target: int, slot: int, web: Web) -> str:
+def _spelling(site: Site, number: int, target: int, slot: int, web: WebMap) -> str:
     path = path_of(target)
     if Feature.VARIANTS not in site.features:
         return path
@@ -147,7 +147,7 @@ def _spelling(site: Site, number: int, target: int, slot: int, web: Web) -> str:
     return variants[(number + slot) % len(variants)]
 
 
-def _oddities(site: Site, number: int, web: Web) -> list[str]:
+def _oddities(site: Site, number: int, web: WebMap) -> list[str]:
     spot = number // ODDITIES_EVERY
     target = _hash(site.seed, number, 80) % site.pages
     hrefs: dict[Feature, tuple[str, ...]] = {

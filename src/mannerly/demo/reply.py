@@ -29,7 +29,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SiteReply:
     """One answer. `delay_s` is waited on top of what the host's limit takes."""
 
     status: int
@@ -40,6 +40,6 @@ class Reply:
     delay_s: float = 0.0
 
 
-def redirect(location: str, status: int = 301) -> Reply:
+def redirect(location: str, status: int = 301) -> SiteReply:
     """Point elsewhere; the location is sent as it is, however wrong."""
-    return Reply(status, b"moved", TEXT, (("Location", location),))
+    return SiteReply(status, b"moved", TEXT, (("Location", location),))

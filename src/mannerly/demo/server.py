@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 
 from . import traps
 from .connection import AccessLog, Connection, WallClock
-from .host import Host
-from .order import Order
-from .pages import Web
+from .host import DemoHost
+from .pages import WebMap
+from .server_config import ServerConfig
 from .sites import CANARY, Feature, RobotsFile
 from .wellknown import robots_reply
 
@@ -100,11 +100,11 @@ def _listen(address: str, port: int) -> socket.socket:
     return listener
 
 
-def build_hosts(sites: Sequence[Site], netlocs: Sequence[str], canary: str) -> list[Host]:
+def build_hosts(sites: Sequence[Site], netlocs: Sequence[str], canary: str) -> list[DemoHost]:
     """The hosts of a web, and last the canary; what takes long to make is made now."""
     origins = tuple(f"http://{netloc}" for netloc in netlocs)
     hosts = [
-        Host(site, Web(origins, own, canary), netloc=netloc)
+        DemoHost(site, WebMap(origins, own, canary), netloc=netloc)
         for own, (site, netloc) in enumerate(zip(sites, netlocs, strict=True))
     ]
     if any(Feature.BOMB in site.features for site in sites):
@@ -112,7 +112,7 @@ def build_hosts(sites: Sequence[Site], netlocs: Sequence[str], canary: str) -> l
     for host in hosts:
         if host.site.robots is RobotsFile.HUGE:
             robots_reply(host.site, host.web)
-    return [*hosts, Host(CANARY, Web((f"http://{canary}",), 0), netloc=canary)]
+    return [*hosts, DemoHost(CANARY, WebMap((f"http://{canary}",), 0), netloc=canary)]
 
 
 class _Orders(asyncio.Protocol):
@@ -135,7 +135,7 @@ def _tell(value: object) -> None:
     sys.stdout.flush()
 
 
-async def _serve(hosts: list[Host], sockets: list[socket.socket], log: AccessLog) -> None:
+async def _serve(hosts: list[DemoHost], sockets: list[socket.socket], log: AccessLog) -> None:
     loop = asyncio.get_running_loop()
     clock = WallClock()
     servers = [
@@ -165,7 +165,7 @@ def main() -> None:
     wanted = MAX_FILES if most == resource.RLIM_INFINITY else min(most, MAX_FILES)
     if files != resource.RLIM_INFINITY and files < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    order = Order.from_json(sys.stdin.readline())
+    order = ServerConfig.from_json(sys.stdin.readline())
     try:
         sockets = open_sockets(len(order.sites), order.port, order.first_address)
     except (OSError, ValueError) as error:

@@ -38,7 +38,7 @@ class RobotsFile(StrEnum):
     REDIRECTED_AWAY = "redirected-away"  # 301 to the next host's robots.txt
 
 
-class Sitemap(StrEnum):
+class SitemapKind(StrEnum):
     """What robots.txt names as the site's map, if anything."""
 
     ABSENT = "absent"
@@ -98,7 +98,7 @@ class Site:
     robots: RobotsFile = RobotsFile.RULES
     disallow: tuple[str, ...] = (PRIVATE_AREA,)
     crawl_delay_s: float | None = None
-    sitemap: Sitemap = Sitemap.ABSENT
+    sitemap: SitemapKind = SitemapKind.ABSENT
     features: frozenset[Feature] = frozenset()
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class Site:
             **known
             | {
                 "robots": RobotsFile(known["robots"]),
-                "sitemap": Sitemap(known["sitemap"]),
+                "sitemap": SitemapKind(known["sitemap"]),
                 "disallow": tuple(known["disallow"]),
                 "features": frozenset(map(Feature, known["features"])),
             }
@@ -193,7 +193,7 @@ _DEMO: tuple[dict[str, Any], ...] = (
         "name": "announced",
         "about": "RateLimit headers tell the quota",
         "limit": "bucket:4:8+headers",
-        "sitemap": Sitemap.INDEX,
+        "sitemap": SitemapKind.INDEX,
     },
     {
         "name": "crawl-delay",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .log import Record, judge_all
-from .order import Order
+from .server_config import ServerConfig
 from .sites import CANARY
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .log import Verdict
+    from .log import HostVerdict
     from .sites import Site
 
 FIRST_ADDRESS = "127.0.0.2"
@@ -65,7 +65,7 @@ class DemoWeb:
             first_address: of the first site; the next site has the next address of 127.0.0.0/8.
         """
         path = None if log_path is None else str(Path(log_path).absolute())
-        self._order = Order(tuple(sites), port, first_address, path)
+        self._order = ServerConfig(tuple(sites), port, first_address, path)
         self._process: subprocess.Popen[str] | None = None
         names = [site.name for site in self._order.sites]
         if not names or len(set(names)) < len(names):
@@ -153,7 +153,7 @@ class DemoWeb:
         host = self.host(name)
         return [record for record in self.log() if record.host == host]
 
-    def verdicts(self, *, least_gap_s: float = 0.0) -> Sequence[Verdict]:
+    def verdicts(self, *, least_gap_s: float = 0.0) -> Sequence[HostVerdict]:
         """Every host judged by what arrived so far (`log.judge`); last the canary, if visited."""
         records = self.log()
         known = dict(self.sites)

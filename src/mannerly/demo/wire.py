@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .reply import Reply, Stream
+    from .reply import SiteReply, Stream
 
 HEAD_END = b"\r\n\r\n"
 MAX_HEAD_BYTES = 65_536
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Request(NamedTuple):
+class RequestHead(NamedTuple):
     """What matters of a request's head."""
 
     method: str
@@ -40,7 +40,7 @@ class Message(NamedTuple):
     delay_s: float
 
 
-def parse_head(head: bytes) -> Request | None:
+def parse_head(head: bytes) -> RequestHead | None:
     """Read a request's head without its blank line; None if it is not HTTP/1.x.
 
     A body is never read: a request that announces one loses its connection after the answer.
@@ -63,10 +63,10 @@ def parse_head(head: bytes) -> Request | None:
                 keeps_alive = "close" not in value.lower()
             case "content-length" | "transfer-encoding":
                 keeps_alive = keeps_alive and value.strip() == "0"
-    return Request(method, target, user_agent, accepts_gzip, keeps_alive)
+    return RequestHead(method, target, user_agent, accepts_gzip, keeps_alive)
 
 
-def build(reply: Reply, *, zipped: bool = False) -> Message:
+def build(reply: SiteReply, *, zipped: bool = False) -> Message:
     """Turn a reply into bytes; `zipped` compresses the body where nothing else has."""
     body, headers = reply.body, list(reply.headers)
     headers.insert(0, ("Content-Type", reply.content_type))

@@ -4,7 +4,7 @@
     result = run(Settings(), "bucket:5:10", duration_s=900, seed=1)
     result.steady_util, result.steady_rejected
 
-`servers` says what limits look like and `mishaps` what else goes wrong; `spec` names both in a
+`servers` says what limits look like and `outages` what else goes wrong; `spec` names both in a
 word. `run` drives the core, `witness` counts broken promises, `result` turns a run into figures,
 `chart` and `svg` draw them, and `tuning` lists the servers that strategies are judged on.
 """

@@ -36,7 +36,7 @@ from .servers import EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .crawl_web import Web
+    from .crawl_web import GeneratedWeb
 
 DAY_S = 86_400.0
 TICK_S = 20.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
@@ -68,7 +68,7 @@ class CrawlOutcome:
 
 
 def simulate_crawl(
-    web: Web,
+    web: GeneratedWeb,
     settings: CrawlSettings | None = None,
     *,
     seed: int = 1,
@@ -136,7 +136,12 @@ class _Crawl:
     """One crawl's parts, and the loop around its engine."""
 
     def __init__(
-        self, web: Web, settings: CrawlSettings, clock: VirtualClock, servers: Servers, shards: int
+        self,
+        web: GeneratedWeb,
+        settings: CrawlSettings,
+        clock: VirtualClock,
+        servers: Servers,
+        shards: int,
     ) -> None:
         self._web = web
         self._clock = clock

@@ -25,18 +25,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawl.fetch.fake import Reply
 from mannerly.politeness.model import ErrorKind
 
+from .audit import TOLERANCE_S, announced_wait_s
 from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
 from .servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
 from .spec import parse_server
-from .witness import TOLERANCE_S, announced_wait_s
 
 if TYPE_CHECKING:
     from mannerly.crawl.fetch.base import Request
     from mannerly.crawl.fetch.fake import VirtualClock
     from mannerly.politeness import Settings
 
-    from .crawl_web import Web
-    from .servers import Answer, Server
+    from .crawl_web import GeneratedWeb
+    from .servers import Server, ServerAnswer
 
 BARE: dict[str, str] = {}  # the headers of an answer that needs none
 LATENCIES = 1024  # drawn beforehand: one more draw per request would cost more than judging it
@@ -52,7 +52,7 @@ class Faults(NamedTuple):
 
 
 @dataclass(slots=True)
-class Seen:
+class TrafficCounts:
     """What all servers together have seen."""
 
     requests: int = 0
@@ -75,7 +75,7 @@ class Servers:
 
     def __init__(
         self,
-        web: Web,
+        web: GeneratedWeb,
         clock: VirtualClock,
         manners: Settings,
         *,
@@ -84,7 +84,7 @@ class Servers:
         step_s: float,
         seed: int,
     ) -> None:
-        self.seen = Seen()
+        self.seen = TrafficCounts()
         self._web = web
         self._clock = clock
         self._rng = random.Random(f"servers {seed}")
@@ -143,7 +143,7 @@ class Servers:
                 reset(self._rng)
         return _Host(server, crawl_delay_s, robots_txt(crawl_delay_s))
 
-    def _serve(self, host: _Host, now: float) -> Answer:
+    def _serve(self, host: _Host, now: float) -> ServerAnswer:
         """One draw decides whether something goes wrong, and if not, how long the answer takes."""
         draw = self._rng.random()
         if draw < self._at_fault:
@@ -152,7 +152,7 @@ class Servers:
             return host.server.request(now, len(host.answers) + 1)
         return 200, self._latencies_s[int(draw * LATENCIES)], NO_HEADERS
 
-    def _mishap(self, draw: float) -> Answer:
+    def _mishap(self, draw: float) -> ServerAnswer:
         timeout, error, _, retry_after_s = self._faults
         if draw < timeout:
             return 200, inf, NO_HEADERS

@@ -31,7 +31,7 @@ _DOMAIN = ".example/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class GeneratedWeb:
     """The pages of many hosts.
 
     Args:

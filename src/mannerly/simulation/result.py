@@ -34,7 +34,7 @@ class Second(NamedTuple):
     wanted: float
 
 
-class Start(NamedTuple):
+class SentRequest(NamedTuple):
     """One request: when it started, whether it was served, and how long the client waited."""
 
     at: float
@@ -97,7 +97,7 @@ class Result:
 
 
 def summarise(
-    trace: list[Start],
+    trace: list[SentRequest],
     *,
     duration_s: float,
     allowed: Callable[[float, float], float],
@@ -137,7 +137,7 @@ def summarise(
 
 
 def _timeline(
-    trace: list[Start],
+    trace: list[SentRequest],
     duration_s: float,
     allowed: Callable[[float, float], float],
     wanted: list[float],

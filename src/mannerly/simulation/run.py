@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mannerly.politeness import Grant, Politeness, Reason, Response
 
-from .result import Start, Violations, summarise
+from .audit import PromiseAudit
+from .result import SentRequest, Violations, summarise
 from .spec import parse_server
-from .witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -118,8 +118,8 @@ class _Run:
         self.server = server
         self.duration_s = duration_s
         self.core = core
-        self.witness = Witness(settings)
-        self.trace: list[Start] = []
+        self.witness = PromiseAudit(settings)
+        self.trace: list[SentRequest] = []
         self.wanted: list[float] = []
         self.arrivals: list[Arrival] = []
         self.wakeups = 0
@@ -183,7 +183,7 @@ class _Run:
         else:
             response = Response(status, latency_s, headers)
         accepted = 0 < status < 500 and status not in (403, 429)
-        self.trace.append(Start(now, accepted, latency_s))
+        self.trace.append(SentRequest(now, accepted, latency_s))
         arrival = Arrival(now + latency_s, len(self.trace), permit, status, response)
         heappush(self.arrivals, arrival)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Answer: TypeAlias = tuple[int, float, "Mapping[str, str]"]
+ServerAnswer: TypeAlias = tuple[int, float, "Mapping[str, str]"]
 
 LATENCY_S = 0.15
 LATENCY_SPREAD = 0.25  # sigma of the log-normal: 95 % of the answers within 1.5 × the mean
@@ -41,7 +41,7 @@ NO_HEADERS: Mapping[str, str] = {}
 class Server(Protocol):
     """Anything that answers: the only method that a server of your own needs."""
 
-    def request(self, now: float, in_flight: int) -> Answer: ...
+    def request(self, now: float, in_flight: int) -> ServerAnswer: ...
 
 
 class RetryAfter(Enum):
@@ -90,7 +90,7 @@ class LimitedServer(ABC):
         """Quota, its window in seconds, what remains of it, and the seconds until it is whole."""
         raise NotImplementedError(f"{type(self).__name__} has no quota to announce")
 
-    def request(self, now: float, in_flight: int) -> Answer:
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
         """Accept or refuse one request."""
         wait_s = self._wait_s(now, in_flight)
         if wait_s > 0.0:
@@ -305,7 +305,7 @@ class LatencyKnee:
         """What the workers can serve when they never rest."""
         return self.k / self.service_s * (end - start)
 
-    def request(self, now: float, in_flight: int) -> Answer:  # noqa: ARG002 - counts its own
+    def request(self, now: float, in_flight: int) -> ServerAnswer:  # noqa: ARG002 - counts its own
         """Queue one request. A client that gives up has cost a worker's time all the same."""
         service_s = self._scale * exp(SERVICE_SPREAD * self._gauss(0.0, 1.0))
         done_at = max(now, self._free_at[0]) + service_s

@@ -22,7 +22,7 @@
 | `+unreachable=FROM-TO` | then there is no connection |
 | `+hang=FROM-TO` | then there is no answer |
 
-This file knows how to read a spec; what they mean is in `servers` and `mishaps`.
+This file knows how to read a spec; what they mean is in `servers` and `outages`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from importlib import import_module
 from math import inf, nan
 from typing import TYPE_CHECKING, cast
 
-from .mishaps import Failure, Noise, Outage
+from .outages import Noise, Outage, OutageKind
 from .servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -218,9 +218,9 @@ _MODELS: dict[str, Callable[[_Parts], Server]] = {
 }
 
 _FAILURES = {
-    "outage": Failure.ERROR,
-    "unreachable": Failure.UNREACHABLE,
-    "hang": Failure.HANG,
+    "outage": OutageKind.ERROR,
+    "unreachable": OutageKind.UNREACHABLE,
+    "hang": OutageKind.HANG,
 }
 
 

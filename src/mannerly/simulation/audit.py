@@ -19,7 +19,7 @@ TOLERANCE_S = 1e-9  # float rounding, nothing more
 REFUSALS = frozenset((403, 429, 503))
 
 
-class Witness:
+class PromiseAudit:
     """Four counters, all of which stay at zero when the core keeps its promises."""
 
     def __init__(self, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from .sites import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ServerConfig:
     """The sites, the port of all (0: any), the first site's address, and where to log."""
 
     sites: tuple[Site, ...]
@@ -29,7 +29,7 @@ class Order:
         )
 
     @classmethod
-    def from_json(cls, line: str) -> Order:
+    def from_json(cls, line: str) -> ServerConfig:
         """The order that `to_json` wrote."""
         plain = json.loads(line)
         sites = tuple(map(Site.from_json, plain["sites"]))
