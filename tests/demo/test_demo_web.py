@@ -75,6 +75,8 @@ def exchange(netloc: str, sent: bytes, answers: int = 1) -> bytes:
 
 def test_all_hosts_share_one_port_on_addresses_of_their_own(web: DemoWeb) -> None:
     """As on the real web, hosts differ by name; only loopback is used."""
+    if web.hosts[0].startswith("127.0.0.1:"):
+        pytest.skip("this system has no loopback address but 127.0.0.1")
     addresses, ports = zip(*(host.split(":") for host in web.hosts), strict=True)
 
     assert addresses[:3] == ("127.0.0.2", "127.0.0.3", "127.0.0.4")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import time
 
 from . import DemoError, DemoWeb, demo_sites, plain_sites, table
 
@@ -42,7 +43,7 @@ def _serve(web: DemoWeb) -> None:
         sys.stdout.flush()
         sys.stderr.write("Serving; Ctrl-C ends it and prints what the log says.\n")
         while True:
-            signal.pause()
+            time.sleep(3_600)  # Ctrl-C interrupts it on every system; Windows has no `pause`
     except KeyboardInterrupt:
         sys.stdout.write(f"\n{table(web.verdicts())}\n")
 

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,14 +74,19 @@ class DemoWeb:
 
     def __enter__(self) -> Self:
         root = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "mannerly.demo.server"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-        )
+        # An empty entry of PYTHONPATH means the working directory.
+        inherited = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        try:
+            self._process = subprocess.Popen(
+                # -P: no file of the working directory is imported in place of a module of ours.
+                [sys.executable, "-P", "-m", "mannerly.demo.server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([root, *inherited])},
+            )
+        except OSError as error:
+            raise DemoError(f"cannot start a process for the demonstration web: {error}") from error
         self.pid = self._process.pid
         try:
             self._start()
@@ -113,7 +119,7 @@ class DemoWeb:
             process.stdin.write(line + "\n")
             process.stdin.flush()
             reply = process.stdout.readline()
-        except BrokenPipeError:
+        except OSError:  # a broken pipe, which Windows calls an invalid argument
             reply = ""
         if not reply:
             raise DemoError("the demonstration web's process has died")
@@ -126,7 +132,8 @@ class DemoWeb:
             return
         with process:  # closes the pipes and waits
             if process.stdin:
-                process.stdin.close()
+                with suppress(OSError):  # the process has died with a line unread
+                    process.stdin.close()
             try:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
