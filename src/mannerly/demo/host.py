@@ -1,12 +1,14 @@
-"""One host, told the time: what a request to it gets, how long that takes, and what it asks for.
+"""One host of the web: decides status, latency, headers and content of the answer to a request.
 
-First the limit decides, with the simulator's own model on the real clock, then the path. Whatever
-arrives counts against the limit, robots.txt and redirects too, as it does on most real servers.
+First the host's limit decides, using the simulator's model of a server with the real time, then
+the path. Every request counts against the limit, also robots.txt and redirects, as it does on most
+real servers.
 
-The model's second 0 is the host's first request, so that an outage "from second 4" does not depend
-on how long the crawler took to start. Its dates start in 2030; they are moved to the wall clock.
+Second 0 of the model is the host's first request, so that an outage "from second 4" does not depend
+on how long the crawler took to start. The model's dates start in 2030; they are converted to
+today's.
 
-Sans-IO: no socket, no clock. `server` sends what is decided here.
+This module opens no socket and reads no clock: `connection` passes the time and sends the answer.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ _REFUSED = SiteReply(0, b"not now", TEXT)
 
 
 class LimitDecision(NamedTuple):
-    """What the limit decided on one request.
+    """The limit's decision on one request.
 
-    `silent_until` is the instant before which the answer asks not to be disturbed, on the same
-    clock as `now`; None if it asks for nothing.
+    `silent_until` is the instant until which a Retry-After asks for no further request, on the
+    same clock as `now`; None without a Retry-After.
     """
 
     status: int
@@ -47,7 +49,7 @@ class LimitDecision(NamedTuple):
 
 
 class DemoHost:
-    """A site at its place in the web."""
+    """A site with its address, its limit's state, and the number of its unanswered requests."""
 
     def __init__(self, site: Site, web: WebMap, *, netloc: str) -> None:
         self.site = site
@@ -60,11 +62,13 @@ class DemoHost:
             reset(random.Random(f"{site.name} {site.seed}"))
 
     def decide(self, now: float, wall: float) -> LimitDecision:
-        """What the limit says to a request that arrives now; `in_flight` counts it already.
+        """Return the limit's decision on a request that arrives now.
+
+        The caller has added the request to `in_flight` before.
 
         Args:
             now: monotonic seconds.
-            wall: seconds since the epoch, for dates.
+            wall: the same instant as seconds since the epoch, for dates.
         """
         if self._model is None:
             return LimitDecision(200, self.site.latency_s, {}, None)
@@ -77,7 +81,7 @@ class DemoHost:
         return LimitDecision(status, latency_s, named, now + latency_s + silence_s)
 
     def content(self, target: str, status: int = 200) -> SiteReply:
-        """What stands at a target (path and query), or the refusal with another status."""
+        """Return the content at a target (path and query); for a status but 200, an error page."""
         if status != 200:
             return SiteReply(status, _REFUSED.body, _REFUSED.content_type)
         path = target.partition("?")[0]
@@ -94,7 +98,7 @@ class DemoHost:
 
 
 def _on_wall_clock(headers: Mapping[str, str], wall: float) -> tuple[Mapping[str, str], float]:
-    """The same headers with today's dates, and the seconds of silence that they ask for."""
+    """Return the headers with today's dates, and the seconds that their Retry-After asks for."""
     value = headers["retry-after"]
     if value.isdigit():
         return headers, float(value)

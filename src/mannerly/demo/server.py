@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from .sites import Site
 
 HEARTBEAT_S = 1.0
-# A full collection over a long log would hold up arrivals for a tenth of a second, and a late stamp
-# looks like a short gap. Young ones take less than a millisecond and find asyncio's own cycles.
+# A full garbage collection over a long log takes a tenth of a second. Requests that arrive in that
+# time are logged late, and the gap to the next one looks too short. Collections of young objects
+# take less than a millisecond and find the reference cycles that asyncio makes.
 YOUNG_ONLY = (2_000, 5, 1_000_000)
 # Open files to ask for: enough for every host and client, else the OPEN_MAX of macOS, which is
 # the most that some of its versions grant.

@@ -1,11 +1,11 @@
-"""The places where crawlers get lost: each is a path that leads on for ever, or does not end.
+"""Traps for crawlers: paths that lead on without end, answers that do not end, odd redirects.
 
-    /calendar/Y/M  a month links to its neighbours       /maze/x/y/  every path has longer ones
+    /calendar/Y/M  a month links to its neighbours       /maze/x/y/  every path links to longer ones
     /slow/page     answers after three seconds           /slow/drip  a byte a second
     /endless       a body without an end                 /bomb       64 kB that unpack to 64 MB
-    /r/…           redirects: to a page, in a chain, in a loop, to another host, to nonsense
+    /r/…           redirects: to a page, in a chain, in a loop, to another host, to no valid URL
 
-A place exists only on sites with its feature; elsewhere it is 404 like any unknown path.
+A trap exists only on sites with its feature; elsewhere its path is 404 like any unknown path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SLOW_S = 3.0
 DRIP_S = 1.0
-DRIP_BYTES = 600  # ten minutes, longer than anyone should wait
+DRIP_BYTES = 600  # ten minutes, longer than any sensible timeout
 CHUNK = b"<p>and so on, and so on, and so on</p>\n" * 400
 BOMB_BYTES = 64_000_000
 
@@ -40,7 +40,7 @@ _REDIRECT = re.compile(r"/r/([a-z]+)(?:/([a-z0-9]{1,9}))?")
 
 
 def trap_reply(site: Site, web: WebMap, path: str) -> SiteReply | None:
-    """What a feature of this site answers at `path`; None if none does."""
+    """Return the answer of the site's feature at `path`; None if no feature has this path."""
     first = path[1:].partition("/")[0]
     feature, make = _PLACES.get(first, (None, None))
     if make is None or feature not in site.features:
@@ -86,7 +86,7 @@ def _bomb(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
 
 @cache
 def bomb() -> bytes:
-    """64 MB of zeros as one gzip member; made once, because it takes a while."""
+    """Return 64 MB of zeros as one gzip member; built once, because it takes a while."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(1_000_000)
     return b"".join(packer.compress(zeros) for _ in range(BOMB_BYTES // len(zeros))) + (

@@ -1,7 +1,7 @@
-"""robots.txt in its ten forms, and the sitemaps that it names.
+"""robots.txt in ten forms, and the sitemaps that it names.
 
-A file is made when it is asked for; only the 10 MB of comments are made once, because making them
-would hold up every other host of the same process. Pure: told the site and where it stands.
+Files are generated on request. Only the 10 MB of comments are generated once, because that takes
+long enough to delay all other hosts of the same process. All functions are pure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROLOGUE = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def robots_reply(site: Site, web: WebMap) -> SiteReply:
-    """What a request for /robots.txt gets."""
+    """Return the answer to a request for /robots.txt."""
     match site.robots:
         case RobotsFile.RULES:
             return SiteReply(200, rules(site, web), TEXT)
@@ -58,7 +58,7 @@ def robots_reply(site: Site, web: WebMap) -> SiteReply:
 
 
 def rules(site: Site, web: WebMap) -> bytes:
-    """The site's rules as a robots.txt."""
+    """Return the site's rules as a robots.txt."""
     lines = [f"# {site.name}: {site.about}", "User-agent: *"]
     lines += [f"Disallow: {prefix}" for prefix in site.disallow] or ["Disallow:"]
     if site.crawl_delay_s is not None:
@@ -69,7 +69,7 @@ def rules(site: Site, web: WebMap) -> bytes:
 
 
 def sitemap_reply(site: Site, web: WebMap, path: str) -> SiteReply | None:
-    """The sitemap, or a part of it; None where this site has none."""
+    """Return the sitemap or a part of it; None if this site has none at that path."""
     if site.sitemap is SitemapKind.ABSENT:
         return None
     if path == SITEMAP_PATH:
@@ -85,7 +85,7 @@ def sitemap_reply(site: Site, web: WebMap, path: str) -> SiteReply | None:
         return None
     text = _urls(site, web, first, SITEMAP_PART_URLS)
     if zipped:
-        # A gzipped file, not a gzipped transfer: the type says so and no encoding is named.
+        # A gzipped file and not a gzipped transfer, so there is no Content-Encoding.
         return SiteReply(200, gzip.compress(text.encode(), 1, mtime=0), "application/gzip")
     return SiteReply(200, text.encode(), XML)
 

@@ -1,7 +1,7 @@
-"""What goes wrong without any limit: noise and outages, in front of whatever server there is.
+"""Random errors and outages, as wrappers around any modelled server.
 
-A wrapper passes requests, resets and the oracle on to the server inside, so outages can be stacked
-and work with a server of your own. They know nothing of limits, and limits nothing of them.
+A wrapper forwards `request`, `reset` and `allowed` to the server inside it. So wrappers can be
+combined, and also work with a server of your own.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 class ServerWrapper:
-    """A server in front of another: passes everything on until a subclass says otherwise."""
+    """A server that forwards every call to the server inside; base of the wrappers below."""
 
     def __init__(self, inner: Server) -> None:
         self.inner = inner
         self.reset(random.Random(1))
 
     def reset(self, rng: random.Random) -> None:
-        """Start the inner server afresh as well, if it can."""
+        """Reset the inner server, if it has this method."""
         if reset := getattr(self.inner, "reset", None):
             reset(rng)
 
     def allowed(self, start: float, end: float) -> float:
-        """The inner server's limit."""
+        """Return what the inner server's limit allows, or nan if it does not say."""
         oracle = getattr(self.inner, "allowed", None)
         return float(oracle(start, end)) if oracle else nan
 
     def request(self, now: float, in_flight: int) -> ServerAnswer:
-        """The inner server's answer."""
+        """Return the inner server's answer."""
         return self.inner.request(now, in_flight)
 
 
 class Noise(ServerWrapper):
-    """Turns a random share of the requests into 503s that have nothing to do with any limit."""
+    """Answers a random share of the requests with 503, independently of any limit."""
 
     def __init__(self, inner: Server, share: float) -> None:
         self.share = share
@@ -57,7 +57,7 @@ class Noise(ServerWrapper):
 
 
 class OutageKind(Enum):
-    """What a client sees of a server that is out: an error at once, no connection, or silence."""
+    """What a client sees during an outage: a 503 at once, no connection, or no answer."""
 
     ERROR = (503, REFUSAL_S)
     UNREACHABLE = (0, REFUSAL_S)
@@ -65,7 +65,7 @@ class OutageKind(Enum):
 
 
 class Outage(ServerWrapper):
-    """Every request from `start_s` to `end_s` fails in the same way; the limit allows none then."""
+    """Every request from `start_s` to `end_s` fails; `allowed` counts none in that time."""
 
     def __init__(
         self, inner: Server, start_s: float, end_s: float, failure: OutageKind = OutageKind.ERROR
