@@ -81,16 +81,14 @@ def test_outage_is_counted_from_the_first_request() -> None:
     assert statuses == [200, 200, 503, 503, 200]
 
 
-@pytest.mark.parametrize(
-    ("robots", "status"),
-    [("missing", 404), ("forbidden", 403), ("failing", 503), ("html", 200), ("closed", 0)],
-)
-def test_robots_txt_without_rules(robots: str, status: int) -> None:
+def test_robots_txt_without_rules() -> None:
     """Each form answers as its name says, and none gives away a rule."""
-    reply = host(robots=robots).content("/robots.txt")
+    cases = {"missing": 404, "forbidden": 403, "failing": 503, "html": 200, "closed": 0}
+    for robots, status in cases.items():
+        reply = host(robots=robots).content("/robots.txt")
 
-    assert reply.status == status
-    assert b"Disallow" not in reply.body
+        assert reply.status == status, robots
+        assert b"Disallow" not in reply.body, robots
 
 
 def test_robots_txt_with_rules_says_what_the_site_is_known_to_want() -> None:
@@ -166,9 +164,10 @@ def test_calendar_goes_on_for_ever() -> None:
     assert trapped.content("/calendar/2026/13").status == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "target"),
-    [
+def test_redirects_point_where_they_should() -> None:
+    """To a page, along a chain, around a loop, away, or to what must not be followed."""
+    redirecting = host(features=[Feature.REDIRECTS])
+    cases = (
         ("/r/to/13", 301, "/section-6/page-13.html"),
         ("/r/chain/3", 302, "/r/chain/2"),
         ("/r/chain/1", 302, "/section-1/page-99.html"),
@@ -178,13 +177,11 @@ def test_calendar_goes_on_for_ever() -> None:
         ("/r/file", 301, "file:///etc/hostname"),
         ("/r/empty", 301, ""),
         ("/r/canary", 301, "http://127.0.0.1:9999/canary"),
-    ],
-)
-def test_redirects_point_where_they_should(path: str, status: int, target: str) -> None:
-    """To a page, along a chain, around a loop, away, or to what must not be followed."""
-    reply = host(features=[Feature.REDIRECTS]).content(path)
+    )
+    for path, status, target in cases:
+        reply = redirecting.content(path)
 
-    assert (reply.status, location(reply)) == (status, target)
+        assert (reply.status, location(reply)) == (status, target), path
 
 
 def test_places_exist_only_with_their_feature() -> None:
