@@ -57,7 +57,7 @@ class Noise(ServerWrapper):
 
 
 class OutageKind(Enum):
-    """The failure that a client sees during an outage: a 503 at once, no connection, or no answer."""
+    """The failure that a client sees in an outage: a 503 at once, no connection, or no answer."""
 
     ERROR = (503, REFUSAL_S)
     UNREACHABLE = (0, REFUSAL_S)
