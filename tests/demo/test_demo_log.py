@@ -20,6 +20,7 @@ from mannerly.demo import (
     inside_retry_after,
     judge,
     judge_all,
+    log,
     most_in_flight,
     rates,
     read_log,
@@ -219,6 +220,18 @@ def test_polite_visit_breaks_nothing() -> None:
     assert (verdict.requests, verdict.served, verdict.refused, verdict.robots) == (4, 3, 1, 1)
     assert (verdict.true_rate, verdict.host) == (1.0, HOST)
     assert verdict.smallest_gap_s == pytest.approx(0.99)
+
+
+def test_coarse_clock_is_not_held_against_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two stamps of a clock with steps of 16 ms can be that much too close, and no more."""
+    site = Site(name="coarse")
+    near, closer = [ROBOTS, record(0.5), record(0.61)], [ROBOTS, record(0.5), record(0.6)]
+    assert not judge(site, near, least_gap_s=0.125).is_polite
+
+    monkeypatch.setattr(log, "CLOCK_STEP_S", 0.015625)
+
+    assert judge(site, near, least_gap_s=0.125).is_polite
+    assert not judge(site, closer, least_gap_s=0.125).is_polite
 
 
 def test_every_broken_promise_is_named() -> None:

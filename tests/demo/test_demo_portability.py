@@ -7,6 +7,7 @@ the servers' process as another operating system would.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -34,7 +35,7 @@ socket.socket = OneAddressSocket
 """
 
 NO_UNIX = """
-import asyncio, signal, socket, sys
+import asyncio, signal, sys
 
 def missing(*_arguments):
     raise NotImplementedError
@@ -182,6 +183,44 @@ def test_servers_need_nothing_that_only_unix_has(
     assert requests == 2
     with pytest.raises(DemoError, match="not running"):
         web.log()
+
+
+def test_command_needs_nothing_that_only_unix_has(customise: Callable[[str], None]) -> None:
+    """`python -m mannerly.demo` serves until Ctrl-C where signals cannot be waited for."""
+    customise(NO_UNIX)
+
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "mannerly.demo", "--port", "0", "--plain", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        first = command.stdout.readline()
+        assert command.stderr.readline().startswith("Serving")
+        command.send_signal(signal.SIGINT)
+        told = command.stdout.read()
+
+    assert "plain-0" in first
+    assert "smallest gap" in told
+    assert command.returncode == 0
+
+
+def test_refused_file_limit_is_no_error(
+    customise: Callable[[str], None], fetch: Callable[..., Any]
+) -> None:
+    """Some systems grant fewer open files than they announce."""
+    customise(
+        "import resource\n"
+        "def refuse(*_arguments):\n"
+        "    raise ValueError('not allowed to raise maximum limit')\n"
+        "resource.getrlimit = lambda _kind: (256, resource.RLIM_INFINITY)\n"
+        "resource.setrlimit = refuse\n"
+    )
+
+    with DemoWeb(plain_sites(1)) as web:
+        assert fetch(web.seeds()[0]).status == 200
 
 
 @pytest.mark.parametrize("python_path", ["", os.pathsep])
