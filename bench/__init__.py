@@ -1,1 +1,1 @@
-"""Benchmarks: every figure that the documentation states, measured again by one command."""
+"""Benchmarks that measure every figure of the documentation; `python -m bench` runs them."""

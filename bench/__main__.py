@@ -1,7 +1,7 @@
-"""`python -m bench` runs every benchmark, `python -m bench strategies --seeds 2` just one.
+"""Run all benchmarks (`python -m bench`) or one (`python -m bench strategies --seeds 2`).
 
 A benchmark is a module of this package with a function `run()`. Options after a single name are
-handed to that benchmark as a list of words.
+passed to that function as a list of strings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         return 2
     for name in names or sorted(known):
         benchmark = getattr(import_module(f"bench.{name}"), "run", None)
-        if benchmark is None:  # a module that others measure with, such as the rivals' laws
+        if benchmark is None:  # a helper module of other benchmarks, such as `rivals`
             continue
         print(f"\n== {name} ==\n", flush=True)
         benchmark(*([options] if options else []))

@@ -1,4 +1,4 @@
-"""Which core runs what: a child inherits the cores that its parent has when it is started."""
+"""Choose the CPU cores of child processes, which inherit them from their parent at the start."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def two_cores() -> tuple[int, int]:
-    """A core for the crawler and another for its server; the same, where there is but one."""
+    """Return a core for the crawler and one for its server; the same one if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[0], cores[-1]
 
 
 @contextmanager
 def on_cores(cores: set[int]) -> Iterator[None]:
-    """What is started in this block runs on these cores."""
+    """Run processes that are started in this block on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:

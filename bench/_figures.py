@@ -1,5 +1,6 @@
-"""Where benchmarks leave their figures: one JSON file each, so that documents and later runs can
-read what a run printed. This file knows nothing about what was measured.
+"""Write the figures of a benchmark to a JSON file, for documents and for later runs.
+
+There is one file per benchmark. This module does not know what was measured.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parent.parent / ".cache" / "bench"
 
 
 def write(name: str, figures: Mapping[str, object]) -> Path:
-    """The figures of the benchmark `name` replace those of its last run."""
+    """Write the figures of the benchmark `name`; those of its last run are replaced."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,9 +1,9 @@
-"""What a process costs, measured from outside: wall time, CPU time, peak memory.
+"""Measure wall time, CPU time and peak memory of a process, from outside.
 
-CPU and memory are the system's own account of the process and of all descendants it waited for.
-Where several live at once, their memory is also added up ten times a second, and the greater figure
-counts. Python may keep what it has compiled, as it does everywhere else.
-Nothing here knows what the process does.
+CPU time and memory are what the system reports for the process and all descendants it waited for.
+For several processes at once their memory is also added up ten times a second, and the larger
+figure counts. Python may keep its compiled bytecode, as it does by default.
+This module does not know what the process does.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TAIL = 2000
 
 
 class ProcessFailed(Exception):  # noqa: N818 - what happened
-    """A process ended with an error; the message is the end of what it said."""
+    """A process ended with an error; the message is the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one process and its children used, and what it printed."""
+    """Resources that one process and its children used, and the output of the process."""
 
     wall_s: float
     cpu_s: float

@@ -1,8 +1,8 @@
-"""Rivals take turns in short rounds, and a ratio is the median of the rounds' ratios.
+"""Compare candidates in short rounds; a ratio is the median of the ratios of all rounds.
 
-A busy machine slows whoever is running; over a minute it slows everybody alike, and within one
-round it slows neighbours alike. So a ratio comes from two neighbours of one round, and the median
-drops the rounds that somebody else disturbed. It is not the quotient of the two medians.
+Other load on the machine slows the candidate that is running. Within one short round it slows all
+candidates about equally. So a ratio is taken within each round, and the median ignores the rounds
+that were disturbed. It is not the quotient of the two medians.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Seconds per item of each rival in each round; a measure is told the round's number."""
+    """Return seconds per item of each candidate and round; a measure gets the round's number."""
 
     def __init__(self, measures: Mapping[str, Callable[[int], float]], rounds: int) -> None:
         self._seconds: dict[str, list[float]] = {name: [] for name in measures}
         for number in range(rounds):
             for name, measure in measures.items():
-                gc.collect()  # nobody pays for the rubbish of the one before
+                gc.collect()  # so that no candidate pays for the garbage of the one before
                 self._seconds[name].append(measure(number))
 
     def microseconds(self, name: str) -> float:
-        """The median round."""
+        """Return the median of the rounds."""
         return median(self._seconds[name]) * 1e6
 
     def ratio(self, name: str, to: str) -> float:
-        """How many times as long as `to` this one takes."""
+        """Return how many times as long as `to` this candidate takes."""
         pairs = zip(self._seconds[name], self._seconds[to], strict=True)
         return median(one / other for one, other in pairs)

@@ -1,17 +1,17 @@
-"""Timers around functions of the product, which knows nothing about them.
+"""Measure the CPU time of single functions of the product, without changing its code.
 
-A timed function reads the CPU clock of the thread when it is entered and when it is left, and what
-passed since the last reading belongs to whoever was on top of the stack:
+A timed function reads the CPU clock of the thread when it is entered and when it is left. The time
+since the last reading belongs to the timed function that was innermost on the stack:
 
     time of a function  =  CPU time inside it  −  CPU time inside the timed functions that it calls
 
-so nothing is counted twice, and waiting costs nothing. Reading that clock is a system call of half
-a microsecond or more, so what a timed call costs is measured among the real ones (`Probe`) and can
-be taken off again, call by call (`Tally.own_ns`): a part of it was charged to the function, a part
-to its caller.
+So nothing is counted twice, and waiting counts nothing. Reading that clock is a system call of half
+a microsecond or more. So the cost of a timed call is measured during the real work (`Probe`) and
+subtracted for every call (`Tally.own_ns`): one part of it was charged to the function, the other to
+its caller.
 
-What is freed is charged to whoever lets go of it last, and the garbage collector to whoever makes
-the object that is one too many. This file does not know what is measured, or why.
+Freeing an object is charged to the function that drops the last reference, and a run of the garbage
+collector to the function whose allocation triggers it. This module does not know what is measured.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Tallies: TypeAlias = "dict[str, Tally]"
 
 
 class StageMissing(Exception):  # noqa: N818 - what happened
-    """A function that is to be timed is not where it is said to be."""
+    """A function that should be timed does not exist at the given place."""
 
 
 class Tally:
-    """What one function has used. `outgoing` are the timed calls that it made."""
+    """CPU time and calls of one function; `outgoing` counts the timed calls that it made."""
 
     __slots__ = ("calls", "cpu_ns", "outgoing")
 
@@ -41,23 +41,23 @@ class Tally:
         self.cpu_ns = self.calls = self.outgoing = 0
 
     def own_ns(self, overhead: Overhead) -> float:
-        """CPU time without what timers cost."""
+        """CPU time without the cost of the timers."""
         timers_ns = self.calls * overhead.function_ns + self.outgoing * overhead.caller_ns
         return self.cpu_ns - timers_ns
 
 
 class Overhead(NamedTuple):
-    """What a timed call costs beyond a plain one, by whom it was charged to."""
+    """Extra cost of a timed call: the part charged to the function, and to its caller."""
 
     function_ns: float
     caller_ns: float
 
 
 class StageClock:
-    """Charges the thread's CPU time to the timed function that is on top of the stack."""
+    """Charges the thread's CPU time to the innermost timed function."""
 
     def __init__(self) -> None:
-        self._top = Tally()  # whatever happens outside of all timed functions
+        self._top = Tally()  # everything outside of all timed functions
         self._last = 0
 
     def timed(self, function: Callable[..., Any], tally: Tally) -> Callable[..., Any]:

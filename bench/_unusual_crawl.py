@@ -1,10 +1,10 @@
-"""Crawls that the command does not offer, for comparison with the one it does.
+"""Run a crawl with settings that the command does not offer, for comparison.
 
     python -m bench._unusual_crawl KIND SEEDS DIRECTORY
 
 usual      what `mannerly crawl` does with the options of `bench.peers`, for reference
 impolite   no pace, no breaker, no robots.txt
-memory     the state in dictionaries: gone at the end, and with it what durability costs
+memory     the state in dictionaries: lost at the end, and without the cost of durability
 
 Prints how many pages were fetched, as JSON.
 """
@@ -49,7 +49,7 @@ class Forgetful:
 
 
 def main(kind: str, seeds: str, directory: str) -> None:
-    # The crawl takes no store from outside: nobody but this comparison wants another one.
+    # The crawl has no option for another store; only this comparison needs one.
     store = Forgetful if kind == "memory" else workplace.SqliteStore
     urls = Path(seeds).read_text().split()
     with patch.object(workplace, "SqliteStore", store):

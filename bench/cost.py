@@ -1,14 +1,14 @@
-"""What one decision costs and how many bytes a host takes, next to other projects' limiters.
+"""Measure the time of one decision and the bytes per host, next to other projects' limiters.
 
-All take turns in short rounds of one run (`_rounds.py`), on one known key and on 100,000 keys, a
-different fifth of them each round, and never the fifth that ours had touched just before, so that
-nobody finds his state in the processor's caches. What each of the others does more, or less, is
-told in `limiters.py`.
+All take turns in short rounds of one run (`_rounds.py`), on one known key and on 100,000 keys. Each
+round uses another fifth of the keys, and never the fifth that our core has used just before, so
+that no limiter finds its state in the processor's caches. `limiters.py` says what each of the
+others does more or less than ours.
 
-`reserve` is the fast path: known host, slot free. Time is an argument of the core and is made up
-here, so that nothing is waited for; as the others read a clock in every call, each of ours is
-charged for reading one, too. `report` is where the core learns. The `slot` of the asyncio driver is
-both behind a context manager, with the URL taken apart and the latency measured.
+`reserve` is the fast path: known host, slot free. Time is an argument of the core and is invented
+here, so that there is no waiting. The others read a clock in every call, so the time of reading one
+is added to each call of ours. `report` is where the core learns. The `slot` of the asyncio driver
+does both in a context manager, and also parses the URL and measures the latency.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TARGETS = {RESERVE: 1.5, REPORT: 4.0, REPORT_HEADERS: 4.0}
 
 
 class _Core:
-    """A politeness core in made-up time; every host is granted whenever it is asked for."""
+    """A politeness core with invented time, in which every request is granted at once."""
 
     def __init__(self) -> None:
         self._core = Politeness(SETTINGS)
@@ -89,7 +89,7 @@ class _Core:
 
 
 class _MadeUpClock:
-    """Time for the driver, moved on by whoever asks it for slots."""
+    """The driver's clock, advanced by the caller of `slot`."""
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -162,7 +162,7 @@ def _turn(
 
 
 def _bytes_a_key(names: list[str]) -> dict[str, float]:
-    """What one use of each key leaves behind, without the names, which are the caller's."""
+    """Return the bytes that one use of each key leaves behind, without the key's name."""
     peers = {name: make() for name, make in PEERS.items()}
     uses = {REPORT: _Core().reserve_report, **{name: peer.spend for name, peer in peers.items()}}
     sizes = {}

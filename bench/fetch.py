@@ -1,13 +1,13 @@
-"""What the fetch stage adds to curl: requests a second and CPU a request, next to a bare loop.
+"""Measure what the fetch stage adds to curl: requests/s and CPU per request, next to a bare loop.
 
 The server is an epoll loop in another process that answers every request with the same bytes on
 a kept-alive connection: a small page of one host, or one of 45 KB of many hosts. "bare" is the
 least that can be written around curl's multi handle: no guard, no caps, no headers read, no typed
-result. Both run in turns within one run, so noise hits both; the best of the rounds is shown,
-because noise only ever adds.
+result. Both take turns within one run, so that other load affects both. The best round is shown,
+because other load can only add time.
 
-The last rows ask the same hosts after many others were visited: what is remembered about hosts
-must not make requests dearer.
+The last rows request the same hosts after many others were visited: state of known hosts must not
+make requests more expensive.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARAGRAPH = b"<p>hello, hello</p>"
 
 
 class Case(NamedTuple):
-    """What is asked for: a path, from how many hosts, at once, after how many other hosts."""
+    """One case: a path, the number of hosts, of requests at once, and of hosts visited before."""
 
     name: str
     path: str

@@ -1,15 +1,15 @@
-"""What the frontier costs: microseconds a URL and bytes a host, with 1,000 to 1,000,000 hosts.
+"""Measure the frontier: microseconds per URL and bytes per host, with 1,000 to 1,000,000 hosts.
 
     python -m bench frontier
 
-`add` is a URL's way in. A turn is `take` and `done` of one URL: on a politeness that grants
-everything a second apart, and on the real one (its own cost included). Every host has two URLs, so
-a turn ends in the heap; the garbage collector is off meanwhile, because what it costs depends on
-what else is alive. The best of three runs is printed, in CPU time.
+`add` adds a URL. A turn is `take` and `done` of one URL: with a politeness that grants a request
+per second and host, and with the real one (its own cost included). Every host has two URLs, so
+after a turn the host goes back to the heap. The garbage collector is off, because its cost depends
+on the other objects in memory. The best of three runs is printed, in CPU time.
 
-Bytes are what Python allocated for the frontier, with one URL a host; host names and URLs are its
-own. "Found" gives all hosts a place in the heap and keeps at most 250,000 URLs in memory; "loaded"
-is a restart with the usual 500,000 places: names and counts, no URLs yet.
+Bytes are what Python allocated for the frontier with one URL per host, including host names and
+URLs. "Found": all hosts are in the heap and at most 250,000 URLs in memory. "Loaded": after a
+restart with the default 500,000 places: names and counts, no URLs yet.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def entries(hosts: int, each: int) -> Iterator[Entry]:
 
 
 def bytes_a_host(hosts: int, fill: Callable[[], Frontier]) -> float:
-    """What is allocated, and still alive, after a frontier was filled."""
+    """Return the bytes that a filled frontier takes."""
     gc.collect()
     tracemalloc.start()
     frontier = fill()

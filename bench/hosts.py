@@ -1,15 +1,15 @@
-"""Whole crawls over real sockets, judged by the servers' log: three figures about manners.
+"""Judge whole crawls of real servers on loopback by the servers' log: three figures.
 
-    hundred   100 hosts at a request a second each: how many a second in all, and how close the
-              closest two to one host. 100 is the ideal.
-    beside    hosts that ask for a Crawl-delay of 5 s beside fast ones: the delay is kept, and the
-              fast ones do not notice.
-    limits    hidden limits of every kind, all at once, learned from nothing: after a minute, which
-              share of each limit is used and how many requests are refused.
+    hundred   100 hosts at one request per second each: requests/s in total (100 is ideal), and the
+              smallest gap between two requests to one host
+    beside    hosts with a Crawl-delay of 5 s next to fast hosts: the delay is kept, and the fast
+              hosts are not slowed down
+    limits    hidden limits of every kind at the same time, without prior knowledge: after a
+              minute, the used share of each limit, and the share of refused requests
 
-The servers' process stamps a request when it gets to read it. A hundred that arrive at once are
-read one after another, so the smallest gap below is what the crawler kept *minus* the server's own
-lag; "sent" is the same by the crawler's clock.
+The server process logs the time when it reads a request. A hundred requests that arrive at once are
+read one after another, so the smallest gap in the log is what the crawler kept *minus* the server's
+own delay; "sent" is the gap by the crawler's clock.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Crawled:
-    """One crawl as the servers saw it, by the name of the site."""
+    """One crawl by the servers' log: the records of each site, by its name."""
 
     log: dict[str, list[Record]]
     sent_gap_s: float
@@ -68,7 +68,7 @@ class Crawled:
 
 
 def watch(sites: Sequence[Site], pace: Settings, duration_s: float) -> Crawled:
-    """Crawl these sites for so long."""
+    """Crawl these sites for that many seconds."""
     settings = CrawlSettings(politeness=pace, duration_s=duration_s, seeding="none")
     with DemoWeb(sites) as web, tempfile.TemporaryDirectory() as directory:
         result = crawl(settings, web.seeds(), Path(directory) / "crawl")
@@ -78,7 +78,7 @@ def watch(sites: Sequence[Site], pace: Settings, duration_s: float) -> Crawled:
 
 
 def rate(log: Sequence[Record], after_s: float, until_s: float, start: float) -> float:
-    """Requests/s between two moments of a crawl that began at `start`."""
+    """Return requests/s between two instants of a crawl that began at `start`."""
     count = sum(after_s <= record.t - start < until_s for record in log)
     return count / (until_s - after_s)
 

@@ -1,4 +1,4 @@
-"""Other projects' limiters behind one question: how long does it take to ask for these keys?
+"""Rate limiters of other projects behind one interface: how long does acquiring these keys take?
 
 Each is used in memory, in the cheapest way that gives every key a budget of its own and takes
 constant memory, and with a rate that it never exhausts:
@@ -9,7 +9,7 @@ constant memory, and with a rate that it never exhausts:
     throttled-py     GCRA; its store of 1,024 keys is made large enough to forget none
 
 All of them read a clock in each call. None has a breaker, a cap on what is in flight, a pace that
-follows the answers, or a caller's way to give a place back. On the other hand all take weights, and
+follows the answers, or a way to give a reservation back. On the other hand all take weights, and
 `limits`, `pyrate-limiter` and `throttled-py` lock, so that threads may share them, and have Redis
 behind the same interface.
 """
@@ -37,13 +37,13 @@ MOST_KEYS = 200_000
 
 
 class Limiter(Protocol):
-    """A limiter that makes a key's state when it is first asked for it."""
+    """A limiter that creates the state of a key on first use."""
 
     def spend(self, keys: Sequence[str]) -> float:
-        """Seconds that one acquire of each key took, in this order."""
+        """Return the seconds for acquiring each key once, in this order."""
 
     def close(self) -> None:
-        """End its threads and loops."""
+        """Stop its threads and event loops."""
 
 
 def spend(acquire: Callable[[str], object], keys: Sequence[str]) -> float:

@@ -1,4 +1,4 @@
-"""Bytes a host: active ones with everything they have learned, and a million known idle ones."""
+"""Measure bytes per host: of active hosts with all they have learned, and of idle known hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _visit(core: Politeness, name: str, times: int, start: float) -> None:
 
 
 def active_bytes(hosts: int = 10_000, requests: int = 50) -> int:
-    """Bytes that so many hosts take after so many requests each, names included."""
+    """Return the bytes of that many hosts after that many requests each, names included."""
     gc.collect()
     tracemalloc.start()
     core = Politeness(Settings())
@@ -37,7 +37,7 @@ def active_bytes(hosts: int = 10_000, requests: int = 50) -> int:
 
 
 def idle_resident_bytes(hosts: int) -> int:
-    """Growth of the resident set when so many hosts were each seen once."""
+    """Return the growth of resident memory after one request to each of that many hosts."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     core = Politeness(Settings())
     for index in range(hosts):

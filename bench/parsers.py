@@ -1,4 +1,4 @@
-"""HTML parsers behind one question: which links does this page have?
+"""HTML parsers behind one interface: the links of a page.
 
 All are given the bytes of a UTF-8 page and return the hrefs of its `<a>`, in the quickest way that
 each library has. None of them reads the title, the robots directives, `<base>` or the other
@@ -53,7 +53,7 @@ PARSERS: dict[str, Callable[[bytes], list[str]]] = {
     "BeautifulSoup on lxml": with_beautifulsoup,
 }
 
-# Markup on which parsers part ways. The name says what a browser makes of it.
+# Markup that parsers read differently. The name says how a browser reads it.
 ODD_PAGES = {
     "links in capital letters": '<A HREF="/x">x</A>',
     "the first of two hrefs counts": '<a href="/first" href="/second">x</a>',

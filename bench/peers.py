@@ -1,20 +1,20 @@
-"""The same web, crawled whole by mannerly, Scrapy and Crawlee in turn: pages/s, CPU, memory.
+"""Compare mannerly, Scrapy and Crawlee on the same web: pages/s, CPU, memory.
 
     python -m bench peers                          all of them, three rounds, a quarter of an hour
     python -m bench peers --rounds 1 --only scrapy
 
 200 hosts of 60 pages on loopback (`bench.web`), delays off, robots.txt obeyed, from the 200 home
-pages. The server has a core of its own, each crawler has the other, one after the other in every
-round, so that a busy machine disturbs all of them alike. Everybody leaves at least address, status,
-title and number of links of each page behind: peers as JSON lines, mannerly in its store, with all
-of its defaults on (durable store, network guard, caps, redirects, decompression).
+pages. The server has one core and the crawler the other. In every round the crawlers run one after
+another, so that other load on the machine affects all of them. Every crawler writes at least
+address, status, title and number of links of each page: Scrapy and Crawlee as JSON lines, mannerly
+to its store, with all its defaults on (durable store, network guard, caps, redirects,
+decompression).
 
-Peers run twice. `scrapy` and `crawlee` have tuned settings and do the crawler's work by their own
-means: link extractor, duplicate filter, request queue. `…-bare` is what remains of them when that
-work is written by hand for this very web (see `peer_programs`): a bound, not something that users
-have. Each lives in a virtual environment below `.cache/bench-venvs`, with pinned versions, made
-when it is missing.
-All costs are measured from outside, start of the interpreter included; *steady* is the speed
+Scrapy and Crawlee run in two variants. `scrapy` and `crawlee` have tuned settings and use their own
+link extractor, duplicate filter and request queue. `…-bare` has that work written by hand for this
+web (see `peer_programs`): an upper bound, and not what users have. Each has a virtual environment
+below `.cache/bench-venvs` with pinned versions, which is made when it is missing.
+All costs are measured from outside and include the start of the interpreter; *steady* is the speed
 between the first page and the last, as in a longer crawl.
 """
 
@@ -51,7 +51,7 @@ REQUIREMENTS = {
     "scrapy": ("scrapy==2.19.0", "twisted==26.10.0", "lxml==6.1.3", "uvloop==0.23.0"),
     "crawlee": ("crawlee[parsel]==1.11.0", "impit==0.15.1", "lxml==6.1.3", "uvloop==0.23.0"),
 }
-# Whose environment a program runs in.
+# The crawler whose environment a program runs in.
 PEERS = {
     "scrapy": "scrapy",
     "scrapy-bare": "scrapy",
@@ -60,7 +60,7 @@ PEERS = {
 }
 NAMES = ("mannerly", *PEERS)
 
-# The operator's order to go as fast as the machine can; what is not named here is the default.
+# Options to go as fast as the machine can; all others have their defaults.
 UNPACED = (
     *("--scope", "any", "--seeding-strategy", "none", "--allow-net", "127.0.0.0/8"),
     *("--strategy", "fixed", "--max-rate", "unlimited", "--quiet", "--json"),
@@ -69,13 +69,13 @@ UNPACED = (
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """What one crawl cost."""
+    """The cost of one crawl."""
 
     pages: int
     wall_s: float
     cpu_s: float
     peak_mb: float
-    steady_s: float | None = None  # from the first page to the last; None: nobody knows
+    steady_s: float | None = None  # from the first page to the last; None: not known
 
     @property
     def steady_pages_per_s(self) -> float:
@@ -91,7 +91,7 @@ class Crawl:
 
 
 def environment_of(name: str) -> Path:
-    """The interpreter of a peer's own virtual environment, made if it is missing or outdated."""
+    """Return the interpreter of a peer's virtual environment; make it if missing or outdated."""
     folder = VENVS / name
     python, stamp = folder / "bin" / "python", folder / "requirements.txt"
     wanted = "\n".join(REQUIREMENTS[name])
@@ -113,7 +113,7 @@ def mannerly_crawl(
     environment: Mapping[str, str],
     known: int = 0,
 ) -> Crawl:
-    """Our own command, as a user would give it, in a directory that may know pages already."""
+    """Run `mannerly crawl` as a user would, in a directory that may contain a crawl already."""
     command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED, *options]
     command += ["--data-dir", str(directory / "crawl")]
     usage = measured(command, cores=cores, cwd=directory, environment=environment)
@@ -123,7 +123,7 @@ def mannerly_crawl(
 
 
 def page_times(crawl: Path, *, after: int) -> list[float]:
-    """When the pages of a crawl came, but for the first ones of each shard."""
+    """Return when the pages of a crawl were fetched, without the first ones of each shard."""
     times = []
     for shard in range(read_manifest(crawl).shards):
         with SqliteReader.beside(crawl, shard) as reader:
@@ -136,7 +136,7 @@ def span_s(times: Sequence[float]) -> float:
 
 
 def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> Crawl:
-    """A peer's program; its pages are the lines it wrote."""
+    """Run a peer's program; every line of its output is a page."""
     output = directory / "pages.jsonl"
     program = HERE / "peer_programs" / f"{name.replace('-', '_')}_crawl.py"
     command = [str(environment_of(PEERS[name])), str(program), str(seeds), str(output)]
@@ -147,7 +147,7 @@ def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> C
 
 
 def race(names: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
-    """Every crawler once a round, in turn."""
+    """Run every crawler once per round, in turn."""
     crawls: dict[str, list[Crawl]] = {name: [] for name in names}
     mine, theirs = two_cores()
     for name in names:
@@ -172,7 +172,7 @@ def race(names: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
 
 
 def figures_of(crawls: Sequence[Crawl], beside: Sequence[Crawl]) -> dict[str, float]:
-    """Medians over the rounds; ratios are those of neighbours in one round, more is better."""
+    """Return medians over the rounds; ratios are taken within a round, and more is better."""
     pairs = list(zip(crawls, beside, strict=True))
     return {
         "pages": min(crawl.pages for crawl in crawls),
@@ -191,7 +191,7 @@ def figures_of(crawls: Sequence[Crawl], beside: Sequence[Crawl]) -> dict[str, fl
 
 
 def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
-    """Race, print a table, and leave the figures in `.cache/bench/peers.json`."""
+    """Run all rounds, print a table, and write the figures to `.cache/bench/peers.json`."""
     parser = ArgumentParser(prog="python -m bench peers")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", choices=NAMES, action="append")

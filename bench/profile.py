@@ -1,18 +1,18 @@
-"""Where a page's microseconds go: one real crawl, stage by stage, in a table that adds up.
+"""Measure how the CPU time of a page divides among the stages of a real crawl.
 
-    python -m bench profile                     the table, a minute or two
-    python -m bench profile --write             and into docs/performance.md
+    python -m bench profile                     print the table, a minute or two
+    python -m bench profile --write             and write it to docs/performance.md
 
-The crawl is the product's own, with everything on: 100 generated hosts of 60 pages (`bench/web`),
-no delays, SQLite, one process on one core and the server on another. Functions are timed from
-outside (`_stageclock.py`), each for itself alone and in CPU time. The crawl as a whole is one of
-them, so nothing is left out.
+The crawl has everything on: 100 generated hosts of 60 pages (`bench/web`), no delays, SQLite, one
+process on one core and the server on another. Functions are timed from outside (`_stageclock.py`),
+in CPU time and without the timed functions that they call. The crawl as a whole is one of the timed
+functions, so nothing is left out.
 
-Whether that was right can be seen: every round crawls twice, plain and timed, and the stages of the
-timed crawl must add up to the CPU time of the plain one. The quickest crawl of each kind counts.
+Every round crawls twice, without and with timers. As a check, the stages of the timed crawl must
+add up to the CPU time of the other one. The fastest crawl of each kind counts.
 """
 
-# ruff: noqa: A005 - `bench.profile` hides the standard library's module from nobody
+# ruff: noqa: A005 - `bench.profile` is always imported with its package's name
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .web import WebSpec, served
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# In the way of a URL. A function that calls another one of the table is charged for the rest only.
+# In the order of a URL's way. A function is not charged for other functions of the table.
 STAGES: Mapping[str, Sequence[str]] = {
     "frontier: whose turn is it?": (
         "mannerly.crawler.frontier.core:Frontier.take",
@@ -112,7 +112,7 @@ SETTINGS = CrawlSettings(
 )
 PLACES = [place for places in STAGES.values() for place in places]
 PROBED = "mannerly.crawler.page.harvest:harvest"  # once a page, in the middle of its way
-TOLERANCE = 0.1  # the stages add up to the whole within this
+TOLERANCE = 0.1  # the stages must add up to the whole within this share
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- Written by `python -m bench profile --write` from here -->"
 END = "<!-- to here -->"
@@ -159,7 +159,7 @@ def crawl_once(is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001 - a
 
 
 class Profile(NamedTuple):
-    """The quickest crawl with timers, and the quickest without: neighbours only ever add time."""
+    """The fastest crawl with timers and the fastest without: other load can only add time."""
 
     plain_us: float
     functions: dict[str, Spent]
@@ -175,7 +175,7 @@ class Profile(NamedTuple):
 
     @property
     def quotient(self) -> float:
-        """How much of the plain crawl the stages explain."""
+        """Share of the plain crawl's CPU time that the stages add up to."""
         return self.whole.us / self.plain_us
 
     def _sum(self, places: Iterable[str]) -> Spent:
@@ -191,7 +191,7 @@ def measure(rounds: int) -> Profile:
     with served(WEB, core=other):
         for number in range(rounds):
             for is_timed in (False, True) if number % 2 == 0 else (True, False):
-                # A process for each: nobody inherits caches, timers or rubbish.
+                # A new process for each, without caches, timers or garbage of another crawl.
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                     crawled = process.submit(crawl_once, is_timed, own).result()
                 crawls[is_timed].append(crawled)
@@ -226,7 +226,7 @@ def table(profile: Profile) -> str:
 
 
 def write_page(text: str) -> None:
-    """Replace what stands between the markers of the document."""
+    """Replace the text between the markers of the document."""
     page = PAGE.read_text(encoding="utf-8")
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)

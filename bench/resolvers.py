@@ -1,4 +1,4 @@
-"""URL libraries behind one question: where do these hrefs of a page lead?
+"""URL libraries behind one interface: the absolute URLs of the hrefs of a page.
 
 All join and normalise as far as their library goes, drop the fragment and whatever is not http(s),
 and keep each URL once. None takes tracking parameters off, counts refusals or checks that the host

@@ -1,8 +1,8 @@
-"""Other projects' control laws, from their published formulas, behind our reserve and report.
+"""Rate control of other projects, from their published formulas, with our `reserve` and `report`.
 
-Each is the law alone: no retries, no robots, and the same ceiling, start and in-flight cap as our
-own strategies get, so that a comparison shows the law and nothing else. None of them reads
-Retry-After; their projects do not either, at this point of their code.
+Each class is the control law alone, without retries and robots.txt, and has the same maximum rate,
+start and in-flight cap as our own strategies. So a comparison shows the law only. None of them
+reads Retry-After; neither do their projects at this point of their code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_IN_FLIGHT = 8
 
 
 class Ticket:
-    """What a rival's law needs to remember of a request; it has no breaker, hence no probes."""
+    """The permit of a rival's law; there is no breaker, hence no probes."""
 
     is_probe = False
 
@@ -31,7 +31,7 @@ class Ticket:
 
 
 class Rival:
-    """A pacing clock and an in-flight cap; a law moves `delay_s` and `limit`."""
+    """A minimum delay and an in-flight cap; a law changes `delay_s` and `limit`."""
 
     def __init__(self) -> None:
         self.delay_s = START_DELAY_S
@@ -160,7 +160,7 @@ class AdaptiveRetry(Rival):
 
 
 class ConcurrencyLaw(Rival):
-    """Netflix concurrency-limits: no pace at all, only a number of requests under way."""
+    """Netflix concurrency-limits: no delay between requests, only a limit of requests in flight."""
 
     INITIAL = 4.0
 

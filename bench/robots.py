@@ -1,12 +1,12 @@
-"""robots.txt parsers against Google's own matcher, on 4,000 real files and on two hostile ones.
+"""Compare robots.txt parsers with Google's own matcher, on 4,000 real and two hostile files.
 
-The files are those in protego's source distribution: robots.txt of popular sites, as fetched.
-Each file is asked about paths made from its own rules (cut, filled, bent), for one agent that it
-names and for one that it does not; Google's C++ says what is right. `/robots.txt` itself is left
-out: RFC 9309 always allows it, Google's matcher does not know that.
+The files are those in protego's source distribution: robots.txt of popular sites, as fetched. Each
+file is asked about paths made from its own rules (cut, filled, bent), for one agent that it names
+and for one that it does not; the answer of Google's C++ counts as right. `/robots.txt` itself is
+left out: RFC 9309 always allows it, Google's matcher does not know that.
 
 Parse is per file, match per check, and × compares with ours.
-"Wrongly allowed" is the rude kind of error: we would have fetched what the site forbids.
+"Wrongly allowed" is the worse kind of error: the crawler would fetch what the site forbids.
 Ours are of one kind, rules beyond the first 500 KiB of one file; our other differences are URLs
 with lower-case escapes (`%7b`), which RFC 9309 has us normalise and Google expects normalised.
 Agreement is with Google's reading: four fifths of protego's differences go when the Crawl-delay
@@ -87,7 +87,7 @@ def agents(body: bytes) -> tuple[str, str]:
 
 
 def google(body: bytes, url: str, agent: str) -> bool:
-    """The verdict of Google's matcher, which reads the file anew for every question."""
+    """Return the answer of Google's matcher, which parses the file again for every question."""
     try:
         from jwm.robotstxt.googlebot import RobotsMatcher
     except ImportError:
@@ -116,7 +116,7 @@ def _bent(value: bytes) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """One of the compared: how it reads a file, and how it answers."""
+    """One parser: a function that parses a file, and one that answers a question."""
 
     name: str
     parse: Callable[[bytes], Any]
@@ -125,7 +125,7 @@ class Parser:
 
 @dataclass(slots=True)
 class Score:
-    """What one parser did on the corpus."""
+    """Counts and times of one parser on all files."""
 
     checks: int = 0
     disagreements: int = 0
@@ -135,7 +135,7 @@ class Score:
 
 
 def parsers() -> list[Parser]:
-    """Ours first: the ratios of the tables are to it."""
+    """Return all parsers; ours is first, and ratios of the tables refer to it."""
     import protego
 
     return [
@@ -160,7 +160,7 @@ def _urllib(body: bytes) -> RobotFileParser:
 
 
 def compare(parser: Parser, body: bytes, expected: dict[tuple[str, str], bool]) -> Score:
-    """Ask one parser everything about one file."""
+    """Ask one parser all questions about one file."""
     started = perf_counter()
     rules = parser.parse(body)
     parsed = perf_counter()

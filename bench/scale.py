@@ -1,13 +1,13 @@
-"""What a large crawl costs: the time to take it up again, and memory that must not grow with it.
+"""Measure large crawls: the time to resume one, and its memory, which must not grow with it.
 
     python -m bench scale                all three, about ten minutes
     python -m bench scale --only resume  (or queued, or flat)
 
 resume   1,000,000 known URLs, 100,000 of them queued over 1,000 hosts: seconds from the start of
-         the process to the first request at a server. The gap that a host is owed after a crash
-         (its usual delay, here one second) is part of it.
+         the process to the first request at a server. This includes the delay that a host is
+         given after a crash (its usual delay, here one second).
 queued   5,000,000 queued URLs over 1,000 hosts: resident memory of all processes while they crawl.
-flat     one site of 200,000 pages, crawled whole and without a pause: resident memory on the way.
+flat     one site of 200,000 pages, crawled completely without delays: resident memory meanwhile.
 
 Crawls are processes of their own, servers are real ones on 127.0.0.0/8, and everything is in a
 temporary directory that is removed.
@@ -67,7 +67,7 @@ CRAWLS = {"resume": RESUME, "queued": CROWDED, "flat": FLAT}
 
 
 def child(name: str, directory: str, *seeds: str) -> None:
-    """Crawl, and tell the resident memory of this process every so many pages."""
+    """Crawl, and print the resident memory of this process every so many pages."""
     reported = 0
 
     def watch(stats: Stats, elapsed_s: float) -> None:
@@ -114,7 +114,7 @@ def candidates(hosts: Sequence[str], count: int) -> Iterator[Candidate]:
 
 
 def build(name: str, path: Path, hosts: Sequence[str], *, known: int, queued: int) -> None:
-    """The directory of a crawl that knows so many URLs and has fetched all but `queued`."""
+    """Make the directory of a crawl that knows that many URLs and has fetched all but `queued`."""
     settings = CRAWLS[name]
     manifest = Manifest.new(
         seeds=[f"http://{host}/" for host in hosts],

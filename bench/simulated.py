@@ -1,17 +1,17 @@
-"""A million hosts in virtual time: the crawler's own engine, shards, frontier and politeness.
+"""Crawl a million hosts in virtual time, with the real engine, shards, frontier and politeness.
 
     python -m bench simulated                one million hosts, a few minutes on one core
     python -m bench simulated --hosts 20000  a smaller web
-    python -m bench simulated --links        hosts that have to be found, by the links of pages
+    python -m bench simulated --links        hosts that are found by the links of pages
 
 Every host has a robots.txt and one page; one in twenty has a hidden limit, one in ten asks for a
-Crawl-delay, and one request in 250 fails for no reason. The crawl starts from a list of all home
+Crawl-delay, and one request in 250 fails at random. The crawl starts from a list of all home
 pages, which are plain texts: this is about frontier, politeness and shards, not about HTML. With
 `--links` it starts at one home page and finds the others, and half of the time goes into parsing.
-The servers judge every start (see `mannerly.simulation.crawl_servers`), the frontier's invariant is
-asserted along the way, and at the end the stores are compared with the web. Everything is in
-memory, the store too, which is most of what is printed as memory. The garbage collector is off:
-nothing here is garbage before the end.
+The servers judge every request (see `mannerly.simulation.crawl_servers`), the frontier's invariant
+is checked during the crawl, and at the end the stores are compared with the web. Everything is in
+memory, also the store, which is most of the printed memory. The garbage collector is off: no object
+becomes garbage before the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.simulation.crawl import simulate_crawl
 from mannerly.simulation.crawl_servers import Faults
-from mannerly.simulation.crawl_web import Web
+from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +37,8 @@ CHECKS = 10
 
 
 def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:
-    """Every host of a web, by its links or from a list."""
-    web = Web(
+    """Return the web: hosts connected by links, or a list of them."""
+    web = GeneratedWeb(
         hosts=hosts,
         others=1,
         is_listed=is_listed,
@@ -47,14 +47,14 @@ def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:
     )
     settings = CrawlSettings(workers=2048, robots_limit=2048)
     faults = Faults(timeout=0.001, error=0.002, refusal=0.001)
-    # Two requests a host, so that the invariant is asserted about ten times.
+    # Two requests per host, so the invariant is checked about ten times.
     return simulate_crawl(
         web, settings, faults=faults, step_s=0.05, check_every=2 * hosts // CHECKS
     )
 
 
 def run(options: Sequence[str] = ()) -> CrawlOutcome:
-    """Crawl, print what came of it, and return it."""
+    """Crawl, print the figures, and return them."""
     parser = ArgumentParser(prog="python -m bench simulated")
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--links", action="store_true")

@@ -1,20 +1,20 @@
-"""What one page costs in each pure stage, next to what other libraries take for the same pages.
+"""Measure the time of one page in each stage without I/O, next to other libraries.
 
     python -m bench stages
 
 The pages are those of the web that whole crawlers are compared on (`bench/web`): 20 of each of two
-hosts. All rivals of a stage take turns in short rounds of one run (`_rounds.py`). *As shipped* is
-the crawler's own function with everything it does; the rows below it are the bare libraries, which
-do less (`parsers.py`, `resolvers.py`), ours among them. The memory of hrefs starts empty in every
-round, as it does on a site that was never visited.
+hosts. All candidates of a stage take turns in short rounds of one run (`_rounds.py`). *As shipped*
+is the crawler's own function with everything it does; the rows below it are the bare libraries,
+which do less (`parsers.py`, `resolvers.py`), ours among them. The memory of hrefs starts empty in
+every round, as it does on a site that was never visited.
 
-The filter and the set know half a million URLs, and those of the pages, as nearly every link of a
-crawl is known. The set answers for good. The filter leaves what is known to the store, which is
-asked once for a whole batch of pages (`python -m bench store`).
+The filter and the set know half a million URLs, including those of the pages, because nearly every
+link of a crawl is known. The answer of the set is final. A URL that the filter may know is looked
+up in the store, once for a whole batch of pages (`python -m bench store`).
 
-Speed is worth nothing if the links are others, so those are compared, too: on these pages, and on
-markup and hrefs that libraries are known to read differently. There the odd cases are named, and
-the first library of each list, which the crawler uses, is what the others are compared with.
+The links found are compared too, because speed is worth nothing if they are wrong: on these pages,
+and on markup and hrefs that libraries are known to read differently. The table names these cases.
+The first library of each list is the crawler's, and the others are compared with it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Case = TypeVar("Case")
 
 
 class Sample(NamedTuple):
-    """One page on its way through the stages."""
+    """One page with the input of each stage."""
 
     url: str
     body: bytes
@@ -62,14 +62,14 @@ class Sample(NamedTuple):
 
 
 class Hrefs(NamedTuple):
-    """The links of a page, and what they are relative to."""
+    """The links of a page, and their base URL."""
 
     base: str
     texts: Sequence[str]
 
 
 def samples() -> list[Sample]:
-    """The first pages of the first hosts, and what the crawler makes of them."""
+    """Return the first pages of the first hosts, with the input of each stage."""
     root = ensure(WEB) / "hosts"
     made = []
     for host in range(HOSTS):
@@ -204,7 +204,7 @@ def resolving_with(on_page: Callable[[str], Join]) -> Callable[[Hrefs], list[str
 
 
 def compare_links(pages: Sequence[Sample]) -> Mapping[str, Mapping[str, list[str]]]:
-    """Print who finds other links than we do, and where."""
+    """Print which libraries find other links than ours, and in which cases."""
     resolvers = {name: resolving_with(on_page) for name, on_page in RESOLVERS.items()}
     odd_pages = {name: text.encode() for name, text in ODD_PAGES.items()}
     odd_hrefs = {href: Hrefs(ODD_HREFS_AT, [href]) for href in ODD_HREFS}

@@ -1,10 +1,9 @@
-"""What it costs to begin: importing the library, and asking the command for help.
+"""Measure the start: importing the library, and `mannerly --help`.
 
-Each row is a fresh process, warm: the best of twenty runs, the rows taken in turn, so that a noisy
-machine disturbs them alike. A bare interpreter is the floor under all of them; what is above it
-is ours and that of the packages we stand on. Wall time is what a person waits, CPU time what a
-loop of short-lived processes pays. The ten slowest imports come from the interpreter's own
-`-X importtime`, each without what it imports in turn.
+Each row is the best of twenty runs in new processes, with warm caches; the rows take turns, so that
+other load affects all of them. The time above that of a bare interpreter is ours and that of our
+dependencies. Wall time is what a person waits, CPU time what a loop of short processes costs. The
+ten slowest imports come from `-X importtime`, each without the imports that it causes.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ TARGETS_MS = {"import mannerly.politeness": "60 above", "mannerly --help": "150 
 
 
 class Spent(NamedTuple):
-    """Seconds of one process, from its birth to its end."""
+    """Return the seconds from the start of one process to its end."""
 
     wall_s: float
     cpu_s: float
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but with compiled modules kept: an import that compiles is not a warm one."""
+    """Return our environment with bytecode caching on, so that no import has to compile."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -69,7 +68,7 @@ def _best() -> dict[str, Spent]:
 
 
 def _imports(arguments: list[str]) -> list[tuple[int, str]]:
-    """Microseconds and name of every import of a program, the slowest first."""
+    """Return microseconds and name of every import of a program, the slowest first."""
     told = subprocess.run(
         [sys.executable, "-X", "importtime", *arguments],
         env=_environment(),
@@ -83,7 +82,7 @@ def _imports(arguments: list[str]) -> list[tuple[int, str]]:
 
 
 def run() -> None:
-    """Print what each start takes, and what the slowest imports are."""
+    """Print the time of each start, and the slowest imports."""
     best = _best()
     floor = best[BARE]
     print(f"Start-up, best of {ROUNDS} processes each, ms")

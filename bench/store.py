@@ -1,4 +1,4 @@
-"""What the store costs: per page, per URL offered, and at a restart; SQLite beside plain memory.
+"""Measure the store: per page, per URL, and at a restart; SQLite next to plain memory.
 
     python -m bench store
 
@@ -38,7 +38,7 @@ LIMIT = 5_000_000
 
 
 class Cost(NamedTuple):
-    """Seconds of a piece of work."""
+    """Wall and CPU seconds of a piece of work."""
 
     wall_s: float
     cpu_s: float
@@ -88,7 +88,7 @@ def load(store: ShardStore) -> None:
 
 
 def batches(store: ShardStore) -> Iterator[Batch]:
-    """What a crawl of the active hosts would commit; the windows are read from the store."""
+    """Return the batches that a crawl of the active hosts commits."""
     rng = random.Random(7)
     fresh = KNOWN_URLS // HOSTS
     for _ in range(BATCHES):
@@ -109,7 +109,7 @@ def batches(store: ShardStore) -> Iterator[Batch]:
 
 
 def crawl(store: ShardStore) -> Cost:
-    """The commits alone, without the making of the batches."""
+    """Return the time of the commits, without making the batches."""
     wall = cpu = 0.0
     for batch in batches(store):
         cost = measured(lambda batch=batch: store.commit(batch))  # type: ignore[misc]

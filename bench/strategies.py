@@ -1,7 +1,8 @@
-"""How close to a hidden limit, at what price: our strategies and the rivals' laws, in one run.
+"""Measure how much of a hidden limit each strategy uses, and how many refusals that costs.
 
-Two sets of servers (`mannerly.simulation.tuning`): the one that constants were tuned on, for every
-controller, and the weak spots and unseen limits, for our own. Figures are means over seeds.
+There are two sets of servers (`mannerly.simulation.tuning`). The set that constants were tuned on
+is run for our strategies and for those of other projects; the set with weak spots and unseen limits
+for ours only. Figures are means over seeds.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def parse(options: Sequence[str]) -> argparse.Namespace:
 def measure(
     controllers: Iterable[str], servers: dict[str, str], seeds: int
 ) -> dict[tuple[str, str], Row]:
-    """The mean row of every controller on every server."""
+    """Return the mean row of every controller on every server."""
     pairs = [(controller, server) for controller in controllers for server in servers]
     tasks = [(controller, servers[server], seeds) for controller, server in pairs]
     with get_context("fork").Pool(PROCESSES) as pool:
@@ -92,7 +93,7 @@ def measure_pair(controller: str, spec: str, seeds: int) -> Row:
 
 
 def changes(spec: str) -> tuple[float, float]:
-    """When the limit last rises and first drops; not a number where it does not."""
+    """Return when the limit last rises and first drops; nan if it does not."""
     steps = getattr(parse_server(spec), "steps", [])
     pairs = list(pairwise(steps))
     rises = [after[0] for before, after in pairs if after[1] > before[1]]

@@ -1,4 +1,4 @@
-"""mannerly against itself: what TLS, processes, many hosts, manners, durability and age cost.
+"""Measure the cost of TLS, processes, many hosts, politeness, durability and a large state.
 
     python -m bench variants                              everything, three rounds, some minutes
     python -m bench variants --only wire --rounds 1       one comparison
@@ -11,9 +11,9 @@ manners     pace, breaker and robots.txt on beside off
 store       the durable store beside dictionaries
 growth      a state of 1,000,000 URLs on 100,000 hosts beside an empty one, the same new pages
 
-Within a comparison the variants take turns; a ratio is the median over rounds of two neighbours,
-and above 1 means better than the first; *steady* leaves out starting, taking up a state and ending.
-Crawler and server have a core each unless said otherwise.
+Within a comparison the variants take turns. A ratio is the median of the ratios of all rounds;
+above 1 is better than the first variant. *Steady* does not include the start, loading a state and
+the end. Crawler and server have one core each unless the list says otherwise.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Variant:
     processes: int = 1
     shares_cores: bool = False  # crawler and server on the same two
     kind: str | None = None  # of `_unusual_crawl`; None: the command
-    is_old: bool = False  # begins with a million known URLs
+    is_old: bool = False  # starts with a million known URLs
 
 
 COMPARISONS: dict[str, tuple[Variant, ...]] = {
@@ -149,7 +149,7 @@ def compare(name: str, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def run(options: Sequence[str] = ()) -> dict[str, dict[str, dict[str, float]]]:
-    """Run all comparisons or some, and leave the figures in `.cache/bench/variants.json`."""
+    """Run all comparisons or some, and write the figures to `.cache/bench/variants.json`."""
     parser = ArgumentParser(prog="python -m bench variants")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", choices=tuple(COMPARISONS), action="append")

@@ -4,8 +4,8 @@ Its own broad-crawl advice (many requests at once, the downloader-aware queue, n
 redirects or logs), uvloop, and what a profile showed beyond that:
 
 - CONCURRENT_ITEMS starts that many tasks for every response; one is enough here;
-- links are read from lxml's tree: a selector for each of a million attributes is dear;
-- a set of known URLs stands in front of the duplicate filter, which stays on but would otherwise
+- links are read from lxml's tree: a selector for each of a million attributes is expensive;
+- a set of known URLs is checked before the duplicate filter, which stays on but would otherwise
   build and hash a request for every link;
 - statistics and the middlewares that this web does not need are off.
 """

@@ -1,4 +1,4 @@
-"""`python -m bench.web`: make the benchmark's web, say what is in it, serve it until Ctrl-C."""
+"""Make the benchmark's web, print its size, and serve it until Ctrl-C: `python -m bench.web`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         print(f"{web.server} serves {spec.homes()[0]} to {spec.homes()[-1]}; Ctrl-C ends it")
         for name, value in web.environment.items():
             print(f"crawlers need {name}={value}")
-        # Waited for rather than caught, so that being terminated takes the server along, too.
+        # Wait for the signals instead of catching them, so that SIGTERM stops the server, too.
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
         signal.sigwait(ENDS)
     return 0

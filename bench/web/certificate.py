@@ -1,9 +1,9 @@
-"""Certificates for the addresses of a web, signed by an authority that is made for the occasion.
+"""Make certificates for the addresses of a web, signed by a temporary authority.
 
 Crawlers verify as usual: they are pointed to the authority by SSL_CERT_FILE. Each host has a
-certificate of its own, as on the web. Reading one that carries hundreds of names would be half of a
-handshake; but addresses have no server name indication, so a server that listens on all of them at
-once has no choice, and is given one for all.
+certificate of its own, as on the web, because parsing one with hundreds of names would take half of
+the time of a handshake. A server with one socket for all addresses cannot choose a certificate by
+address, as there is no server name indication for addresses; it gets one certificate for all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A page as content systems make them: a heavy head, menus, nested boxes, prose, lists, tables.
+"""Generate a page like a content system does: long head, menus, nested boxes, text, tables.
 
 Prose is put together from a pool of sentences that is made once: words of invented syllables, the
 short ones often, some with marks of emphasis, entities or letters beyond ASCII. A parser meets what

@@ -1,4 +1,4 @@
-"""A file server without anything to install: what stands in where there is no nginx.
+"""A file server without dependencies, used where nginx is not installed.
 
     python -m bench.web.plain HOSTS_DIRECTORY PORT [--cold] [--tls CHAIN KEY]
 
@@ -21,7 +21,7 @@ LONGEST_HEAD = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """One client."""
+    """The protocol of one client connection."""
 
     def __init__(self, root: str, *, is_cold: bool) -> None:
         self._root = root

@@ -1,12 +1,12 @@
-"""Serves a generated web while a block runs: with nginx where it is installed, else with `plain`.
+"""Serve a generated web while a block runs: with nginx if installed, else with `plain`.
 
     with served(spec, core=1, keep_alive=False) as serving: ...
 
-The server is pinned to a core if asked to, so that what it costs is not the crawler's. Otherwise
-nginx has a worker on each core and takes the same of all: a single one stays on one of them, and
-slows down whichever crawler happens to be there. It listens on all addresses because the hosts are
-many, and answers loopback only.
-Nothing of the system's nginx is touched: configuration, pid and logs are in a temporary directory.
+With `core` the server runs on that core only, so that it does not use the crawler's. Otherwise
+nginx has a worker on each core and loads all of them equally: a single worker would stay on one
+core and slow down the crawler process that runs there. It listens on all addresses because there
+are many hosts, and answers loopback only. Nothing of the system's nginx is touched: configuration,
+pid and logs are in a temporary directory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ SECURE = """server {{
 
 
 class ServerFailed(Exception):  # noqa: N818 - what happened
-    """The server did not come up."""
+    """The server did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Serving:
     spec: WebSpec
     tree: Path
     server: str
-    authority: Path | None  # whom crawlers must trust, if it is https
+    authority: Path | None  # certificate file that crawlers must trust; None for http
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a crawler's environment needs on top."""
+        """Environment variables that a crawler needs in addition."""
         return {} if self.authority is None else {"SSL_CERT_FILE": str(self.authority)}
 
 
@@ -169,7 +169,7 @@ def nginx_config(
 
 @contextmanager
 def running(command: list[str], spec: WebSpec, cores: set[int]) -> Iterator[None]:
-    """Have the server run, from its first answer to the end of the block."""
+    """Run the server: the block starts when it answers, and its end stops it."""
     if answers(spec):
         raise ServerFailed(f"port {spec.port} is taken: is another benchmark running?")
     with on_cores(cores):

@@ -1,4 +1,4 @@
-"""Which web: a value that decides every byte of it, and every address in it.
+"""The description of a web: a value that decides every page and every address of it.
 
 A host is a loopback address, 127.1.x.y, so no name has to be resolved; page 0 of a host is its home
 page, the next ones are the front pages of its sections, all others lie in a section:
@@ -63,11 +63,11 @@ class WebSpec:
         return f"{self.scheme}://{self.address(host)}:{self.port}"
 
     def section_of(self, page: int) -> int:
-        """Home belongs to none, and is told so by 0."""
+        """Return the section of a page; 0 for the home page, which has none."""
         return 0 if page == 0 else (page - 1) % self.sections + 1
 
     def path(self, page: int) -> str:
-        """Where a page is, on any host; the forbidden ones have the numbers after the others."""
+        """Return the path of a page on any host; forbidden pages have the last numbers."""
         if page == 0:
             return "/"
         if page >= self.pages:

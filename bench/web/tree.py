@@ -1,8 +1,7 @@
-"""The web on disk, made once: `.cache/bench-web/NAME/hosts/ADDRESS/…` and what it was made from.
+"""Write the web to disk, once: `.cache/bench-web/NAME/hosts/ADDRESS/…`, and its specification.
 
-A half-made tree is never mistaken for a whole one: it is built under another name and renamed when
-complete. A tree that was made from another specification, or by an earlier `EDITION` of this
-generator, is made again.
+A tree is built under another name and renamed when complete, so an incomplete one is never used. A
+tree of another specification, or of an earlier `EDITION` of this generator, is built again.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Disallow: /*.pdf$
 
 
 def ensure(spec: WebSpec) -> Path:
-    """The directory of this web; made now, if it is not there."""
+    """Return the directory of this web; build it if it is missing."""
     path = CACHE / spec.name
     note = path / "web.json"
     made_from = {"edition": EDITION, **asdict(spec)}
@@ -59,7 +58,7 @@ def ensure(spec: WebSpec) -> Path:
 
 
 def write_host(directory: Path, spec: WebSpec, host: int, prose: Prose) -> None:
-    """Everything that one host serves."""
+    """Write all files of one host."""
     for section in range(1, spec.sections + 1):
         (directory / f"section-{section}").mkdir(parents=True)
     (directory / "private").mkdir()
@@ -82,5 +81,5 @@ def write_page(
 
 
 def file_of(path: str) -> str:
-    """The file that answers for a path, relative to its host's directory."""
+    """Return the file of a path, relative to its host's directory."""
     return f"{path[1:]}index.html" if path.endswith("/") else path[1:]

@@ -9,22 +9,22 @@ from math import inf
 
 import pytest
 
-from mannerly.demo import Feature, RobotsFile, Site, Sitemap
-from mannerly.demo.host import Host
-from mannerly.demo.pages import Web
-from mannerly.demo.reply import Reply
+from mannerly.demo import Feature, RobotsFile, Site, SitemapKind
+from mannerly.demo.host import DemoHost
+from mannerly.demo.pages import WebMap
+from mannerly.demo.reply import SiteReply
 from mannerly.demo.traps import BOMB_BYTES
 
 ORIGIN = "http://127.0.0.2:8000"
-WEB = Web((ORIGIN, "http://127.0.0.3:8000"), own=0, canary="127.0.0.1:9999")
+WEB = WebMap((ORIGIN, "http://127.0.0.3:8000"), own=0, canary="127.0.0.1:9999")
 
 
-def host(**description: object) -> Host:
+def host(**description: object) -> DemoHost:
     plain = Site(name="host").to_json() | description
-    return Host(Site.from_json(plain), WEB, netloc="127.0.0.2:8000")
+    return DemoHost(Site.from_json(plain), WEB, netloc="127.0.0.2:8000")
 
 
-def location(reply: Reply) -> str:
+def location(reply: SiteReply) -> str:
     return dict(reply.headers)["Location"]
 
 
@@ -81,16 +81,14 @@ def test_outage_is_counted_from_the_first_request() -> None:
     assert statuses == [200, 200, 503, 503, 200]
 
 
-@pytest.mark.parametrize(
-    ("robots", "status"),
-    [("missing", 404), ("forbidden", 403), ("failing", 503), ("html", 200), ("closed", 0)],
-)
-def test_robots_txt_without_rules(robots: str, status: int) -> None:
+def test_robots_txt_without_rules() -> None:
     """Each form answers as its name says, and none gives away a rule."""
-    reply = host(robots=robots).content("/robots.txt")
+    cases = {"missing": 404, "forbidden": 403, "failing": 503, "html": 200, "closed": 0}
+    for robots, status in cases.items():
+        reply = host(robots=robots).content("/robots.txt")
 
-    assert reply.status == status
-    assert b"Disallow" not in reply.body
+        assert reply.status == status, robots
+        assert b"Disallow" not in reply.body, robots
 
 
 def test_robots_txt_with_rules_says_what_the_site_is_known_to_want() -> None:
@@ -127,18 +125,18 @@ def test_robots_txt_that_moved_is_found_where_it_points() -> None:
 
 def test_robots_txt_that_hangs_never_answers() -> None:
     """Silence, not a slow answer."""
-    assert host(robots=RobotsFile.HANGING).content("/robots.txt") == Reply(0, delay_s=inf)
+    assert host(robots=RobotsFile.HANGING).content("/robots.txt") == SiteReply(0, delay_s=inf)
 
 
-@pytest.mark.parametrize("kind", [Sitemap.INDEX, Sitemap.GZIP])
-def test_sitemap_parts_hold_every_page_once(kind: Sitemap) -> None:
+@pytest.mark.parametrize("kind", [SitemapKind.INDEX, SitemapKind.GZIP])
+def test_sitemap_parts_hold_every_page_once(kind: SitemapKind) -> None:
     """The index names files that together are the whole site."""
     site = host(sitemap=kind, pages=2_345)
     index = site.content("/sitemap.xml").body.decode()
 
     parts = [row.partition("</loc>")[0] for row in index.split(f"<loc>{ORIGIN}")[1:]]
     bodies = [site.content(part).body for part in parts]
-    texts = [gzip.decompress(body) if kind is Sitemap.GZIP else body for body in bodies]
+    texts = [gzip.decompress(body) if kind is SitemapKind.GZIP else body for body in bodies]
     pages = b"".join(texts).split(b"<loc>")[1:]
 
     assert len(parts) == 3
@@ -166,9 +164,10 @@ def test_calendar_goes_on_for_ever() -> None:
     assert trapped.content("/calendar/2026/13").status == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "target"),
-    [
+def test_redirects_point_where_they_should() -> None:
+    """To a page, along a chain, around a loop, away, or to what must not be followed."""
+    redirecting = host(features=[Feature.REDIRECTS])
+    cases = (
         ("/r/to/13", 301, "/section-6/page-13.html"),
         ("/r/chain/3", 302, "/r/chain/2"),
         ("/r/chain/1", 302, "/section-1/page-99.html"),
@@ -178,13 +177,11 @@ def test_calendar_goes_on_for_ever() -> None:
         ("/r/file", 301, "file:///etc/hostname"),
         ("/r/empty", 301, ""),
         ("/r/canary", 301, "http://127.0.0.1:9999/canary"),
-    ],
-)
-def test_redirects_point_where_they_should(path: str, status: int, target: str) -> None:
-    """To a page, along a chain, around a loop, away, or to what must not be followed."""
-    reply = host(features=[Feature.REDIRECTS]).content(path)
+    )
+    for path, status, target in cases:
+        reply = redirecting.content(path)
 
-    assert (reply.status, location(reply)) == (status, target)
+        assert (reply.status, location(reply)) == (status, target), path
 
 
 def test_places_exist_only_with_their_feature() -> None:

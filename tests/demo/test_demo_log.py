@@ -20,6 +20,7 @@ from mannerly.demo import (
     inside_retry_after,
     judge,
     judge_all,
+    log,
     most_in_flight,
     rates,
     read_log,
@@ -136,7 +137,7 @@ def test_longer_silence_outlasts_a_shorter_one_that_came_later() -> None:
     assert inside_retry_after([first, second, early]) == [early]
 
 
-def test_retry_after_that_was_never_sent_binds_nobody() -> None:
+def test_retry_after_that_was_never_sent_does_not_count() -> None:
     """The client had gone away before it could read the wish."""
     unsent = record(10.0, status=429, silence_s=5.0, answered_after_s=None)
 
@@ -203,7 +204,7 @@ def test_repeats_name_what_was_fetched_twice() -> None:
 
 
 def test_most_in_flight_is_the_highest_count() -> None:
-    """Zero for a host that nobody visited."""
+    """Zero for a host without requests."""
     assert most_in_flight([record(1.0), record(1.1, in_flight=3), record(2.0)]) == 3
     assert most_in_flight([]) == 0
 
@@ -219,6 +220,18 @@ def test_polite_visit_breaks_nothing() -> None:
     assert (verdict.requests, verdict.served, verdict.refused, verdict.robots) == (4, 3, 1, 1)
     assert (verdict.true_rate, verdict.host) == (1.0, HOST)
     assert verdict.smallest_gap_s == pytest.approx(0.99)
+
+
+def test_coarse_clock_is_not_held_against_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two stamps of a clock with steps of 16 ms can be that much too close, and no more."""
+    site = Site(name="coarse")
+    near, closer = [ROBOTS, record(0.5), record(0.61)], [ROBOTS, record(0.5), record(0.6)]
+    assert not judge(site, near, least_gap_s=0.125).is_polite
+
+    monkeypatch.setattr(log, "CLOCK_STEP_S", 0.015625)
+
+    assert judge(site, near, least_gap_s=0.125).is_polite
+    assert not judge(site, closer, least_gap_s=0.125).is_polite
 
 
 def test_every_broken_promise_is_named() -> None:
@@ -247,7 +260,7 @@ def test_host_whose_robots_txt_fails_must_be_left_alone() -> None:
 
 
 def test_table_has_a_line_for_every_host_and_for_every_fault() -> None:
-    """A host that nobody visited has a line too, with dashes for what is not known."""
+    """A host without requests has a line too, with dashes for what is not known."""
     sites = {
         HOST: Site(name="busy", about="a bucket", limit="bucket:2:4"),
         "other:1": Site(name="idle"),

@@ -20,7 +20,7 @@ from mannerly.demo import (
     Record,
     RobotsFile,
     Site,
-    Sitemap,
+    SitemapKind,
     inside_retry_after,
     most_in_flight,
     plain_sites,
@@ -41,7 +41,7 @@ SITES = (
     Site(name="queue", limit="knee:1:0.05"),
     Site(name="closed", robots=RobotsFile.CLOSED),
     Site(name="huge", robots=RobotsFile.HUGE),
-    Site(name="mapped", sitemap=Sitemap.GZIP),
+    Site(name="mapped", sitemap=SitemapKind.GZIP),
     Site(name="trap", features=frozenset(Feature)),
     Site(name="dead", limit="bucket:9:9+unreachable=0-60"),
 )
@@ -75,6 +75,8 @@ def exchange(netloc: str, sent: bytes, answers: int = 1) -> bytes:
 
 def test_all_hosts_share_one_port_on_addresses_of_their_own(web: DemoWeb) -> None:
     """As on the real web, hosts differ by name; only loopback is used."""
+    if web.hosts[0].startswith("127.0.0.1:"):
+        pytest.skip("this system has no loopback address but 127.0.0.1")
     addresses, ports = zip(*(host.split(":") for host in web.hosts), strict=True)
 
     assert addresses[:3] == ("127.0.0.2", "127.0.0.3", "127.0.0.4")

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import gzip
 
-import pytest
-
-from mannerly.demo.reply import Reply, Stream
+from mannerly.demo.reply import SiteReply, Stream
 from mannerly.demo.wire import build, chunk, parse_head
 
 
@@ -17,9 +15,9 @@ def test_head_is_read_for_what_matters() -> None:
     assert request == ("GET", "/a?b=1", "bot/1", True, True)
 
 
-@pytest.mark.parametrize(
-    ("head", "keeps_alive"),
-    [
+def test_connection_is_kept_when_both_sides_can() -> None:
+    """A body that is not read ends the connection, because the next request would be lost."""
+    cases = (
         (b"GET / HTTP/1.1", True),
         (b"GET / HTTP/1.0", False),
         (b"GET / HTTP/1.0\r\nConnection: keep-alive", True),
@@ -27,28 +25,24 @@ def test_head_is_read_for_what_matters() -> None:
         (b"POST / HTTP/1.1\r\nContent-Length: 5", False),
         (b"POST / HTTP/1.1\r\nContent-Length: 0", True),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked", False),
-    ],
-)
-def test_connection_is_kept_when_both_sides_can(head: bytes, keeps_alive: bool) -> None:
-    """A body that nobody reads ends the connection, because the next request would be lost."""
-    request = parse_head(head)
+    )
+    for head, keeps_alive in cases:
+        request = parse_head(head)
 
-    assert request is not None
-    assert request.keeps_alive is keeps_alive
+        assert request is not None, head
+        assert request.keeps_alive is keeps_alive, head
 
 
-@pytest.mark.parametrize(
-    "head", [b"", b"GET /", b"GET / HTTP/2", b"GET / a HTTP/1.1", b"\x16\x03\x01"]
-)
-def test_what_is_not_http_is_no_request(head: bytes) -> None:
+def test_what_is_not_http_is_no_request() -> None:
     """TLS on a plain port included."""
-    assert parse_head(head) is None
+    for head in (b"", b"GET /", b"GET / HTTP/2", b"GET / a HTTP/1.1", b"\x16\x03\x01"):
+        assert parse_head(head) is None, head
 
 
 def test_answer_is_compressed_only_where_nothing_else_has() -> None:
     """A page that already names an encoding is sent as it is."""
-    packed = build(Reply(200, b"page " * 100), zipped=True)
-    bomb = build(Reply(200, b"packed", headers=(("Content-Encoding", "gzip"),)), zipped=True)
+    packed = build(SiteReply(200, b"page " * 100), zipped=True)
+    bomb = build(SiteReply(200, b"packed", headers=(("Content-Encoding", "gzip"),)), zipped=True)
 
     assert gzip.decompress(packed.body) == b"page " * 100
     assert b"Content-Encoding: gzip" in packed.head
@@ -57,7 +51,7 @@ def test_answer_is_compressed_only_where_nothing_else_has() -> None:
 
 def test_stream_goes_out_in_chunks() -> None:
     """Its length is unknown, so none is stated."""
-    message = build(Reply(200, stream=Stream(lambda: iter([b"a"]))))
+    message = build(SiteReply(200, stream=Stream(lambda: iter([b"a"]))))
 
     assert b"Transfer-Encoding: chunked" in message.head
     assert b"Content-Length" not in message.head

@@ -6,13 +6,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mannerly.simulation.chart import duration_label, plot_text, rate_ticks, time_ticks
-from mannerly.simulation.result import Result, Start, Violations, summarise
+from mannerly.simulation.result import Result, SentRequest, Violations, summarise
 from mannerly.simulation.svg import REFUSED, plot_svg
 
 
 def result_of(*, limit: float = 2.0, refused_at: tuple[float, ...] = (30.5, 31.5)) -> Result:
-    trace = [Start(0.5 * i, True, 0.1) for i in range(240)]
-    trace += [Start(at, False, 0.03) for at in refused_at]
+    trace = [SentRequest(0.5 * i, True, 0.1) for i in range(240)]
+    trace += [SentRequest(at, False, 0.03) for at in refused_at]
     return summarise(
         sorted(trace),
         duration_s=120.0,

@@ -10,7 +10,7 @@ from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Settings
 from mannerly.simulation.crawl import DAY_S, simulate_crawl
 from mannerly.simulation.crawl_servers import Faults, Servers
-from mannerly.simulation.crawl_web import FORBIDDEN, Web, place_of
+from mannerly.simulation.crawl_web import FORBIDDEN, GeneratedWeb, place_of
 
 LIMITS = (
     "",
@@ -26,7 +26,7 @@ FAULTS = Faults(timeout=0.002, error=0.004, refusal=0.004)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_thousand_hosts_are_crawled_whole_and_politely(seed: int) -> None:
     """With limits and faults, nothing is lost, doubled or sent too early, in two shards."""
-    web = Web(hosts=2000, pages=2, forbids=True, limits=LIMITS, seed=seed)
+    web = GeneratedWeb(hosts=2000, pages=2, forbids=True, limits=LIMITS, seed=seed)
 
     outcome = simulate_crawl(web, seed=seed, shards=2, faults=FAULTS, step_s=0.05, check_every=2000)
 
@@ -40,7 +40,7 @@ def test_two_thousand_hosts_are_crawled_whole_and_politely(seed: int) -> None:
 
 def test_days_of_long_delays_pass_in_a_moment() -> None:
     """A Crawl-delay of an hour is kept for two days, robots.txt being asked for anew each day."""
-    web = Web(hosts=3, pages=48, crawl_delays_s=(3600.0,))
+    web = GeneratedWeb(hosts=3, pages=48, crawl_delays_s=(3600.0,))
 
     outcome = simulate_crawl(web, check_every=20)
 
@@ -53,7 +53,7 @@ def test_days_of_long_delays_pass_in_a_moment() -> None:
 
 def test_a_seed_decides_everything() -> None:
     """The same seed gives the same starts at the same instants; another seed gives others."""
-    web = Web(hosts=60, pages=3, limits=LIMITS)
+    web = GeneratedWeb(hosts=60, pages=3, limits=LIMITS)
 
     first, again, other = (
         simulate_crawl(web, seed=seed, shards=2, faults=FAULTS) for seed in (7, 7, 8)
@@ -65,7 +65,7 @@ def test_a_seed_decides_everything() -> None:
 
 def test_a_crawl_that_is_broken_off_still_knows_every_url() -> None:
     """When the time is up, what was not fetched is queued, and not finished is what it says."""
-    web = Web(hosts=50, pages=20, crawl_delays_s=(10.0,))
+    web = GeneratedWeb(hosts=50, pages=20, crawl_delays_s=(10.0,))
 
     outcome = simulate_crawl(web, duration_s=60.0)
 
@@ -77,7 +77,7 @@ def test_a_crawl_that_is_broken_off_still_knows_every_url() -> None:
 
 def test_a_window_of_a_long_queue_is_in_memory() -> None:
     """A home page with 1,000 links fills the store; of each host a window of 64 is kept."""
-    web = Web(hosts=2, pages=1000, fan_out=1000)
+    web = GeneratedWeb(hosts=2, pages=1000, fan_out=1000)
     brisk = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.1))
 
     outcome = simulate_crawl(web, brisk, check_every=50)
@@ -89,7 +89,9 @@ def test_a_window_of_a_long_queue_is_in_memory() -> None:
 
 def test_a_list_of_sites_is_crawled_whole_and_politely() -> None:
     """Seeds that come in slices, while there is room, are all fetched, each once and in peace."""
-    web = Web(hosts=7_000, pages=2, is_listed=True, limits=LIMITS, crawl_delays_s=(0.0, 3.0))
+    web = GeneratedWeb(
+        hosts=7_000, pages=2, is_listed=True, limits=LIMITS, crawl_delays_s=(0.0, 3.0)
+    )
 
     outcome = simulate_crawl(web, faults=FAULTS, step_s=0.05, check_every=8_000)
 
@@ -102,7 +104,7 @@ def test_a_list_of_sites_is_crawled_whole_and_politely() -> None:
 
 def test_a_web_of_any_shape_can_be_reached_from_its_first_page() -> None:
     """Every page of every host is linked, and a URL tells which page it is."""
-    web = Web(hosts=30, pages=7, fan_out=3, forbids=True)
+    web = GeneratedWeb(hosts=30, pages=7, fan_out=3, forbids=True)
 
     reached, waiting = {web.start}, [web.start]
     while waiting:
@@ -115,7 +117,7 @@ def test_a_web_of_any_shape_can_be_reached_from_its_first_page() -> None:
 
 
 def servers(clock: VirtualClock, **options: object) -> Servers:
-    web = Web(hosts=2, pages=2, crawl_delays_s=(5.0,))
+    web = GeneratedWeb(hosts=2, pages=2, crawl_delays_s=(5.0,))
     choices = {"faults": Faults(), "latency_s": 0.1, "step_s": 0.0, "seed": 1} | options
     return Servers(web, clock, Settings(), **choices)  # type: ignore[arg-type]
 

@@ -5,10 +5,10 @@ from math import inf, isnan, nan
 
 import pytest
 
-from mannerly.simulation.result import Result, Start, Violations, summarise
+from mannerly.simulation.result import Result, SentRequest, Violations, summarise
 
 
-def summary(trace: list[Start], duration_s: float = 200.0, rate: float = 2.0) -> Result:
+def summary(trace: list[SentRequest], duration_s: float = 200.0, rate: float = 2.0) -> Result:
     return summarise(
         trace,
         duration_s=duration_s,
@@ -20,14 +20,14 @@ def summary(trace: list[Start], duration_s: float = 200.0, rate: float = 2.0) ->
     )
 
 
-def served(since_s: float, until_s: float, gap_s: float = 0.5) -> list[Start]:
+def served(since_s: float, until_s: float, gap_s: float = 0.5) -> list[SentRequest]:
     count = round((until_s - since_s) / gap_s)
-    return [Start(since_s + gap_s * i, True, 0.1) for i in range(count)]
+    return [SentRequest(since_s + gap_s * i, True, 0.1) for i in range(count)]
 
 
 def test_figures_follow_their_formulas() -> None:
     """Utilisation, refusals and regret of a run that is known by heart."""
-    refused = [Start(150.0 + i, False, 0.03) for i in range(10)]
+    refused = [SentRequest(150.0 + i, False, 0.03) for i in range(10)]
 
     result = summary(sorted(served(100, 200) + refused))
 
@@ -60,7 +60,7 @@ def test_run_that_never_gets_there_never_converges() -> None:
 
 def test_refused_between_counts_a_span() -> None:
     """The first second of a span is in it, the last is not."""
-    trace = [Start(second + 0.5, False, 0.03) for second in range(200)]
+    trace = [SentRequest(second + 0.5, False, 0.03) for second in range(200)]
 
     result = summary(trace)
 
@@ -69,8 +69,8 @@ def test_refused_between_counts_a_span() -> None:
 
 def test_p95_latency_is_of_served_requests_only() -> None:
     """A quick refusal does not make a server look fast."""
-    answers = [Start(float(i), True, i / 100) for i in range(1, 101)]
-    refusals = [Start(150.0, False, 0.03)] * 100
+    answers = [SentRequest(float(i), True, i / 100) for i in range(1, 101)]
+    refusals = [SentRequest(150.0, False, 0.03)] * 100
 
     result = summary(answers + refusals)
 

@@ -1,23 +1,31 @@
-"""A web of one's own: real servers on loopback with hidden limits, robots rules, and traps.
+"""A small web for tests and demonstrations: real servers on loopback, with limits and traps.
 
     from mannerly.demo import DemoWeb, demo_sites, table
     with DemoWeb(demo_sites()) as web:
         ...                                # crawl web.seeds()
         print(table(web.verdicts()))
 
-It is the demonstration that `mannerly demo` crawls, and the web of the crawler's own tests. The
-judge of politeness is the servers' log. `python -m mannerly.demo` serves it for other crawlers.
+`mannerly demo` crawls it, and so do the crawler's own tests. Politeness is judged by the servers'
+log alone. `python -m mannerly.demo` serves it for any other crawler.
 
-    sites     what each host is                pages, wellknown, traps   what stands at a path
-    host      limit and path → an answer       wire, connection, server  the answer on real sockets
-    log       what arrived, and the verdict    web                       start, ask, stop
+    sites           description of each host
+    pages           the ordinary pages of a site
+    wellknown       robots.txt and sitemaps
+    traps           calendars, redirect loops, endless bodies, …
+    host            decides the answer to one request: first the limit, then the path
+    wire            HTTP/1.1 as bytes
+    connection      one client connection (an asyncio protocol), and the access log
+    sockets         the listening sockets
+    server          the process that serves a whole web
+    web             `DemoWeb`: starts that process, reads its log, stops it
+    log             what a log says of a crawler's politeness
 """
 
 from __future__ import annotations
 
 from .log import (
+    HostVerdict,
     Record,
-    Verdict,
     before_robots,
     by_host,
     disallowed,
@@ -37,18 +45,18 @@ from .log import (
     table,
 )
 from .pages import paths
-from .sites import Feature, RobotsFile, Site, Sitemap, demo_sites, plain_sites
+from .sites import Feature, RobotsFile, Site, SitemapKind, demo_sites, plain_sites
 from .web import DemoError, DemoWeb
 
 __all__ = [
     "DemoError",
     "DemoWeb",
     "Feature",
+    "HostVerdict",
     "Record",
     "RobotsFile",
     "Site",
-    "Sitemap",
-    "Verdict",
+    "SitemapKind",
     "before_robots",
     "by_host",
     "demo_sites",

@@ -1,11 +1,12 @@
-"""One client's connection to one host: requests come in as they like, answers go out in order.
+"""One client's connection to one host, and the access log of all connections.
 
-A request is judged by the host's limit when it *arrives*, however far ahead of the answers it was
-sent, and answered after the wait that the limit asked for. Because answers keep their order, one
-timer per connection is enough: it waits for the answer at the head of the line.
+The host's limit judges a request when it *arrives*, also when the client sends it before earlier
+answers are out (pipelining). The answer leaves after the latency that the limit decided. Answers
+keep the order of the requests, so one timer per connection is enough: it waits for the first
+unanswered request.
 
-An asyncio Protocol, not streams: a page costs one call and one write. This file knows nothing of
-processes and addresses.
+This is an asyncio Protocol and not a pair of streams, because a page then costs one call and one
+write. This module knows nothing of processes and addresses.
 """
 
 from __future__ import annotations
@@ -22,24 +23,27 @@ from typing import TYPE_CHECKING, cast
 
 from . import wire
 from .log import Record
-from .reply import TEXT, Reply
+from .reply import TEXT, SiteReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-    from .host import Host
+    from .host import DemoHost
 
-MAX_AHEAD = 64  # requests that a connection may send before it must read
-MESSAGES_KEPT = 4_096  # built pages, a few MB
+MAX_AHEAD = 64  # unanswered requests of one connection; beyond that it is not read from
+MESSAGES_KEPT = 4_096  # built pages in memory, a few MB
 
-_MALFORMED = wire.build(Reply(400, b"malformed request", TEXT))
-_TOO_LARGE = wire.build(Reply(431, b"head too large", TEXT))
-_NOT_ALLOWED = wire.build(Reply(405, b"GET and HEAD only", TEXT, (("Allow", "GET, HEAD"),)))
+_MALFORMED = wire.build(SiteReply(400, b"malformed request", TEXT))
+_TOO_LARGE = wire.build(SiteReply(431, b"head too large", TEXT))
+_NOT_ALLOWED = wire.build(SiteReply(405, b"GET and HEAD only", TEXT, (("Allow", "GET, HEAD"),)))
 
 
 class WallClock:
-    """Dates for headers, from the monotonic clock: a step of the wall clock changes no answer."""
+    """Dates for headers, derived from the monotonic clock.
+
+    So an adjustment of the system's clock during a crawl changes no Date and no Retry-After.
+    """
 
     def __init__(self) -> None:
         self._offset_s = time.time() - time.monotonic()
@@ -47,11 +51,11 @@ class WallClock:
         self._line = b""
 
     def wall(self, now: float) -> float:
-        """Seconds since the epoch at a monotonic instant."""
+        """Return the seconds since the epoch at a monotonic instant."""
         return now + self._offset_s
 
     def date_line(self, now: float) -> bytes:
-        """The Date header, made once a second."""
+        """Return the Date header; it is formatted once a second."""
         second = int(now + self._offset_s)
         if second != self._second:
             self._second = second
@@ -60,7 +64,7 @@ class WallClock:
 
 
 class Exchange:
-    """One request and its answer; what a `Record` is made of once it is needed."""
+    """One request and its answer; `record` turns it into a line of the log."""
 
     __slots__ = (
         "answered_at",
@@ -77,7 +81,7 @@ class Exchange:
     )
 
     def __init__(
-        self, host: Host, request: wire.Request, arrived_at: float, connection: int
+        self, host: DemoHost, request: wire.RequestHead, arrived_at: float, connection: int
     ) -> None:
         self.host = host
         self.request = request
@@ -92,7 +96,7 @@ class Exchange:
         self.silent_until: float | None = None
 
     def record(self) -> Record:
-        """The line in the log."""
+        """Return this exchange as a record of the log."""
         return Record(
             t=self.arrived_at,
             host=self.host.netloc,
@@ -109,79 +113,82 @@ class Exchange:
 
 
 class AccessLog:
-    """Every exchange since the start, a file of those that ended if asked for, and who is here."""
+    """All exchanges since the start, the open connections, and an optional log file.
+
+    The file gets an exchange when it has ended.
+    """
 
     def __init__(self, file: TextIO | None = None) -> None:
         self.exchanges: list[Exchange] = []
         self.connections = count(1)
-        self.guests: set[asyncio.Transport] = set()
+        self.transports: set[asyncio.Transport] = set()
         self._file = file
 
     def ended(self, exchange: Exchange) -> None:
-        """An exchange will not change any more."""
+        """Write an exchange that will not change any more to the file."""
         if self._file:
             self._file.write(json.dumps(exchange.record()) + "\n")
 
     async def close(self) -> None:
-        """Send every client away, so that what was under way is in the file too."""
-        for transport in tuple(self.guests):
+        """Close all connections, so that unanswered requests are in the file too."""
+        for transport in tuple(self.transports):
             transport.abort()
-        await asyncio.sleep(0)  # the aborted connections say farewell in the loop's next turn
+        await asyncio.sleep(0)  # lets the loop call `connection_lost` of the aborted ones
         self.flush()
 
     def flush(self) -> None:
-        """Let readers of the file see what there is."""
+        """Flush the file, so that readers see all exchanges that have ended."""
         if self._file:
             self._file.flush()
 
 
 @lru_cache(maxsize=MESSAGES_KEPT)
-def _page(host: Host, target: str, *, zipped: bool) -> wire.Message:
+def _page(host: DemoHost, target: str, *, zipped: bool) -> wire.Message:
     return wire.build(host.content(target), zipped=zipped)
 
 
 class Connection(asyncio.Protocol):
-    """The protocol that asyncio drives."""
+    """The asyncio protocol of one client connection."""
 
-    def __init__(self, host: Host, log: AccessLog, clock: WallClock) -> None:
+    def __init__(self, host: DemoHost, log: AccessLog, clock: WallClock) -> None:
         self._host = host
         self._log = log
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._number = next(log.connections)
         self._received = b""
-        self._line: deque[Exchange] = deque()  # arrived and not yet answered
-        self._stream: Iterator[bytes] | None = None  # the body of the first in line
+        self._unanswered: deque[Exchange] = deque()
+        self._stream: Iterator[bytes] | None = None  # the body of the first unanswered exchange
         self._timer: asyncio.TimerHandle | None = None
-        self._is_full = False  # of bytes that the client does not read
-        self._is_deaf = False  # nothing more is read from this client
+        self._is_full = False  # the send buffer is: the client reads too slowly
+        self._ignores_input = False  # after the client's last request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """Remember the transport of a new connection."""
         self._transport = cast("asyncio.Transport", transport)
-        self._log.guests.add(self._transport)
+        self._log.transports.add(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take in every request that is complete; all of them arrived now."""
+        """Handle every complete request in the buffer; all of them count as arrived now."""
         now = self._loop.time()
         received = self._received + data if self._received else data
-        while not self._is_deaf and (end := received.find(wire.HEAD_END)) >= 0:
+        while not self._ignores_input and (end := received.find(wire.HEAD_END)) >= 0:
             self._arrived(received[:end], now)
             received = received[end + len(wire.HEAD_END) :]
         self._received = received
-        if len(received) > wire.MAX_HEAD_BYTES and not self._is_deaf:
-            self._hang_up(_TOO_LARGE)
+        if len(received) > wire.MAX_HEAD_BYTES and not self._ignores_input:
+            self._send_error_and_close(_TOO_LARGE)
 
-    def _hang_up(self, message: wire.Message) -> None:
-        """Say why and close: what follows on this connection cannot be understood."""
-        self._is_deaf = True
+    def _send_error_and_close(self, message: wire.Message) -> None:
+        """Send an error and close: the rest of the input cannot be parsed."""
+        self._ignores_input = True
         self._transport.write(message.head + b"Connection: close\r\n\r\n" + message.body)
         self._transport.close()
 
     def _arrived(self, head: bytes, now: float) -> None:
         request = wire.parse_head(head)
         if request is None:
-            self._hang_up(_MALFORMED)
+            self._send_error_and_close(_MALFORMED)
             return
         host = self._host
         host.in_flight += 1
@@ -196,18 +203,18 @@ class Connection(asyncio.Protocol):
             exchange.message = _page(host, request.target, zipped=zipped)
         exchange.due_at = now + latency_s + exchange.message.delay_s
         self._log.exchanges.append(exchange)
-        self._line.append(exchange)
-        self._is_deaf = not request.keeps_alive
-        if len(self._line) == MAX_AHEAD:
+        self._unanswered.append(exchange)
+        self._ignores_input = not request.keeps_alive
+        if len(self._unanswered) == MAX_AHEAD:
             self._transport.pause_reading()
-        if len(self._line) == 1:
+        if len(self._unanswered) == 1:
             self._advance()
 
     def _advance(self) -> None:
-        """Send what is due, in order; wait for the first that is not."""
+        """Send all answers that are due, in order; set the timer for the first that is not."""
         self._timer = None
-        while self._line and not self._transport.is_closing():
-            exchange, now = self._line[0], self._loop.time()
+        while self._unanswered and not self._transport.is_closing():
+            exchange, now = self._unanswered[0], self._loop.time()
             if exchange.due_at > now:
                 if not isinf(exchange.due_at):
                     self._timer = self._loop.call_at(exchange.due_at, self._advance)
@@ -227,7 +234,7 @@ class Connection(asyncio.Protocol):
         if request.method != "HEAD" and message.stream:
             self._transport.write(b"".join(parts))
             self._stream = message.stream.chunks()
-            self._pour()
+            self._send_chunk()
             return
         if request.method != "HEAD":
             parts.append(message.body)
@@ -235,10 +242,10 @@ class Connection(asyncio.Protocol):
         self._transport.write(b"".join(parts))
         self._finish(exchange, now)
 
-    def _pour(self) -> None:
-        """Send one piece of a stream, then let other connections have their turn."""
+    def _send_chunk(self) -> None:
+        """Send one chunk of a stream; the next one after its pause, when others had their turn."""
         self._timer = None
-        exchange = self._line[0]
+        exchange = self._unanswered[0]
         if self._stream is None or exchange.message.stream is None or self._is_full:
             return
         data = next(self._stream, None)
@@ -250,35 +257,35 @@ class Connection(asyncio.Protocol):
             return
         self._transport.write(wire.chunk(data))
         exchange.sent_bytes += len(data)
-        self._timer = self._loop.call_later(exchange.message.stream.pause_s, self._pour)
+        self._timer = self._loop.call_later(exchange.message.stream.pause_s, self._send_chunk)
 
     def _finish(self, exchange: Exchange, now: float) -> None:
         exchange.answered_at = now
-        self._line.popleft()
+        self._unanswered.popleft()
         self._host.in_flight -= 1
         self._log.ended(exchange)
         if not exchange.request.keeps_alive:
             self._transport.close()
-        elif len(self._line) == MAX_AHEAD - 1:
+        elif len(self._unanswered) == MAX_AHEAD - 1:
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """The client reads too slowly for what is being sent."""
+        """Stop sending: the client reads too slowly (called by asyncio)."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Go on sending: the client has caught up (called by asyncio)."""
         self._is_full = False
         if self._stream and self._timer is None:
-            self._pour()
+            self._send_chunk()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """What was not answered never will be."""
-        self._log.guests.discard(self._transport)
+        """Log the unanswered requests as such, and forget the connection."""
+        self._log.transports.discard(self._transport)
         if self._timer:
             self._timer.cancel()
-        for exchange in self._line:
+        for exchange in self._unanswered:
             self._host.in_flight -= 1
             self._log.ended(exchange)
-        self._line.clear()
+        self._unanswered.clear()
         self._stream = None

@@ -1,20 +1,21 @@
-"""The judge of politeness is the server's own log: what arrived, when, and what had been said.
+"""Judge a crawler's politeness by the servers' access log.
 
-A crawler's word on its own manners is worth nothing, so nothing here shares code with the crawler
-or with the politeness core, not even the reading of robots.txt: a site's forbidden prefixes are
-known from its description. All functions are pure and take records of one host in order of arrival
-unless they say otherwise; `by_host` sorts a whole log into such lists.
+A crawler's own statistics could hide its own errors. So this module shares no code with the crawler
+or with the politeness core, not even a parser of robots.txt: it knows a site's forbidden prefixes
+from the site's description. All functions are pure and take the records of one host in order of
+arrival, unless they say otherwise; `by_host` splits a whole log into such lists.
 
-What is measured, for requests that start at t₀ ≤ t₁ ≤ …
+Figures, for requests that arrive at t₀ ≤ t₁ ≤ …
 
-    smallest gap  = min(tᵢ₊₁ − tᵢ), from start to start, whatever was asked for
-    settled rate  = served in the last seconds / the time between the first and the last of them
-    broken silence: t between the sending of a Retry-After and the instant it named
+    smallest gap        = min(tᵢ₊₁ − tᵢ), counting requests of every kind
+    settled rate        = requests served in the last 10 s / time from the first to the last of them
+    inside Retry-After  = requests after an answer with Retry-After was sent, before its end
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,20 +30,25 @@ if TYPE_CHECKING:
 
 REFUSALS = frozenset({429, 503})
 ROBOTS_PATH = "/robots.txt"
-GAP_TOLERANCE = 0.02  # of the gap; what P4 grants for the way from the client to the server
-# A refusal needs a moment to be read: what was on its way when it was sent is not disobedience.
+GAP_TOLERANCE = 0.02  # of the gap: requests take unequal time from the client to the server
+# Two instants of the log can be this much too close: 16 ms on Windows before Python 3.13, next to
+# nothing elsewhere.
+CLOCK_STEP_S = time.get_clock_info("monotonic").resolution
+# Seconds that a client needs to read a Retry-After: requests already on their way do not count.
 GRACE_S = 0.05
-SETTLED_S = 10.0  # how many of a host's last seconds count as settled
+SETTLED_S = 10.0  # the settled rate is taken over this many last seconds
 
 
 class Record(NamedTuple):
     """One request as the server saw it. Instants are seconds of the machine's monotonic clock.
 
-    `status` 0: the connection was closed or left hanging without an answer. `bytes` counts the body
-    as sent. `answered_at` is when the last byte was sent or the connection closed in the place of
-    an answer; None while that is to come, and for ever if the client went away first.
-    `silent_until` is what a Retry-After in the answer asked for. `in_flight` counts the host's
-    requests under way at the arrival, this one included.
+    t: when the request arrived.
+    status: of the answer; 0 if the connection was closed or left open without an answer.
+    bytes: length of the body as sent.
+    answered_at: when the last byte was sent, or the connection closed instead of an answer; None
+        if the request is not answered yet, or the client closed the connection before.
+    silent_until: the end of the time without requests that a Retry-After asked for, or None.
+    in_flight: the host's unanswered requests at the arrival, including this one.
     """
 
     t: float
@@ -59,13 +65,13 @@ class Record(NamedTuple):
 
 
 def read_log(path: str | Path) -> list[Record]:
-    """The records of a log file (JSON lines), in order of arrival."""
+    """Return the records of a log file (JSON lines), in order of arrival."""
     with Path(path).open(encoding="utf-8") as lines:
         return sorted(Record(*json.loads(line)) for line in lines)
 
 
 def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """A log sorted by host, each in order of arrival."""
+    """Split a log by host; each host's records are in order of arrival."""
     hosts: dict[str, list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda record: record.t):
         hosts[record.host].append(record)
@@ -73,17 +79,17 @@ def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def gaps_s(records: Sequence[Record]) -> list[float]:
-    """The seconds from each start to the next."""
+    """Return the seconds from each request to the next."""
     return [later.t - earlier.t for earlier, later in pairwise(records)]
 
 
 def smallest_gap_s(records: Sequence[Record]) -> float:
-    """The closest that two requests came; infinite for fewer than two."""
+    """Return the smallest gap between two requests; infinite for fewer than two."""
     return min(gaps_s(records), default=inf)
 
 
 def rates(records: Sequence[Record], window_s: float = 1.0) -> list[float]:
-    """Requests/s in each window since the first request; the last window may be cut short."""
+    """Return requests/s in each window since the first request; the last may be incomplete."""
     if not records:
         return []
     counts = Counter(int((record.t - records[0].t) / window_s) for record in records)
@@ -91,17 +97,20 @@ def rates(records: Sequence[Record], window_s: float = 1.0) -> list[float]:
 
 
 def served(records: Sequence[Record]) -> list[Record]:
-    """What got an answer that was no refusal; errors such as 404 are answers."""
+    """Return the requests with an answer but 429 and 503; an error such as 404 counts as served."""
     return [record for record in records if record.status and record.status not in REFUSALS]
 
 
 def refusals(records: Sequence[Record]) -> list[Record]:
-    """What was answered 429 or 503."""
+    """Return the requests that were answered with 429 or 503."""
     return [record for record in records if record.status in REFUSALS]
 
 
 def settled_rate(records: Sequence[Record], last_s: float = SETTLED_S) -> float:
-    """Served requests/s over the last seconds of the host's own time; 0 when too few to tell."""
+    """Return served requests/s in the `last_s` seconds before the host's last served request.
+
+    0 for fewer than two requests.
+    """
     answers = served(records)
     recent = [record.t for record in answers if record.t >= answers[-1].t - last_s]
     if len(recent) < 2:
@@ -111,46 +120,46 @@ def settled_rate(records: Sequence[Record], last_s: float = SETTLED_S) -> float:
 
 
 def inside_retry_after(records: Sequence[Record], grace_s: float = GRACE_S) -> list[Record]:
-    """Requests in a time for which an answer sent before had asked for silence."""
+    """Return the requests that arrived before the end of a Retry-After that was sent earlier."""
     spans = sorted(
         (record.answered_at + grace_s, record.silent_until)
         for record in records
         if record.silent_until is not None and record.answered_at is not None
     )
-    loud, silent_until, begun = [], -inf, 0
+    early, silent_until, begun = [], -inf, 0
     for record in records:
         while begun < len(spans) and spans[begun][0] < record.t:
             silent_until = max(silent_until, spans[begun][1])
             begun += 1
         if record.t < silent_until:
-            loud.append(record)
-    return loud
+            early.append(record)
+    return early
 
 
 def robots_fetches(records: Sequence[Record]) -> int:
-    """How often /robots.txt was asked for."""
+    """Return the number of requests for /robots.txt."""
     return sum(record.path == ROBOTS_PATH for record in records)
 
 
 def before_robots(records: Sequence[Record]) -> list[Record]:
-    """Requests that came before the first robots.txt was answered: nobody knew the rules yet."""
+    """Return the requests that arrived before the first robots.txt was answered."""
     known_at = next((r.answered_at for r in records if _is_robots(r) and r.answered_at), inf)
     return [r for r in records if r.t < known_at and not r.path.endswith(ROBOTS_PATH)]
 
 
 def disallowed(records: Sequence[Record], prefixes: Iterable[str]) -> list[Record]:
-    """Requests for a path under a forbidden prefix; robots.txt itself is always allowed."""
+    """Return the requests for a path with a forbidden prefix; robots.txt is always allowed."""
     forbidden = tuple(prefixes)
     return [r for r in records if r.path.startswith(forbidden) and not _is_robots(r)]
 
 
 def most_in_flight(records: Sequence[Record]) -> int:
-    """The most requests that were under way at once."""
+    """Return the largest number of unanswered requests at one time."""
     return max((record.in_flight for record in records), default=0)
 
 
 def repeats(records: Sequence[Record]) -> dict[str, int]:
-    """Paths that were served with 200 more than once, and how often."""
+    """Return the paths that were answered with 200 more than once, with their counts."""
     counts = Counter(record.path for record in records if record.status == 200)
     return {path: count for path, count in counts.items() if count > 1}
 
@@ -160,8 +169,8 @@ def _is_robots(record: Record) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One host's row: what it bears, what it got, and every promise that was broken."""
+class HostVerdict:
+    """The judgement on one host: its limit, its traffic, and every broken promise in words."""
 
     name: str
     host: str
@@ -178,22 +187,22 @@ class Verdict:
 
     @property
     def is_polite(self) -> bool:
-        """No promise was broken; being refused breaks none."""
+        """Whether no promise was broken; a refusal (429, 503) is not a broken promise."""
         return not self.broken
 
 
 def judge(
     site: Site, records: Sequence[Record], *, host: str = "", least_gap_s: float = 0.0
-) -> Verdict:
+) -> HostVerdict:
     """Judge one host's records.
 
     Args:
-        site: what the host is; its Crawl-delay and forbidden prefixes are promises to keep.
-        records: this host's, in order of arrival.
-        host: its netloc, for a host that nobody contacted.
-        least_gap_s: the gap that the crawler promised; a longer Crawl-delay takes its place.
+        site: the host's description; its Crawl-delay and forbidden prefixes must be respected.
+        records: of this host, in order of arrival.
+        host: the netloc to report for a host without any record.
+        least_gap_s: minimum gap that the crawler promised; a longer Crawl-delay replaces it.
     """
-    return Verdict(
+    return HostVerdict(
         name=site.name,
         host=records[0].host if records else host,
         about=site.about,
@@ -211,7 +220,8 @@ def judge(
 
 def _broken(site: Site, records: Sequence[Record], least_gap_s: float) -> Iterable[str]:
     gap_s = max(least_gap_s, site.asked_delay_s)
-    close = [gap for gap in gaps_s(records) if gap < gap_s * (1 - GAP_TOLERANCE)]
+    least_s = gap_s * (1 - GAP_TOLERANCE) - CLOCK_STEP_S
+    close = [gap for gap in gaps_s(records) if gap < least_s]
     if close:
         yield f"{len(close)} gaps below {gap_s:g} s, the smallest {min(close):.3f} s"
     if early := inside_retry_after(records):
@@ -224,8 +234,8 @@ def _broken(site: Site, records: Sequence[Record], least_gap_s: float) -> Iterab
 
 def judge_all(
     sites: Mapping[str, Site], records: Iterable[Record], *, least_gap_s: float = 0.0
-) -> list[Verdict]:
-    """Judge every host of a web, contacted or not; `sites` maps netlocs to sites."""
+) -> list[HostVerdict]:
+    """Judge every host of a web, also those without a request; `sites` maps netlocs to sites."""
     hosts = by_host(records)
     return [
         judge(site, hosts.get(host, []), host=host, least_gap_s=least_gap_s)
@@ -233,8 +243,8 @@ def judge_all(
     ]
 
 
-def table(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts as text: one line a host, and below it what was broken."""
+def table(verdicts: Sequence[HostVerdict]) -> str:
+    """Format verdicts as text: one line per host, then one line per broken promise."""
     head = ("host", "limit/s", "settled", "share", "requests", "refused", "smallest gap", "")
     rows = [head, *(_row(verdict) for verdict in verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(7)]
@@ -247,7 +257,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _row(verdict: Verdict) -> tuple[str, ...]:
+def _row(verdict: HostVerdict) -> tuple[str, ...]:
     limited = isfinite(verdict.true_rate)
     gap_s = verdict.smallest_gap_s
     return (

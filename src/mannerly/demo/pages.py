@@ -1,11 +1,11 @@
-"""Pages made on request: number N of a site is always the same page, and nothing is kept.
+"""The ordinary pages of a site, generated on request: page N is always the same.
 
-The pages form a tree, so that all of them can be reached and their number is exact: of a page's
-links the first half lead to its children, `fan_out·N + 1 … fan_out·N + fan_out`, the rest anywhere.
-What is arbitrary comes from an integer hash of (seed, page, slot), not from a generator's state: a
-site of 200,000 pages costs no more memory than one of ten.
+The pages form a tree, so that every page can be reached from the root: the first half of the links
+of page N lead to its children, `fan_out·N + 1 … fan_out·N + fan_out`, the others to random pages.
+Random choices are an integer hash of (seed, page, slot) instead of a generator's state, so a site
+of 200,000 pages needs no more memory than one of ten.
 
-Pure: which other hosts there are is told by `Web`; limits, robots.txt and traps live elsewhere.
+All functions are pure. Limits, robots.txt and traps are in other modules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .sites import Site
 
 SECTIONS = 7
-ODDITIES_EVERY = 4  # one page in four links to what the site's features hold
+ODDITIES_EVERY = 4  # one page in four has the links of the site's features
 
 _PAGE = re.compile(r"/section-(\d)/page-([1-9]\d{0,8})\.html")
 _WORDS = (
@@ -33,10 +33,12 @@ _WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
-    """Where a page stands: the origins of all hosts in order, which of them is ours, the canary.
+class WebMap:
+    """All hosts of the web, as seen from one of them.
 
-    Origins are written `http://127.0.0.2:8080`; `canary` is the netloc that nobody may contact.
+    origins: of all hosts in order, for example `http://127.0.0.2:8080`.
+    own: index of this host.
+    canary: netloc of the host that a crawler must never contact.
     """
 
     origins: tuple[str, ...]
@@ -45,11 +47,11 @@ class Web:
 
     @property
     def origin(self) -> str:
-        """Our own."""
+        """The origin of this host."""
         return self.origins[self.own]
 
     def other(self, number: int) -> str:
-        """One of the other hosts, or our own if there is no other."""
+        """Return the origin of another host, or of this one if it is the only one."""
         others = len(self.origins) - 1
         if not others:
             return self.origin
@@ -57,12 +59,12 @@ class Web:
 
 
 def path_of(number: int) -> str:
-    """The path of a page; page 0 is the root."""
+    """Return the path of a page; page 0 is the root."""
     return f"/section-{number % SECTIONS}/page-{number}.html" if number else "/"
 
 
 def number_of(path: str) -> int | None:
-    """The page at a path, or None where no page could be."""
+    """Return the number of the page at a path, or None if it is no path of a page."""
     if path == "/":
         return 0
     match = _PAGE.fullmatch(path)
@@ -72,12 +74,12 @@ def number_of(path: str) -> int | None:
 
 
 def paths(site: Site) -> Iterator[str]:
-    """Every real page of a site: what a complete crawl must have fetched."""
+    """Return the paths of all ordinary pages of a site: a complete crawl fetches each of them."""
     return map(path_of, range(site.pages))
 
 
 def depth_of(site: Site, number: int) -> int:
-    """How many links of the tree lie between the root and a page."""
+    """Return the number of tree links from the root to a page."""
     depth = 0
     while number:
         number = (number - 1) // fan_out(site)
@@ -86,12 +88,12 @@ def depth_of(site: Site, number: int) -> int:
 
 
 def fan_out(site: Site) -> int:
-    """How many children a page has, unless the pages run out."""
+    """Return the number of children of a page; the last pages have fewer."""
     return max(1, site.links // 2)
 
 
 def linked_pages(site: Site, number: int) -> list[int]:
-    """The pages of the same host that a page links to: its children, then some others."""
+    """Return the pages of the same host that a page links to: its children, then random ones."""
     width = fan_out(site)
     first = number * width + 1
     targets = list(range(min(first, site.pages), min(first + width, site.pages)))
@@ -99,8 +101,8 @@ def linked_pages(site: Site, number: int) -> list[int]:
     return targets + list(others)
 
 
-def render(site: Site, number: int, web: Web) -> bytes:
-    """The HTML of a page."""
+def render(site: Site, number: int, web: WebMap) -> bytes:
+    """Return the HTML of a page."""
     links = [
         _anchor(_spelling(site, number, target, slot, web), f"page {target}")
         for slot, target in enumerate(linked_pages(site, number))
@@ -119,7 +121,7 @@ def render(site: Site, number: int, web: Web) -> bytes:
 
 
 def document(title: str, links: list[str], *, head: str = "", prose: str = "") -> bytes:
-    """An HTML page with these anchors."""
+    """Return an HTML page with these anchors."""
     items = "".join(f"<li>{link}</li>\n" for link in links)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -131,7 +133,7 @@ def _anchor(href: str, text: str, rel: str = "") -> str:
     return f'<a href="{href}"{f" rel={rel}" if rel else ""}>{text}</a>'
 
 
-def _spelling(site: Site, number: int, target: int, slot: int, web: Web) -> str:
+def _spelling(site: Site, number: int, target: int, slot: int, web: WebMap) -> str:
     path = path_of(target)
     if Feature.VARIANTS not in site.features:
         return path
@@ -147,7 +149,7 @@ def _spelling(site: Site, number: int, target: int, slot: int, web: Web) -> str:
     return variants[(number + slot) % len(variants)]
 
 
-def _oddities(site: Site, number: int, web: Web) -> list[str]:
+def _oddities(site: Site, number: int, web: WebMap) -> list[str]:
     spot = number // ODDITIES_EVERY
     target = _hash(site.seed, number, 80) % site.pages
     hrefs: dict[Feature, tuple[str, ...]] = {
@@ -184,7 +186,10 @@ def _oddities(site: Site, number: int, web: Web) -> list[str]:
 
 
 def internal_urls(canary: str) -> tuple[str, ...]:
-    """Links into the crawler's own network: the canary in several spellings, and metadata."""
+    """Return links into the crawler's own network, which it must not follow.
+
+    The canary's address in several spellings, and the metadata service of cloud machines.
+    """
     port = canary.rpartition(":")[2]
     spellings = ("127.0.0.1", "localhost", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]")
     return (
@@ -194,7 +199,7 @@ def internal_urls(canary: str) -> tuple[str, ...]:
 
 
 def _prose(site: Site, number: int) -> str:
-    count = max(12, site.size // 8)  # a word and its space are seven letters or so
+    count = max(12, site.size // 8)  # a word and its space have about seven letters
     start = _hash(site.seed, number, 70)
     text = " ".join(_WORDS[(start + i * i) % len(_WORDS)] for i in range(count))
     return text + " " * max(0, site.size - len(text))

@@ -1,7 +1,7 @@
-"""What a host says to one request, as a value: the server sends it, the log remembers it.
+"""The answer of a host to one request, as a value.
 
-Status 0 says nothing: the connection is closed after `delay_s`, or kept open in silence for ever
-when that is infinite. This file knows no site, no clock and no socket.
+Status 0 means no answer: the connection is closed after `delay_s`, or stays open without an answer
+if that is infinite. This module knows no site, no clock and no socket.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ XML = "application/xml"
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A body that is made while it is sent: a new iterator per request, a pause after each chunk.
+    """A body that is generated while it is sent, in chunks; it may have no end.
 
-    Its length is unknown, so it goes out chunked; it may have no end.
+    chunks: returns a new iterator for each request.
+    pause_s: seconds after each chunk.
     """
 
     chunks: Callable[[], Iterator[bytes]]
@@ -29,8 +30,8 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """One answer. `delay_s` is waited on top of what the host's limit takes."""
+class SiteReply:
+    """One answer; `delay_s` is added to the latency that the host's limit decides."""
 
     status: int
     body: bytes = b""
@@ -40,6 +41,6 @@ class Reply:
     delay_s: float = 0.0
 
 
-def redirect(location: str, status: int = 301) -> Reply:
-    """Point elsewhere; the location is sent as it is, however wrong."""
-    return Reply(status, b"moved", TEXT, (("Location", location),))
+def redirect(location: str, status: int = 301) -> SiteReply:
+    """Return a redirect; the location is sent as given, even if it is not a valid URL."""
+    return SiteReply(status, b"moved", TEXT, (("Location", location),))

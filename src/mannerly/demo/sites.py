@@ -1,11 +1,11 @@
-"""A web on one page: every host is a `Site`, a frozen value that says all there is to know of it.
+"""Descriptions of the hosts of a web: every host is a `Site`, a frozen value.
 
-A site is pure description. Its hidden limit is a word of the simulator (`bucket:2:4+retry-after`,
-see `mannerly.simulation.spec`), so the modelled servers on which strategies are tuned are the ones
-that answer over real sockets here. A site can be written as JSON and read back, which is how it
-reaches the server's process.
+A site's hidden limit is a server spec of the simulator (`bucket:2:4+retry-after`, see
+`mannerly.simulation.spec`), so the same model answers in a simulation and here over real sockets.
+A site can be converted to JSON and back; that is how it reaches the server process.
 
-`demo_sites()` is the demonstration, `plain_sites()` a fast web without surprises for tests.
+`demo_sites()` returns the hosts of `mannerly demo`; `plain_sites()` fast hosts without limits, for
+tests.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mannerly.simulation.spec import parse_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PRIVATE_AREA = "/private/"  # where `Feature.PRIVATE` links to and robots.txt forbids to go
+PRIVATE_AREA = "/private/"  # `Feature.PRIVATE` links into it; robots.txt disallows it
 
 
 class RobotsFile(StrEnum):
-    """What a request for /robots.txt meets."""
+    """The answer to a request for /robots.txt."""
 
     RULES = "rules"  # a file with this site's rules
     MISSING = "missing"  # 404
@@ -38,8 +38,8 @@ class RobotsFile(StrEnum):
     REDIRECTED_AWAY = "redirected-away"  # 301 to the next host's robots.txt
 
 
-class Sitemap(StrEnum):
-    """What robots.txt names as the site's map, if anything."""
+class SitemapKind(StrEnum):
+    """The sitemap that robots.txt names, if any."""
 
     ABSENT = "absent"
     PLAIN = "plain"  # one file
@@ -48,7 +48,7 @@ class Sitemap(StrEnum):
 
 
 class Feature(StrEnum):
-    """What the pages hold beside plain links. The comment says where each leads."""
+    """Further links on a site's pages. The comment says where each of them leads."""
 
     VARIANTS = "variants"  # one page in many spellings: relative, fragment, utm_…, twice
     CANONICAL = "canonical"  # ?view=print, whose canonical is the page itself
@@ -57,8 +57,8 @@ class Feature(StrEnum):
     FAILING = "failing"  # /error/N: 500
     REDIRECTS = "redirects"  # /r/to/N, /r/chain/3, /r/loop/a, /r/away/N, /r/file, /r/empty
     PRIVATE = "private"  # /private/N, disallowed by robots.txt
-    CALENDAR = "calendar"  # /calendar/2026/1: a month links to the next, for ever
-    MAZE = "maze"  # /maze/x/y/x/…: every path has longer ones below it
+    CALENDAR = "calendar"  # /calendar/2026/1: a month links to the next one, without end
+    MAZE = "maze"  # /maze/x/y/x/…: every path links to longer ones
     SLOW = "slow"  # /slow/page after 3 s, /slow/drip one byte a second
     ENDLESS = "endless"  # /endless: a body without an end
     BOMB = "bomb"  # /bomb: 64 kB that unpack to 64 MB
@@ -71,18 +71,19 @@ class Site:
 
     Args:
         name: a short word, unique in its web.
-        about: one line for people.
-        limit: a server spec of the simulator, or None: no limit, answers after `latency_s`. Its
-            clock starts at the host's first request.
-        latency_s: how long an answer takes when there is no limit.
-        pages: how many real pages there are, all of which can be reached from `/`.
-        links: links to pages of the same host on each page; half of them lead deeper.
+        about: one line of description for the table.
+        limit: a server spec of the simulator, whose second 0 is the host's first request; None for
+            a host without a limit.
+        latency_s: seconds until an answer of a host without a limit.
+        pages: number of ordinary pages; all of them can be reached from `/`.
+        links: links to pages of the same host on each page; half of them lead to children.
         neighbours: links to other hosts of the web on each page.
-        size: pages are filled up with prose to at least this many bytes.
-        seed: another seed gives another web of links and words.
-        gzip: pages are compressed for clients that accept it.
-        robots, disallow, crawl_delay_s, sitemap: what robots.txt is and says.
-        features: what else the pages hold.
+        size: minimum length of a page in bytes; text is added to reach it.
+        seed: changes the links and the words of the pages.
+        gzip: compress pages for clients that accept it.
+        robots: the answer to a request for /robots.txt.
+        disallow, crawl_delay_s, sitemap: the content of robots.txt.
+        features: further links and traps.
     """
 
     name: str
@@ -98,21 +99,21 @@ class Site:
     robots: RobotsFile = RobotsFile.RULES
     disallow: tuple[str, ...] = (PRIVATE_AREA,)
     crawl_delay_s: float | None = None
-    sitemap: Sitemap = Sitemap.ABSENT
+    sitemap: SitemapKind = SitemapKind.ABSENT
     features: frozenset[Feature] = frozenset()
 
     def __post_init__(self) -> None:
         if self.pages < 1 or self.links < 1:
-            raise ValueError(f"site {self.name!r}: a site has a page, and a page has a link")
+            raise ValueError(f"site {self.name!r}: pages and links must be at least 1")
         if self.limit is not None:
-            parse_server(self.limit)  # a bad spec is named here, not in another process
+            parse_server(self.limit)  # raises SpecError here and not in the server process
 
     @property
     def true_rate(self) -> float:
-        """What the host bears in the long run, requests/s: its limit and its Crawl-delay."""
+        """Requests/s that the host's limit and its Crawl-delay allow in the long run."""
         rate = inf
         if self.limit is not None:
-            day_s = 86_400.0  # far behind any burst, outage or step of a demonstration
+            day_s = 86_400.0  # after any burst, outage or change of the rate
             oracle = getattr(parse_server(self.limit), "allowed", None)
             rate = oracle(day_s, 2 * day_s) / day_s if oracle else inf
         if self.asked_delay_s:
@@ -121,29 +122,29 @@ class Site:
 
     @property
     def asked_delay_s(self) -> float:
-        """The gap that robots.txt asks for, 0 if none; one that nobody can read asks for none."""
+        """The Crawl-delay of robots.txt; 0 without one, or if robots.txt cannot be read."""
         return (self.crawl_delay_s or 0.0) if self.robots in _KNOWN_RULES else 0.0
 
     @property
     def forbidden(self) -> tuple[str, ...]:
-        """The path prefixes that nobody may fetch, given what /robots.txt really is."""
+        """The path prefixes that a crawler may not fetch, given the answer to /robots.txt."""
         if self.robots in _KNOWN_RULES:
             return self.disallow
         return ("/",) if self.robots in _NO_ANSWER else ()
 
     def to_json(self) -> dict[str, object]:
-        """Plain values, from which `from_json` makes an equal site."""
+        """Return plain values for JSON, from which `from_json` makes an equal site."""
         return asdict(self) | {"features": sorted(self.features)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Site:
-        """The site that `to_json` described."""
+        """Return the site that `to_json` described."""
         known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
         return cls(
             **known
             | {
                 "robots": RobotsFile(known["robots"]),
-                "sitemap": Sitemap(known["sitemap"]),
+                "sitemap": SitemapKind(known["sitemap"]),
                 "disallow": tuple(known["disallow"]),
                 "features": frozenset(map(Feature, known["features"])),
             }
@@ -155,25 +156,27 @@ _KNOWN_RULES = frozenset({RobotsFile.RULES, RobotsFile.HUGE, RobotsFile.REDIRECT
 _NO_ANSWER = frozenset({RobotsFile.FAILING, RobotsFile.CLOSED, RobotsFile.HANGING})
 
 
-# Listens beside every web, on 127.0.0.1: whoever comes has followed a link into our own network.
-CANARY = Site(name="canary", about="nobody may come here", pages=1, disallow=("/",))
+# A further host of every web, on 127.0.0.1. A crawler that contacts it has followed a link into its
+# own network, which it must not do.
+CANARY = Site(name="canary", about="must never be contacted", pages=1, disallow=("/",))
 
 
 def demo_sites() -> tuple[Site, ...]:
-    """The demonstration: thirteen hosts, no two alike.
+    """Return the thirteen hosts of the demonstration, each with another limit or feature.
 
-    A crawler that starts at 1/s and grows by 1.3 each ten answers comes to about 2.5/s in half a
-    minute, so the limits lie below that: all but the host without one can be found in the time.
+    A crawler that starts at 1 request/s and raises its rate by a factor of 1.3 after ten answers
+    reaches about 2.5/s in half a minute. All limits but one are below that, so they are found in
+    that time.
     """
     return tuple(Site(pages=400, neighbours=1, seed=n, **site) for n, site in enumerate(_DEMO))
 
 
 _VARIANTS = frozenset({Feature.VARIANTS, Feature.CANONICAL})
 _DEMO: tuple[dict[str, Any], ...] = (
-    {"name": "bucket", "about": "token bucket, says only 429", "limit": "bucket:2:4"},
+    {"name": "bucket", "about": "token bucket, 429 without Retry-After", "limit": "bucket:2:4"},
     {
         "name": "retry-after",
-        "about": "token bucket, says when to come back",
+        "about": "token bucket, 429 with Retry-After",
         "limit": "bucket:1.5:3+retry-after",
     },
     {
@@ -183,17 +186,21 @@ _DEMO: tuple[dict[str, Any], ...] = (
     },
     {
         "name": "sliding",
-        "about": "12 requests in any 6 s; one page in many spellings",
+        "about": "12 requests in any 6 s; one page under many URLs",
         "limit": "sliding:12:6",
         "features": _VARIANTS,
     },
-    {"name": "two-at-once", "about": "503 to a third at once", "limit": "concurrency:2:1.2"},
-    {"name": "queue", "about": "refuses nobody, only slows down", "limit": "knee:1:0.5"},
+    {
+        "name": "two-at-once",
+        "about": "503 to a third request at once",
+        "limit": "concurrency:2:1.2",
+    },
+    {"name": "queue", "about": "never refuses, only gets slower", "limit": "knee:1:0.5"},
     {
         "name": "announced",
-        "about": "RateLimit headers tell the quota",
+        "about": "announces its quota in RateLimit headers",
         "limit": "bucket:4:8+headers",
-        "sitemap": Sitemap.INDEX,
+        "sitemap": SitemapKind.INDEX,
     },
     {
         "name": "crawl-delay",
@@ -203,7 +210,7 @@ _DEMO: tuple[dict[str, Any], ...] = (
     },
     {
         "name": "no-robots",
-        "about": "robots.txt is 404 and there is no limit but your own",
+        "about": "robots.txt is 404, no limit",
         "robots": RobotsFile.MISSING,
         "latency_s": 0.05,
     },
@@ -215,19 +222,19 @@ _DEMO: tuple[dict[str, Any], ...] = (
     },
     {
         "name": "redirects",
-        "about": "chains, loops, and ways out of the host",
+        "about": "redirect chains, loops, and redirects to other hosts",
         "limit": "bucket:1:4",
         "features": frozenset({Feature.REDIRECTS, Feature.BROKEN}),
     },
     {
         "name": "calendar",
-        "about": "a calendar without end, a body without end",
+        "about": "an endless calendar and an endless body",
         "limit": "bucket:2:4",
         "features": frozenset({Feature.CALENDAR, Feature.ENDLESS, Feature.SLOW}),
     },
     {
         "name": "outage",
-        "about": "down from second 4 to 6",
+        "about": "503 from second 4 to 6",
         "limit": "bucket:1:4+outage=4-6",
     },
 )
@@ -243,7 +250,7 @@ def plain_sites(
     size: int = 0,
     gzip: bool = False,
 ) -> tuple[Site, ...]:
-    """Fast hosts without limits, traps or forbidden places, named plain-0, plain-1, …"""
+    """Return fast hosts without limits, traps or disallowed paths, named plain-0, plain-1, …"""
     return tuple(
         Site(
             name=f"plain-{number}",

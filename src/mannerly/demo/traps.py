@@ -1,11 +1,11 @@
-"""The places where crawlers get lost: each is a path that leads on for ever, or does not end.
+"""Traps for crawlers: paths that lead on without end, answers that do not end, odd redirects.
 
-    /calendar/Y/M  a month links to its neighbours       /maze/x/y/  every path has longer ones
+    /calendar/Y/M  a month links to its neighbours       /maze/x/y/  every path links to longer ones
     /slow/page     answers after three seconds           /slow/drip  a byte a second
     /endless       a body without an end                 /bomb       64 kB that unpack to 64 MB
-    /r/…           redirects: to a page, in a chain, in a loop, to another host, to nonsense
+    /r/…           redirects: to a page, in a chain, in a loop, to another host, to no valid URL
 
-A place exists only on sites with its feature; elsewhere it is 404 like any unknown path.
+A trap exists only on sites with its feature; elsewhere its path is 404 like any unknown path.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from .pages import document, path_of
-from .reply import HTML, TEXT, Reply, Stream, redirect
+from .reply import HTML, TEXT, SiteReply, Stream, redirect
 from .sites import PRIVATE_AREA, Feature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .pages import Web
+    from .pages import WebMap
     from .sites import Site
 
-    _Make = Callable[[Site, Web, str], Reply | None]
+    _Make = Callable[[Site, WebMap, str], SiteReply | None]
 
 SLOW_S = 3.0
 DRIP_S = 1.0
-DRIP_BYTES = 600  # ten minutes, longer than anyone should wait
+DRIP_BYTES = 600  # ten minutes, longer than any sensible timeout
 CHUNK = b"<p>and so on, and so on, and so on</p>\n" * 400
 BOMB_BYTES = 64_000_000
 
@@ -39,8 +39,8 @@ _NUMBERED = re.compile(r"/([a-z-]+)/([0-9-]{1,20})")
 _REDIRECT = re.compile(r"/r/([a-z]+)(?:/([a-z0-9]{1,9}))?")
 
 
-def trap_reply(site: Site, web: Web, path: str) -> Reply | None:
-    """What a feature of this site answers at `path`; None if none does."""
+def trap_reply(site: Site, web: WebMap, path: str) -> SiteReply | None:
+    """Return the answer of the site's feature at `path`; None if no feature has this path."""
     first = path[1:].partition("/")[0]
     feature, make = _PLACES.get(first, (None, None))
     if make is None or feature not in site.features:
@@ -48,7 +48,7 @@ def trap_reply(site: Site, web: Web, path: str) -> Reply | None:
     return make(site, web, path)
 
 
-def _calendar(_site: Site, _web: Web, path: str) -> Reply | None:
+def _calendar(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
     match = _CALENDAR.fullmatch(path)
     if match is None:
         return None
@@ -56,37 +56,37 @@ def _calendar(_site: Site, _web: Web, path: str) -> Reply | None:
     after = (year + month // 12, month % 12 + 1)
     before = (year - (month == 1), (month - 2) % 12 + 1)
     links = [f'<a href="/calendar/{y}/{m}">{y}-{m:02}</a>' for y, m in (before, after)]
-    return Reply(200, document(f"{year}-{month:02}", links))
+    return SiteReply(200, document(f"{year}-{month:02}", links))
 
 
-def _maze(_site: Site, _web: Web, path: str) -> Reply | None:
+def _maze(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
     if not path.endswith("/"):
         return None
     links = ['<a href="x/">left</a>', '<a href="y/">right</a>', '<a href="?sort=up">sorted</a>']
-    return Reply(200, document(path, links))
+    return SiteReply(200, document(path, links))
 
 
-def _slow(_site: Site, _web: Web, path: str) -> Reply | None:
+def _slow(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
     if path == "/slow/page":
-        return Reply(200, document("slow", ['<a href="/">home</a>']), delay_s=SLOW_S)
+        return SiteReply(200, document("slow", ['<a href="/">home</a>']), delay_s=SLOW_S)
     if path == "/slow/drip":
-        return Reply(200, stream=Stream(lambda: repeat(b".", DRIP_BYTES), DRIP_S))
+        return SiteReply(200, stream=Stream(lambda: repeat(b".", DRIP_BYTES), DRIP_S))
     return None
 
 
-def _endless(_site: Site, _web: Web, path: str) -> Reply | None:
-    return Reply(200, stream=Stream(lambda: repeat(CHUNK))) if path == "/endless" else None
+def _endless(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
+    return SiteReply(200, stream=Stream(lambda: repeat(CHUNK))) if path == "/endless" else None
 
 
-def _bomb(_site: Site, _web: Web, path: str) -> Reply | None:
+def _bomb(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
     if path != "/bomb":
         return None
-    return Reply(200, bomb(), HTML, (("Content-Encoding", "gzip"),))
+    return SiteReply(200, bomb(), HTML, (("Content-Encoding", "gzip"),))
 
 
 @cache
 def bomb() -> bytes:
-    """64 MB of zeros as one gzip member; made once, because it takes a while."""
+    """Return 64 MB of zeros as one gzip member; built once, because it takes a while."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(1_000_000)
     return b"".join(packer.compress(zeros) for _ in range(BOMB_BYTES // len(zeros))) + (
@@ -94,7 +94,7 @@ def bomb() -> bytes:
     )
 
 
-def _redirect(site: Site, web: Web, path: str) -> Reply | None:
+def _redirect(site: Site, web: WebMap, path: str) -> SiteReply | None:
     match = _REDIRECT.fullmatch(path)
     if match is None:
         return None
@@ -120,24 +120,24 @@ def _redirect(site: Site, web: Web, path: str) -> Reply | None:
 
 
 def _numbered(status: int, text: str, *, header: str = "", meta: str = "") -> _Make:
-    def make(_site: Site, _web: Web, path: str) -> Reply | None:
+    def make(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
         match = _NUMBERED.fullmatch(path)
         if match is None:
             return None
         head = f'<meta name="robots" content="{meta}">' if meta else ""
         links = [f'<a href="/hidden/{match[2]}">on</a>'] if "nofollow" in meta else []
         body = document(f"{text} {match[2]}", links, head=head)
-        return Reply(status, body, HTML, (("X-Robots-Tag", header),) if header else ())
+        return SiteReply(status, body, HTML, (("X-Robots-Tag", header),) if header else ())
 
     return make
 
 
-def _private(_site: Site, _web: Web, path: str) -> Reply | None:
-    return Reply(200, document("private", [f'<a href="{PRIVATE_AREA}{len(path)}">on</a>']))
+def _private(_site: Site, _web: WebMap, path: str) -> SiteReply | None:
+    return SiteReply(200, document("private", [f'<a href="{PRIVATE_AREA}{len(path)}">on</a>']))
 
 
 def _plain_error(status: int) -> _Make:
-    return lambda _site, _web, _path: Reply(status, b"no such page", TEXT)
+    return lambda _site, _web, _path: SiteReply(status, b"no such page", TEXT)
 
 
 _PLACES: dict[str, tuple[Feature, _Make]] = {

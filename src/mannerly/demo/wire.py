@@ -1,7 +1,7 @@
-"""HTTP/1.1 on the wire, as little of it as an honest origin server needs.
+"""The part of HTTP/1.1 that these servers need: parse a request's head, build an answer.
 
-A request's head is read once, line by line; an answer's head is built once per page and only the
-date is put in when it is sent. Pure: bytes in, values out, and back.
+An answer's head is built once per page; only the date is added when it is sent. All functions are
+pure: bytes in, values out, or the other way round.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .reply import Reply, Stream
+    from .reply import SiteReply, Stream
 
 HEAD_END = b"\r\n\r\n"
 MAX_HEAD_BYTES = 65_536
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Request(NamedTuple):
-    """What matters of a request's head."""
+class RequestHead(NamedTuple):
+    """The parts of a request's head that the servers use."""
 
     method: str
     target: str
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Message(NamedTuple):
-    """An answer ready to be sent, but for the date: a head without its end, and a body."""
+    """An answer as bytes: a head without Date and without its last empty line, and a body."""
 
     status: int
     head: bytes
@@ -40,10 +40,10 @@ class Message(NamedTuple):
     delay_s: float
 
 
-def parse_head(head: bytes) -> Request | None:
-    """Read a request's head without its blank line; None if it is not HTTP/1.x.
+def parse_head(head: bytes) -> RequestHead | None:
+    """Parse a request's head, given without its last empty line; None if it is not HTTP/1.x.
 
-    A body is never read: a request that announces one loses its connection after the answer.
+    Bodies are never read, so the connection of a request with a body is closed after the answer.
     """
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ")
@@ -63,11 +63,11 @@ def parse_head(head: bytes) -> Request | None:
                 keeps_alive = "close" not in value.lower()
             case "content-length" | "transfer-encoding":
                 keeps_alive = keeps_alive and value.strip() == "0"
-    return Request(method, target, user_agent, accepts_gzip, keeps_alive)
+    return RequestHead(method, target, user_agent, accepts_gzip, keeps_alive)
 
 
-def build(reply: Reply, *, zipped: bool = False) -> Message:
-    """Turn a reply into bytes; `zipped` compresses the body where nothing else has."""
+def build(reply: SiteReply, *, zipped: bool = False) -> Message:
+    """Convert a reply to bytes; `zipped` compresses the body unless it has an encoding already."""
     body, headers = reply.body, list(reply.headers)
     headers.insert(0, ("Content-Type", reply.content_type))
     if zipped and body and all(name != "Content-Encoding" for name, _ in headers):
@@ -82,12 +82,12 @@ def build(reply: Reply, *, zipped: bool = False) -> Message:
 
 
 def header_lines(headers: Mapping[str, str]) -> bytes:
-    """More headers, to be put behind a built head."""
+    """Return further headers as bytes, to be sent after a built head."""
     return _lines(list(headers.items())).encode("latin-1")
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a body of unknown length."""
+    """Return one chunk of a body with chunked transfer encoding."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 

@@ -1,12 +1,20 @@
-"""Virtual time: modelled servers against the product's own politeness core.
+"""Run the real politeness core against modelled servers in virtual time.
 
-    from mannerly.simulation import run
-    result = run(Settings(), "bucket:5:10", duration_s=900, seed=1)
-    result.steady_util, result.steady_rejected
+from mannerly.simulation import run
+result = run(Settings(), "bucket:5:10", duration_s=900, seed=1)
+result.steady_util, result.steady_rejected
 
-`servers` says what limits look like and `mishaps` what else goes wrong; `spec` names both in a
-word. `run` drives the core, `witness` counts broken promises, `result` turns a run into figures,
-`chart` and `svg` draw them, and `tuning` lists the servers that strategies are judged on.
+servers         models of servers with a hidden limit
+outages         random errors and outages in front of any server
+spec            short names for both, such as `bucket:5:10+noise=0.01`
+run             one host in virtual time: core against server
+audit           counts broken promises during a run
+result          the figures of a run
+chart, svg      the run as a picture, in the terminal or as SVG
+tuning          the servers that strategies are tuned and judged on
+crawl           a whole crawl of many hosts in virtual time
+crawl_web       the pages and links of such a crawl
+crawl_servers   its servers, which count broken promises
 """
 
 from __future__ import annotations

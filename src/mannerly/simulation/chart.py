@@ -1,7 +1,7 @@
-"""A run as a picture in the terminal: the rate over time, the hidden limit, and every refusal.
+"""Draw a run in the terminal: the rate over time, the hidden limit, and the refusals.
 
-Bins, axes and ticks are shared with `svg`, which draws the same picture on paper. Only the numbers
-of a `Result` go in; whoever calls decides whether colour is wanted and how wide the terminal is.
+`svg` shares the bins, axes and ticks and draws the same picture as SVG. The input is a `Result`;
+the caller decides about colour and width.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .result import Result
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-ROWS = 12  # of the terminal's chart
-GUTTER = 7  # columns for the terminal's y axis
+ROWS = 12  # height of the chart in the terminal
+GUTTER = 7  # columns for the y axis in the terminal
 RATE_INK, LIMIT_INK, REFUSED_INK, RESET = "\x1b[36m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 
 
 class Bin(NamedTuple):
-    """The mean of a few seconds, in requests/s; `refused` is a count."""
+    """Mean rates over a few seconds, in requests/s; `refused` is a count."""
 
     accepted: float
     limit: float
@@ -30,10 +30,10 @@ class Bin(NamedTuple):
 
 
 def bins(result: Result, count: int) -> list[Bin]:
-    """The timeline cut into at most `count` equal pieces of whole seconds."""
+    """Divide the timeline into at most `count` bins of equally many whole seconds."""
     timeline = result.timeline
     width = max(1, ceil(len(timeline) / max(1, count)))
-    # What a bucket holds at the start is an allowance, not a rate: second 1 speaks for second 0.
+    # Second 0 includes what a token bucket holds at the start, which is not a rate: use second 1.
     limits = [second.allowed for second in timeline]
     limits[:1] = limits[1:2] or limits[:1]
     cut = []
@@ -94,7 +94,7 @@ def _time_labels(duration_s: float, columns: int) -> str:
 
 
 def ceiling(columns: Sequence[Bin]) -> float:
-    """A round rate above all that is drawn; the pace asked for may run off the top."""
+    """Return a round rate above all accepted rates and limits; the wanted rate may exceed it."""
     rates = [value for b in columns for value in (b.accepted, b.limit) if not isnan(value)]
     highest = 1.05 * max(rates, default=0.0) or 1.0
     step = _round_step(highest, 4)
@@ -102,7 +102,7 @@ def ceiling(columns: Sequence[Bin]) -> float:
 
 
 def rate_ticks(top: float, about: int = 4) -> list[float]:
-    """Round rates from 0 to `top`, about that many."""
+    """Return about `about` round rates from 0 to `top`."""
     step = _round_step(top, about)
     return [step * i for i in range(floor(top / step + 1e-9) + 1)]
 
@@ -114,7 +114,7 @@ def _round_step(top: float, about: int) -> float:
 
 
 def time_ticks(duration_s: float, most: int) -> list[float]:
-    """Round instants from 0 to the end, `most` of them or fewer."""
+    """Return at most about `most` round instants from 0 to the end, in seconds."""
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
     step = next((step for step in steps if duration_s / step <= most), duration_s)
     return [step * i for i in range(floor(duration_s / step + 1e-9) + 1)]

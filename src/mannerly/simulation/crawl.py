@@ -1,14 +1,14 @@
-"""A whole crawl in virtual time: the product's own frontier, politeness, shards and engine.
+"""Run a whole crawl in virtual time, with the real frontier, politeness, shards and engine.
 
     Engine ─► Shard ─► FakeFetcher ─► Servers (a generated web, each host with its own limit)
        │        └────► MemoryStore
        └─ a clock that only `FakeFetcher.wait` moves
 
-Only the sockets, the disk and the clock are stand-ins, so what goes wrong here goes wrong out
-there; but a week takes seconds, a million hosts fit in one process, and the same seed gives the
-same crawl, start by start. The servers count broken promises themselves (`crawl_servers`); what
-was lost is found by comparing the stores with the graph of links; and the frontier's invariant is
-asserted along the way.
+Only sockets, disk and clock are replaced, so an error seen here is an error of the real crawler. A
+week takes seconds, a million hosts fit in one process, and the same seed gives the same requests at
+the same instants. The servers count broken promises (`crawl_servers`), lost URLs are found by
+comparing the stores with the links of the web, and the frontier's invariant is checked during the
+crawl.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from .servers import EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .crawl_web import Web
+    from .crawl_web import GeneratedWeb
 
 DAY_S = 86_400.0
-TICK_S = 20.0  # nobody watches a progress line here, and a day has 345,600 quarters of a second
+TICK_S = 20.0  # the real 0.25 s would be 345,600 ticks a day, and there is no progress line
 SLICE = 2_000  # seeds in one commit
-ENOUGH = 10_000  # queued URLs that keep every worker busy
+ENOUGH = 10_000  # queued URLs; below that the next seeds are read
 NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlOutcome:
-    """What came of a simulated crawl."""
+    """The figures of a simulated crawl."""
 
-    is_finished: bool  # nothing was left to do, before the time was up
+    is_finished: bool  # the crawl was complete before `duration_s` was over
     virtual_s: float
-    requests: int  # robots.txt, refusals and retries included, as the servers saw them
+    requests: int  # counted by the servers: pages, robots.txt, refusals and retries
     robots: int
     refused: int
-    pages: int  # records in the stores, whatever their status
+    pages: int  # records in the stores, of any status
     delivered: int  # of these, with status 200
     failed: int  # of these, without any status
-    skipped: Counter[str]  # URLs that were not to be fetched, by reason
-    broken: Counter[str]  # promises, as the servers saw it: see `crawl_servers`
+    skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
+    broken: Counter[str]  # broken promises by name, counted by the servers: see `crawl_servers`
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
-    handed_over: int  # links that went from one shard to another
-    checks: int  # how often every frontier's invariant was asserted
-    in_memory: int  # URLs in the windows of all hosts, at the check that saw most
-    fingerprint: int  # of every start: equal for equal seeds
+    handed_over: int  # links sent from one shard to another
+    checks: int  # number of times that the invariant of all frontiers was checked
+    in_memory: int  # URLs in the windows of all hosts, the maximum over all checks
+    fingerprint: int  # hash over all requests and their instants: equal for equal seeds
 
 
 def simulate_crawl(
-    web: Web,
+    web: GeneratedWeb,
     settings: CrawlSettings | None = None,
     *,
     seed: int = 1,
@@ -80,18 +80,19 @@ def simulate_crawl(
     duration_s: float = 30 * DAY_S,
     check_every: int = 1000,
 ) -> CrawlOutcome:
-    """Crawl a generated web from its seeds and return what came of it.
+    """Crawl a generated web from its seeds and return the figures.
 
     Args:
-        web: the pages and the hosts' limits.
-        settings: the operator's wishes; scope, seeding and the politeness core's seed are set here.
-        seed: decides everything random, in the servers and in the core.
-        shards: how many the hosts are divided among; one engine runs them all.
-        faults: what goes wrong without any limit.
-        latency_s: of hosts without a limit, at the median.
-        step_s: answers arrive in steps of this; a large web is crawled faster in bunches.
-        duration_s: virtual seconds after which an unfinished crawl is broken off.
-        check_every: requests between two assertions of the frontiers' invariant.
+        web: the pages and the limits of the hosts.
+        settings: the crawl's settings; scope, seeding and the politeness seed are replaced.
+        seed: of all random numbers, in the servers and in the politeness core.
+        shards: number of shards that share the hosts; one engine runs them all.
+        faults: random timeouts, errors and refusals.
+        latency_s: median latency of hosts without a limit.
+        step_s: round arrivals up to multiples of this many seconds; fewer distinct instants make
+            the simulation of a large web faster. 0: do not round.
+        duration_s: virtual seconds after which an unfinished crawl is stopped.
+        check_every: requests between two checks of the frontiers' invariant.
     """
     wishes = settings or CrawlSettings()
     wishes = replace(
@@ -116,7 +117,7 @@ def simulate_crawl(
 
 
 class _VirtualTime:
-    """The engine's clock: both scales, from the one that the fetcher moves."""
+    """The engine's clock, monotonic and wall time, both from the clock that the fetcher moves."""
 
     __slots__ = ("_clock",)
 
@@ -134,10 +135,15 @@ _EPOCH_S = EPOCH.timestamp()
 
 
 class _Crawl:
-    """One crawl's parts, and the loop around its engine."""
+    """The parts of one crawl, and the loop that runs its engine."""
 
     def __init__(
-        self, web: Web, settings: CrawlSettings, clock: VirtualClock, servers: Servers, shards: int
+        self,
+        web: GeneratedWeb,
+        settings: CrawlSettings,
+        clock: VirtualClock,
+        servers: Servers,
+        shards: int,
     ) -> None:
         self._web = web
         self._clock = clock
@@ -175,7 +181,7 @@ class _Crawl:
         self._is_finished = False
 
     def _offer_seeds(self) -> bool:
-        """The next slice of the seeds, as from a file that is read while there is room."""
+        """Add the next slice of the seeds, as if read from a file; False if there was none."""
         some = seed_candidates(islice(self._seeds, SLICE))
         shard_of = self._sharding.shard_of
         for shard in self._shards:
@@ -184,7 +190,7 @@ class _Crawl:
         return bool(some)
 
     def drive(self, duration_s: float, check_every: int) -> None:
-        """Turn the engine until nothing is left to do, or the time is up."""
+        """Run the engine until the crawl is complete or `duration_s` is over."""
         engine, clock, seen = self._engine, self._clock, self._servers.seen
         next_check = check_every
         has_seeds = True
@@ -210,7 +216,7 @@ class _Crawl:
         self._checks += 1
 
     def outcome(self) -> CrawlOutcome:
-        """Ask the servers, the stores and the graph."""
+        """Collect the figures from the servers, the stores and the links of the web."""
         seen = self._servers.seen
         counts = [store.counts() for store in self._stores]
         records = [record for store in self._stores for _, record in store.pages()]
@@ -235,7 +241,7 @@ class _Crawl:
         )
 
     def _lost(self, delivered: list[str]) -> int:
-        """Seeds and links of delivered pages that their shard's store never heard of."""
+        """Return the number of seeds, and of links of delivered pages, that no store knows."""
         web = self._web
         leading = () if web.is_listed else delivered
         links = chain.from_iterable(web.links(*place_of(url)) for url in leading)

@@ -1,17 +1,17 @@
-"""The other end of a simulated crawl: every host answers, and watches how it is treated.
+"""The servers of a simulated crawl: they answer requests and count broken promises.
 
-A host knows what any server knows: when a request came, how many are unanswered, what it asked for
-and when that answer arrived. From that alone it counts broken promises, so that an error in the
-crawler cannot excuse itself:
+A server knows when each request arrived, how many are unanswered, what its answers asked for, and
+when the client received them. It counts broken promises from that alone and shares no code with the
+crawler, so an error of the crawler cannot hide itself:
 
-    gap           two starts closer than the operator's floor, or than the Crawl-delay that the
-                  client has read
-    retry_after   a start inside a Retry-After that the client has received
-    in_flight     more unanswered requests than the operator allows
-    forbidden     a page that robots.txt forbids, or any page before robots.txt was asked for
-    repeated      a page that was delivered whole before
+    gap           two requests closer than the minimum delay of the settings, or than the
+                  Crawl-delay that the client has received
+    retry_after   a request before the end of a Retry-After that the client has received
+    in_flight     more unanswered requests than the settings allow
+    forbidden     a page that robots.txt disallows, or any page before robots.txt was received
+    repeated      a page that was delivered completely before
 
-This file knows no frontier, no queue and no politeness core.
+This module knows no frontier, no queue and no politeness core.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.fetch.fake import Reply
 from mannerly.politeness.model import ErrorKind
 
+from .audit import TOLERANCE_S, announced_wait_s
 from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
 from .servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
 from .spec import parse_server
-from .witness import TOLERANCE_S, announced_wait_s
 
 if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import VirtualClock
     from mannerly.crawler.model import Request
     from mannerly.politeness import Settings
 
-    from .crawl_web import Web
-    from .servers import Answer, Server
+    from .crawl_web import GeneratedWeb
+    from .servers import Server, ServerAnswer
 
-BARE: dict[str, str] = {}  # the headers of an answer that needs none
-LATENCIES = 1024  # drawn beforehand: one more draw per request would cost more than judging it
+BARE: dict[str, str] = {}  # the headers of an answer without headers
+LATENCIES = 1024  # drawn in advance: drawing one per request would cost more than judging it
 
 
 class Faults(NamedTuple):
-    """Shares of all requests that go wrong for no reason, and what a refusal asks for."""
+    """Shares of all requests that fail at random, and the Retry-After of such a refusal."""
 
     timeout: float = 0.0
     error: float = 0.0  # 500
@@ -52,30 +52,30 @@ class Faults(NamedTuple):
 
 
 @dataclass(slots=True)
-class Seen:
-    """What all servers together have seen."""
+class TrafficCounts:
+    """Counts of all servers together."""
 
     requests: int = 0
     robots: int = 0
     refused: int = 0
-    broken: Counter[str] = field(default_factory=Counter)  # promises, by name: see above
-    fingerprint: int = 0  # of every start, in order
+    broken: Counter[str] = field(default_factory=Counter)  # broken promises by name: see above
+    fingerprint: int = 0  # hash over all requests in order
 
     def add(self, now: float, host: int, page: int) -> None:
-        """A request has come."""
+        """Count one request."""
         self.requests += 1
         if page == ROBOTS:
             self.robots += 1
-        # Numbers hash alike in every process; texts do not.
+        # Hashes of numbers are equal in every process; hashes of strings are not.
         self.fingerprint = hash((self.fingerprint, now, host, page))
 
 
 class Servers:
-    """All hosts of a web: `answer` is what a `FakeFetcher` asks."""
+    """All hosts of a web; a `FakeFetcher` gets its answers from `answer`."""
 
     def __init__(
         self,
-        web: Web,
+        web: GeneratedWeb,
         clock: VirtualClock,
         manners: Settings,
         *,
@@ -84,7 +84,7 @@ class Servers:
         step_s: float,
         seed: int,
     ) -> None:
-        self.seen = Seen()
+        self.seen = TrafficCounts()
         self._web = web
         self._clock = clock
         self._rng = random.Random(f"servers {seed}")
@@ -102,7 +102,7 @@ class Servers:
         self._delivered: set[int] = set()
 
     def answer(self, request: Request) -> Reply:
-        """What a request meets, judged as it comes."""
+        """Judge a request that arrives now, and return its answer."""
         now, url, timeout_s = self._clock.now, request.url, request.timeout_s
         number, page = place_of(url)
         host = self._hosts.get(number)
@@ -114,7 +114,7 @@ class Servers:
         if latency_s > timeout_s:
             latency_s = timeout_s + TOLERANCE_S
         if self._step_s:
-            # Drawn out to the next step: the network delivers in bunches.
+            # Round the arrival up to the next step.
             latency_s = ceil((now + latency_s) / self._step_s) * self._step_s - now
         received_at = now + latency_s
         host.answers.append(received_at)
@@ -131,11 +131,11 @@ class Servers:
         if status == 0:
             return Reply(latency_s=latency_s, error=ErrorKind.CONNECT)
         self.seen.refused += 1
-        host.hear_silence(received_at, announced_wait_s(headers))
+        host.add_silence(received_at, announced_wait_s(headers))
         return Reply(status, b"", dict(headers), latency_s)
 
     def _open(self, number: int) -> _Host:
-        spec, crawl_delay_s = self._web.dealt(number)
+        spec, crawl_delay_s = self._web.limit_and_delay(number)
         server: Server | None = None
         if spec:
             server = parse_server(spec)
@@ -143,16 +143,16 @@ class Servers:
                 reset(self._rng)
         return _Host(server, crawl_delay_s, robots_txt(crawl_delay_s))
 
-    def _serve(self, host: _Host, now: float) -> Answer:
-        """One draw decides whether something goes wrong, and if not, how long the answer takes."""
+    def _serve(self, host: _Host, now: float) -> ServerAnswer:
+        """Return status, latency and headers; one random number decides fault and latency."""
         draw = self._rng.random()
         if draw < self._at_fault:
-            return self._mishap(draw)
+            return self._fault(draw)
         if host.server is not None:
             return host.server.request(now, len(host.answers) + 1)
         return 200, self._latencies_s[int(draw * LATENCIES)], NO_HEADERS
 
-    def _mishap(self, draw: float) -> Answer:
+    def _fault(self, draw: float) -> ServerAnswer:
         timeout, error, _, retry_after_s = self._faults
         if draw < timeout:
             return 200, inf, NO_HEADERS
@@ -187,7 +187,7 @@ class Servers:
 
 
 class _Host:
-    """One host: its limit, and what it remembers of its visitor."""
+    """One host: its limit, and what it remembers about the client."""
 
     __slots__ = (
         "answers",
@@ -205,11 +205,11 @@ class _Host:
         self.robots = robots
         self.last_start = -inf
         self.robots_at = inf  # when the client first received the rules
-        self.answers: list[float] = []  # when the unanswered requests will be answered
-        self.silences: list[tuple[float, float]] | None = None  # received at, to last until
+        self.answers: list[float] = []  # when the client receives the answers still under way
+        self.silences: list[tuple[float, float]] | None = None  # of each Retry-After: from, until
 
-    def hear_silence(self, received_at: float, wait_s: float) -> None:
-        """The client will have been asked to stay away."""
+    def add_silence(self, received_at: float, wait_s: float) -> None:
+        """Remember a Retry-After of `wait_s` that the client receives at `received_at`."""
         if wait_s:
             silences = [span for span in self.silences or () if span[1] > received_at]
             self.silences = [*silences, (received_at, received_at + wait_s)]

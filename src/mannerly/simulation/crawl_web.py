@@ -1,16 +1,16 @@
-"""A web of any size, made on request: which pages link where, and how each host behaves.
+"""A web of any size for simulated crawls, generated on request: pages, links and hosts.
 
-    host n    https://h<n>.example, one of the `limits` and one of the `crawl_delays_s`
-    page p    `/` or `/p<p>`; links to its children in the host's tree of pages and to some others
-    home      links to its children in the tree of hosts, too, so that host 0 leads everywhere
+    host n    https://h<n>.example, with one of the `limits` and one of the `crawl_delays_s`
+    page p    `/` or `/p<p>`; links to its children in the host's tree of pages and to random pages
+    page 0    also links to the host's children in the tree of hosts: host 0 leads to all hosts
 
-Every page has two ways to it at least (the tree and a random link), so that one failed page does
-not cut off the rest. A web that `is_listed` has no links: every page is a seed, as in a crawl that
-starts from a list of sites, and what is crawled is a plain text. What is arbitrary is a hash of
-(seed, page, slot) and not a generator's state: a million hosts cost nothing before they are
-visited, and whoever wants to know what a crawl should have found asks `links` again afterwards.
+Most pages have a random link to them besides the link in the tree, so that one failed page does not
+cut off the rest. A web with `is_listed` has no links: every page is a seed, as in a crawl that
+starts from a list of sites, and pages are plain text. Random choices are a hash of (seed, page,
+slot) instead of a generator's state: a million hosts need no memory before they are visited, and
+after a crawl `links` returns the same links again, to check what the crawl should have found.
 
-Pure text: this file knows no time, no client and no crawl.
+All functions are pure; this module knows no time, no client and no crawl.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORBIDDEN = "/private/"
-ROBOTS, ELSEWHERE = -1, -2  # in place of a page's number: robots.txt, and whatever is no page
+ROBOTS, ELSEWHERE = -1, -2  # instead of a page's number: robots.txt, and any other path
 
 _FIRST_DIGIT = len("https://h")
 _DOMAIN = ".example/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class GeneratedWeb:
     """The pages of many hosts.
 
     Args:
-        hosts: how many, all of which can be reached from host 0.
-        pages: of each host.
-        fan_out: children of a page among its host's pages, and of a host among the hosts.
+        hosts: number of hosts; all can be reached from host 0.
+        pages: number of pages of each host.
+        fan_out: children of a page in its host's tree of pages, and of a host in the tree of hosts.
         others: links to random pages of random hosts on each page.
-        forbids: whether every home page links to a place that robots.txt forbids.
-        limits: server specs of the simulator, dealt out to the hosts; "" answers everything.
-        crawl_delays_s: dealt out likewise; 0 asks for none.
-        is_listed: whether every page is a seed and leads nowhere.
-        seed: another seed gives other links and deals the hosts anew.
+        forbids: whether page 0 of every host links to a path that robots.txt disallows.
+        limits: server specs of the simulator; each host has one of them. "": no limit.
+        crawl_delays_s: each host has one of them in its robots.txt. 0: no Crawl-delay.
+        is_listed: whether every page is a seed and has no links.
+        seed: changes the random links, and which host has which limit and Crawl-delay.
     """
 
     hosts: int
@@ -58,11 +58,11 @@ class Web:
 
     @property
     def start(self) -> str:
-        """The home page that leads everywhere."""
+        """The URL from which all pages can be reached."""
         return _url(0, 0)
 
     def seeds(self) -> Iterator[str]:
-        """What a crawl of this web starts from."""
+        """Return the seeds of a crawl of this web."""
         if not self.is_listed:
             yield self.start
             return
@@ -71,17 +71,17 @@ class Web:
 
     @property
     def content_type(self) -> str:
-        """What its servers call a page."""
+        """The Content-Type of all pages."""
         return "text/plain" if self.is_listed else "text/html; charset=utf-8"
 
-    def dealt(self, host: int) -> tuple[str, float]:
-        """The server spec of a host, and the Crawl-delay that its robots.txt asks for."""
+    def limit_and_delay(self, host: int) -> tuple[str, float]:
+        """Return the server spec of a host, and the Crawl-delay of its robots.txt."""
         drawn = _hash(self.seed, host, 1)
         limits, delays_s = self.limits, self.crawl_delays_s
         return limits[drawn % len(limits)], delays_s[(drawn >> 32) % len(delays_s)]
 
     def links(self, host: int, page: int) -> list[str]:
-        """Where a page leads, as absolute URLs."""
+        """Return the links of a page as absolute URLs."""
         if self.is_listed:
             return []
         urls = [_url(host, child) for child in self._children(page, self.pages)]
@@ -96,12 +96,12 @@ class Web:
         return urls
 
     def _children(self, number: int, count: int) -> range:
-        """The numbers below one in the tree of `count` numbers."""
+        """Return the children of a number in the tree of the numbers below `count`."""
         first = number * self.fan_out + 1
         return range(min(first, count), min(first + self.fan_out, count))
 
     def body(self, host: int, page: int) -> bytes:
-        """The page itself."""
+        """Return the body of a page."""
         if self.is_listed:
             return b"page %d of host %d" % (page, host)
         anchors = "".join([f'<a href="{url}">x</a>' for url in self.links(host, page)])
@@ -109,7 +109,7 @@ class Web:
 
 
 def place_of(url: str) -> tuple[int, int]:
-    """Host and page of a URL of this web; a page that it never made is `ROBOTS` or `ELSEWHERE`."""
+    """Return host and page of a URL of this web; for other paths `ROBOTS` or `ELSEWHERE`."""
     number, _, path = url[_FIRST_DIGIT:].partition(_DOMAIN)
     if not path:
         return int(number), 0
@@ -120,7 +120,7 @@ def place_of(url: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def robots_txt(delay_s: float) -> bytes:
-    """The robots.txt of all hosts that ask for this Crawl-delay; 0: for none."""
+    """Return the robots.txt of a host with this Crawl-delay; 0: without one."""
     asked = f"Crawl-delay: {delay_s:g}\n" if delay_s else ""
     return f"User-agent: *\nDisallow: {FORBIDDEN}\n{asked}".encode()
 
@@ -130,7 +130,7 @@ def _url(host: int, page: int) -> str:
 
 
 def _hash(seed: int, number: int, slot: int) -> int:
-    """64 bits that look random (the finaliser of SplitMix64, by Vigna)."""
+    """Return a 64-bit hash (the finaliser of SplitMix64, by Vigna)."""
     mixed = (
         number * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03 + slot * 0x8CB92BA72F3D8DD7
     ) & (_MASK)

@@ -1,11 +1,12 @@
-"""What a run was worth: from a trace of starts to the figures that strategies are compared by.
+"""The figures of a run, by which strategies are compared.
 
-    util    = accepted / what the limit allowed            (steady: the second half of the run)
-    regret  = (allowed − accepted + 5·refused) / allowed    a refusal costs five pages
-    convergence = the first second whose next 60 s reach 85 % of the limit
+    util         = accepted / allowed by the limit            (steady: the second half of the run)
+    regret       = (allowed − accepted + 5·refused) / allowed   (a refusal costs five pages)
+    convergence  = the first second from which on 60 s reach 85 % of the limit
 
-A request counts in the second in which it started. This file knows no core and no server, only
-their trace; without an oracle every figure that needs one is not a number.
+A request counts in the second in which it was sent. The input is a list of sent requests; this
+module knows no core and no server. If the server does not say what its limit allows, the figures
+that need it are nan.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
     from mannerly.politeness.events import Event
 
-REFUSAL_COST = 5  # pages; the price of one refusal in `regret`
-WINDOW_S = 60  # how long a rate must be held to count as reached
-REACHED = 0.85  # of the limit
+REFUSAL_COST = 5  # pages that one refusal costs in `regret`
+WINDOW_S = 60  # seconds over which a rate must hold to count as reached
+REACHED = 0.85  # share of the limit that counts as reached
 
 
 class Second(NamedTuple):
-    """One second of the run. `wanted` is the rate the strategy asked for, in requests/s."""
+    """Counts of one second of the run; `wanted` is the strategy's target rate in requests/s."""
 
     sent: int
     accepted: int
@@ -34,8 +35,8 @@ class Second(NamedTuple):
     wanted: float
 
 
-class Start(NamedTuple):
-    """One request: when it started, whether it was served, and how long the client waited."""
+class SentRequest(NamedTuple):
+    """One request: when it was sent, whether it was accepted, and how long the client waited."""
 
     at: float
     accepted: bool
@@ -44,7 +45,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """Broken promises, counted by the simulator itself. Anything above zero is a bug."""
+    """Numbers of broken promises, counted by the simulator; anything above zero is a bug."""
 
     gap: int
     retry_after: int
@@ -54,7 +55,7 @@ class Violations:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one run; see the module's head for the formulas."""
+    """The figures of one run; the module's docstring has the formulas."""
 
     util: float
     steady_util: float
@@ -76,15 +77,15 @@ class Result:
     events: tuple[Event, ...]
 
     def reached_after(self, since_s: float, share: float = REACHED) -> float:
-        """Seconds from `since_s` until the next minute holds `share` of the limit; inf if never."""
+        """Return the seconds from `since_s` until a minute reaches `share` of the limit, or inf."""
         return _reached_after(self.timeline, since_s, share)
 
     def refused_between(self, start_s: float, end_s: float) -> int:
-        """How many requests that started in these seconds were refused."""
+        """Return the number of refused requests among those sent in these seconds."""
         return sum(second.refused for second in self.timeline[int(start_s) : ceil(end_s)])
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain values for JSON, in which what is not a finite number is null."""
+        """Return all fields as plain values for JSON; inf and nan become null."""
         plain = {field.name: _finite(getattr(self, field.name)) for field in fields(self)}
         plain["timeline"] = [
             {key: _finite(value) for key, value in second._asdict().items()}
@@ -97,7 +98,7 @@ class Result:
 
 
 def summarise(
-    trace: list[Start],
+    trace: list[SentRequest],
     *,
     duration_s: float,
     allowed: Callable[[float, float], float],
@@ -106,7 +107,7 @@ def summarise(
     wakeups: int,
     events: tuple[Event, ...],
 ) -> Result:
-    """Fold a trace into its figures."""
+    """Compute the figures of a list of sent requests."""
     half_s = duration_s / 2
     steady = [start for start in trace if start.at >= half_s]
     accepted = sum(start.accepted for start in trace)
@@ -137,7 +138,7 @@ def summarise(
 
 
 def _timeline(
-    trace: list[Start],
+    trace: list[SentRequest],
     duration_s: float,
     allowed: Callable[[float, float], float],
     wanted: list[float],

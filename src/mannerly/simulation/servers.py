@@ -1,13 +1,16 @@
-"""Modelled servers: each hides one kind of limit, and knows how much it would have allowed.
+"""Models of servers, each with one kind of limit that the client is not told.
 
-A server answers `request(now, in_flight)` with a status, a latency and headers; `in_flight` counts
-the requests under way, this one included. Status 0 means that no connection came about; a latency
-longer than the client's patience is a time-out. Two more methods are optional for a server of your
-own: `reset(rng)`, which starts it afresh with that randomness (without it, repeat a run on a new
-object), and `allowed(start, end)`, the oracle: how many requests the limit allowed in that span
-(without it, utilisation and regret are not a number).
+A server answers `request(now, in_flight)` with a status, a latency in seconds and headers;
+`in_flight` is the number of unanswered requests, including this one. Status 0 means that there was
+no connection; a latency longer than the client's timeout becomes a timeout. A server of your own
+may have two more methods:
 
-A server sees requests and the time, never the client: not its strategy, not its settings.
+    reset(rng)             forget all requests and use this random generator; without it, use a new
+                           object for every run
+    allowed(start, end)    the number of requests that the limit allows in that span; without it,
+                           utilisation and regret are nan
+
+A server knows requests and the time, but not the client's strategy or settings.
 """
 
 from __future__ import annotations
@@ -25,13 +28,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Answer: TypeAlias = tuple[int, float, "Mapping[str, str]"]
+ServerAnswer: TypeAlias = tuple[int, float, "Mapping[str, str]"]
 
 LATENCY_S = 0.15
 LATENCY_SPREAD = 0.25  # sigma of the log-normal: 95 % of the answers within 1.5 × the mean
-SERVICE_SPREAD = 0.15  # a queue's own work varies less than a network does
-REFUSAL_S = 0.03  # saying no is cheap
-TOKEN_TOLERANCE = 1e-9  # a client exactly on the limit must not lose to float rounding
+SERVICE_SPREAD = 0.15  # of a server's own work, which varies less than a network
+REFUSAL_S = 0.03  # latency of a refusal, which costs a server little
+TOKEN_TOLERANCE = 1e-9  # float rounding must not refuse a client that is exactly at the limit
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)  # the wall-clock date at virtual time zero
 
@@ -39,13 +42,13 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Server(Protocol):
-    """Anything that answers: the only method that a server of your own needs."""
+    """The one method that every server has, also one of your own."""
 
-    def request(self, now: float, in_flight: int) -> Answer: ...
+    def request(self, now: float, in_flight: int) -> ServerAnswer: ...
 
 
 class RetryAfter(Enum):
-    """How a refusal names the wait that it asks for."""
+    """The form of Retry-After in a refusal."""
 
     ABSENT = "absent"
     SECONDS = "seconds"
@@ -53,9 +56,9 @@ class RetryAfter(Enum):
 
 
 class LimitedServer(ABC):
-    """Accepts or refuses by one rule, which the subclass states in `_wait_s`.
+    """Base of the servers that accept or refuse by one rule, the `_wait_s` of the subclass.
 
-    Everything else is common to all: the latency, the price of a refusal, and what the headers say.
+    Latency, refusals and headers are the same for all of them.
     """
 
     refusal_status = 429
@@ -73,24 +76,24 @@ class LimitedServer(ABC):
         self.reset(random.Random(1))
 
     def reset(self, rng: random.Random) -> None:
-        """Forget every request so far; all further randomness comes from `rng`."""
+        """Forget all requests so far; take random numbers from `rng` from now on."""
         self._gauss = rng.gauss
-        # Minus half the variance: the mean, not the median, is the latency that was asked for.
+        # Minus half the variance, so that `latency_s` is the mean and not the median.
         self._scale = self.latency_s * exp(-LATENCY_SPREAD * LATENCY_SPREAD / 2)
 
     @abstractmethod
     def allowed(self, start: float, end: float) -> float:
-        """How many requests the limit allowed from `start` to `end`."""
+        """Return the number of requests that the limit allows from `start` to `end`."""
 
     @abstractmethod
     def _wait_s(self, now: float, in_flight: int, /) -> float:
-        """0 when this request is accepted, else the seconds until one like it could be."""
+        """Return 0 to accept this request, else the seconds until one could be accepted."""
 
     def _quota(self, now: float) -> tuple[float, float, float, float]:
-        """Quota, its window in seconds, what remains of it, and the seconds until it is whole."""
+        """Return quota, its window in seconds, what remains, and the seconds until it is full."""
         raise NotImplementedError(f"{type(self).__name__} has no quota to announce")
 
-    def request(self, now: float, in_flight: int) -> Answer:
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
         """Accept or refuse one request."""
         wait_s = self._wait_s(now, in_flight)
         if wait_s > 0.0:
@@ -106,7 +109,7 @@ class LimitedServer(ABC):
         elif self.retry_after is RetryAfter.DATE:
             answered = EPOCH + timedelta(seconds=floor(now))
             headers["date"] = format_datetime(answered, usegmt=True)
-            # One second more: both dates are cut to whole seconds.
+            # One second more, because both dates are rounded down to whole seconds.
             until = answered + timedelta(seconds=seconds + 1)
             headers["retry-after"] = format_datetime(until, usegmt=True)
         return headers
@@ -120,7 +123,7 @@ class LimitedServer(ABC):
 
 
 class TokenBucket(LimitedServer):
-    """Refills at a rate that may change on a schedule, holds `burst`, and refuses when empty."""
+    """A token bucket: holds `burst` tokens, refills at a rate that may change at given seconds."""
 
     def __init__(
         self,
@@ -133,11 +136,13 @@ class TokenBucket(LimitedServer):
     ) -> None:
         steps = [(0.0, rate)] if isinstance(rate, int | float) else sorted(rate)
         if not steps or steps[0][0] != 0.0:
-            raise ValueError("a schedule of rates starts at second 0")
+            raise ValueError("a schedule of rates must start at second 0")
         if burst < 1:
-            raise ValueError(f"a bucket that holds {burst:g} tokens never lets anything through")
+            raise ValueError(
+                f"burst is {burst:g}, but must be at least 1: a request takes one token"
+            )
         if any(step_rate <= 0 for _, step_rate in steps):
-            raise ValueError("a bucket's rate is above 0")
+            raise ValueError("every rate must be above 0")
         self.steps = steps
         self.burst = burst
         super().__init__(retry_after=retry_after, announces=announces, latency_s=latency_s)
@@ -148,7 +153,7 @@ class TokenBucket(LimitedServer):
         self._filled_at = 0.0
 
     def allowed(self, start: float, end: float) -> float:
-        """The refill; what the bucket held at the start is counted in the span that has it."""
+        """Return the refill, plus the initial `burst` tokens if the span includes second 0."""
         return self._refill(start, end) + (self.burst if start <= 0.0 else 0.0)
 
     def _refill(self, start: float, end: float) -> float:
@@ -183,7 +188,7 @@ class TokenBucket(LimitedServer):
 
 
 class FixedWindow(LimitedServer):
-    """Lets `n` requests through in each window of `w` seconds; the windows' phase is random."""
+    """Accepts `n` requests in each window of `w` seconds; the first window's end is random."""
 
     def __init__(
         self,
@@ -224,7 +229,7 @@ class FixedWindow(LimitedServer):
 
 
 class SlidingLog(LimitedServer):
-    """Lets a request through when fewer than `n` were accepted in the last `w` seconds."""
+    """Accepts a request if fewer than `n` were accepted in the last `w` seconds."""
 
     def __init__(
         self,
@@ -265,7 +270,7 @@ class SlidingLog(LimitedServer):
 
 
 class ConcurrencyCap(LimitedServer):
-    """Answers 503 when more than `n` requests are under way, refused ones included."""
+    """Answers 503 while more than `n` requests are unanswered, including refused ones."""
 
     refusal_status = 503
 
@@ -287,7 +292,7 @@ class ConcurrencyCap(LimitedServer):
 
 
 class LatencyKnee:
-    """Refuses nobody: `k` workers serve one queue, and above their rate only the wait grows."""
+    """Never refuses: `k` workers serve one queue, so above their rate the latency grows."""
 
     def __init__(self, k: int, service_s: float) -> None:
         self.k = k
@@ -295,18 +300,18 @@ class LatencyKnee:
         self.reset(random.Random(1))
 
     def reset(self, rng: random.Random) -> None:
-        """Empty the queue; all further randomness comes from `rng`."""
+        """Empty the queue; take random numbers from `rng` from now on."""
         self._gauss = rng.gauss
         self._scale = self.service_s * exp(-SERVICE_SPREAD * SERVICE_SPREAD / 2)
         self._free_at = [0.0] * self.k
         heapify(self._free_at)
 
     def allowed(self, start: float, end: float) -> float:
-        """What the workers can serve when they never rest."""
+        """Return the number of requests that always busy workers can serve."""
         return self.k / self.service_s * (end - start)
 
-    def request(self, now: float, in_flight: int) -> Answer:  # noqa: ARG002 - counts its own
-        """Queue one request. A client that gives up has cost a worker's time all the same."""
+    def request(self, now: float, in_flight: int) -> ServerAnswer:  # noqa: ARG002 - counts its own
+        """Queue one request; it uses a worker's time even if the client times out."""
         service_s = self._scale * exp(SERVICE_SPREAD * self._gauss(0.0, 1.0))
         done_at = max(now, self._free_at[0]) + service_s
         heapreplace(self._free_at, done_at)
@@ -314,9 +319,9 @@ class LatencyKnee:
 
 
 class BanningBucket(TokenBucket):
-    """A token bucket that answers nothing but refusals for `ban_s` seconds after each refusal.
+    """A token bucket that refuses every request for `ban_s` seconds after a refusal.
 
-    When `extends`, every request during a ban starts it again: only silence helps.
+    With `extends`, a request during a ban starts the ban again, so only silence ends it.
     """
 
     def __init__(

@@ -1,28 +1,28 @@
-"""Servers in a word: `bucket:5:10+retry-after` names a model, its numbers, and what is added.
+"""Server specs: `bucket:5:10+retry-after` names a model, its numbers, and additions.
 
 | spec | the server |
 |---|---|
 | `bucket:RATE:BURST` | token bucket, RATE requests/s, BURST at once |
 | `fixed:N:W` | N requests in each window of W seconds, at a random phase |
 | `sliding:N:W` | N requests in any W seconds |
-| `concurrency:N:LATENCY` | at most N under way, each takes LATENCY seconds; 503 above |
-| `knee:K:SERVICE` | K workers with one queue, SERVICE seconds each; refuses nobody |
+| `concurrency:N:LATENCY` | N requests at once, each takes LATENCY seconds; 503 to any more |
+| `knee:K:SERVICE` | K workers with one queue, SERVICE seconds a request; never refuses |
 | `steps:R@0,R@T,…:BURST` | token bucket whose rate becomes R at second T |
-| `ban:RATE:BURST:SECONDS` | token bucket that bans for SECONDS after a refusal |
+| `ban:RATE:BURST:SECONDS` | token bucket that refuses everything for SECONDS after a refusal |
 | `extending-ban:RATE:BURST:SECONDS` | the same, and a request during the ban starts it again |
-| `MODULE:NAME` | your own: a class or function without arguments, importable from here |
+| `MODULE:NAME` | your own: an importable class or function without arguments |
 
-| added | what it does |
+| addition | effect |
 |---|---|
 | `+retry-after` | refusals carry Retry-After in seconds |
 | `+retry-after-date` | refusals carry Retry-After as a date, and Date |
 | `+headers` | bucket, fixed and sliding announce RateLimit and RateLimit-Policy |
-| `+noise=SHARE` | that share of the requests gets a 503 for no reason |
+| `+noise=SHARE` | this share of the requests (0 to 1) gets a random 503 |
 | `+outage=FROM-TO` | from second FROM to TO every answer is a 503 |
-| `+unreachable=FROM-TO` | then there is no connection |
-| `+hang=FROM-TO` | then there is no answer |
+| `+unreachable=FROM-TO` | from second FROM to TO no connection is possible |
+| `+hang=FROM-TO` | from second FROM to TO no request is answered |
 
-This file knows how to read a spec; what they mean is in `servers` and `mishaps`.
+This module parses specs; the models are in `servers` and `outages`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from importlib import import_module
 from math import inf, nan
 from typing import TYPE_CHECKING, cast
 
-from .mishaps import Failure, Noise, Outage
+from .outages import Noise, Outage, OutageKind
 from .servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -49,26 +49,26 @@ if TYPE_CHECKING:
 
 
 def grammar() -> str:
-    """The table above, for an error message or `--help`."""
+    """Return the two tables above as text, for an error message or `--help`."""
     rows = [line for line in (__doc__ or "").splitlines() if line.startswith("| `")]
     cells = [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows]
     return "\n".join(f"  {spec:<34} {meaning}" for spec, meaning in cells)
 
 
 class SpecError(ValueError):
-    """A server spec that cannot be read: `part` is the offending piece of `spec`."""
+    """A server spec that cannot be parsed; `part` is the wrong part of `spec`."""
 
     def __init__(self, spec: str, part: str, why: str) -> None:
         self.spec = spec
         self.part = part
-        super().__init__(f"server spec {spec!r}: {part!r} {why}; what can be said:\n{grammar()}")
+        super().__init__(f"server spec {spec!r}: {part!r} {why}; valid specs:\n{grammar()}")
 
 
 def parse_server(spec: str) -> Server:
     """Build the server that `spec` names.
 
     Raises:
-        SpecError: naming the part that cannot be read, and the whole grammar.
+        SpecError: the message names the part that cannot be parsed, and all valid forms.
     """
     head, *additions = spec.strip().split("+")
     name, *arguments = head.split(":")
@@ -79,7 +79,7 @@ def parse_server(spec: str) -> Server:
     elif len(arguments) == 1:
         server = _import_server(parts, name, arguments[0])
     else:
-        raise SpecError(spec, name, "is no model of a server")
+        raise SpecError(spec, name, "is not a known model")
     parts.expect_all_read()
     for addition in parts.additions:
         server = _wrapped(parts, server, addition)
@@ -87,7 +87,7 @@ def parse_server(spec: str) -> Server:
 
 
 class _Parts:
-    """The pieces of one spec, taken from left to right; every error names the piece at fault."""
+    """The parts of one spec, read from left to right; every error names the wrong part."""
 
     def __init__(self, spec: str, arguments: list[str], additions: list[str]) -> None:
         self.spec = spec
@@ -105,7 +105,7 @@ class _Parts:
     def count(self, name: str) -> int:
         text = self.take(name)
         if not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise SpecError(self.spec, text, f"is no whole number above 0 for {name}")
+            raise SpecError(self.spec, text, f"is not a whole number above 0 for {name}")
         return int(text)
 
     def as_number(self, text: str, name: str, *, above: float = 0.0) -> float:
@@ -114,7 +114,7 @@ class _Parts:
         except ValueError:
             value = nan
         if not above < value < inf:
-            raise SpecError(self.spec, text, f"is no number above {above:g} for {name}")
+            raise SpecError(self.spec, text, f"is not a number above {above:g} for {name}")
         return value
 
     def schedule(self) -> list[tuple[float, float]]:
@@ -123,7 +123,7 @@ class _Parts:
         for step in text.split(","):
             rate, at, since = step.partition("@")
             if not at:
-                raise SpecError(self.spec, step, "is no step of the form RATE@SECOND")
+                raise SpecError(self.spec, step, "is not a step of the form RATE@SECOND")
             since_s = self.as_number(since, "SECOND", above=-1.0)
             steps.append((since_s, self.as_number(rate, "RATE")))
         if steps[0][0] != 0:
@@ -133,12 +133,12 @@ class _Parts:
     def span(self, addition: str, text: str) -> tuple[float, float]:
         start, dash, end = text.partition("-")
         if not dash:
-            raise SpecError(self.spec, addition, "has no span of the form FROM-TO")
+            raise SpecError(self.spec, addition, "needs a span of the form FROM-TO")
         start_s = self.as_number(start, "FROM", above=-1.0)
         return start_s, self.as_number(end, "TO", above=start_s)
 
     def flag(self, name: str) -> bool:
-        """Whether `+name` is there; reading it uses it up."""
+        """Remove the addition `+name`; return whether it was there."""
         if name not in self.additions:
             return False
         self.additions.remove(name)
@@ -218,9 +218,9 @@ _MODELS: dict[str, Callable[[_Parts], Server]] = {
 }
 
 _FAILURES = {
-    "outage": Failure.ERROR,
-    "unreachable": Failure.UNREACHABLE,
-    "hang": Failure.HANG,
+    "outage": OutageKind.ERROR,
+    "unreachable": OutageKind.UNREACHABLE,
+    "hang": OutageKind.HANG,
 }
 
 
@@ -229,7 +229,7 @@ def _wrapped(parts: _Parts, server: Server, addition: str) -> Server:
     if name == "noise":
         share = parts.as_number(value, "SHARE")
         if share > 1:
-            raise SpecError(parts.spec, addition, "is more than all requests")
+            raise SpecError(parts.spec, addition, "is a share above 1")
         return Noise(server, share)
     if name in _FAILURES:
         return Outage(server, *parts.span(addition, value), _FAILURES[name])
@@ -242,7 +242,7 @@ def _import_server(parts: _Parts, module: str, name: str) -> Server:
         make = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise SpecError(
-            parts.spec, f"{module}:{name}", f"is neither a model nor importable ({error})"
+            parts.spec, f"{module}:{name}", f"is neither a known model nor importable ({error})"
         ) from error
     server = make() if callable(make) else make
     if not callable(getattr(server, "request", None)):

@@ -1,8 +1,8 @@
-"""A run on paper: an SVG written by hand, which needs no library and reads well in a README.
+"""Draw a run as an SVG document, without any library.
 
-The rate that was served is an area under a line, the hidden limit is dashed, and every second with
-a refusal is a tick in the strip below the axis. Light paper on purpose: the picture is the same on
-a dark page. Only the numbers of a `Result` go in.
+The accepted rate is an area under a line, the hidden limit is dashed, and every second with a
+refusal is a tick below the axis. The background is always light, so that the picture is readable
+on a dark page too. The input is a `Result`.
 """
 
 from __future__ import annotations
@@ -22,28 +22,26 @@ WIDTH, HEIGHT = 860, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 20, 76, 84
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
 SERVED, WANTED, LIMIT, REFUSED = "#2a78b5", "#e08a1e", "#333333", "#c8321f"
-GRID, TEXT, PAPER = "#e3e6ea", "#40464d", "#fcfcfb"
-POINTS = 180  # bins across the paper: enough to see a probe, few enough to see a line
+GRID, TEXT, BACKGROUND = "#e3e6ea", "#40464d", "#fcfcfb"
+POINTS = 180  # bins across the picture: short probes stay visible, and the line is not too ragged
 
 
 def plot_svg(result: Result, title: str) -> str:
     """Draw the run as a standalone SVG document."""
     columns = bins(result, POINTS)
     top = ceiling(columns)
-    paper = _Paper(result.duration_s, top, len(columns))
+    axes = _Axes(result.duration_s, top, len(columns))
     has_limit = not isnan(columns[-1].limit)
     body = [
-        f"<rect width='{WIDTH}' height='{HEIGHT}' fill='{PAPER}'/>",
+        f"<rect width='{WIDTH}' height='{HEIGHT}' fill='{BACKGROUND}'/>",
         f"<text x='{LEFT}' y='28' {_TITLE}>{escape(title)}</text>",
         _legend(result, has_limit=has_limit),
-        *_grid(paper),
-        _area(paper, [b.accepted for b in columns]),
-        _line(paper, [b.wanted for b in columns], WANTED, "stroke-width='1.2'"),
-        _line(paper, [b.accepted for b in columns], SERVED, "stroke-width='1.8'"),
-        _line(
-            paper, [b.limit for b in columns], LIMIT, "stroke-width='1.5' stroke-dasharray='6 4'"
-        ),
-        *_refusals(paper, result),
+        *_grid(axes),
+        _area(axes, [b.accepted for b in columns]),
+        _line(axes, [b.wanted for b in columns], WANTED, "stroke-width='1.2'"),
+        _line(axes, [b.accepted for b in columns], SERVED, "stroke-width='1.8'"),
+        _line(axes, [b.limit for b in columns], LIMIT, "stroke-width='1.5' stroke-dasharray='6 4'"),
+        *_refusals(axes, result),
     ]
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' "
@@ -53,8 +51,8 @@ def plot_svg(result: Result, title: str) -> str:
     )
 
 
-class _Paper(NamedTuple):
-    """Where a second and a rate lie on the page."""
+class _Axes(NamedTuple):
+    """Converts seconds and rates to coordinates of the picture."""
 
     duration_s: float
     top: float
@@ -70,17 +68,17 @@ class _Paper(NamedTuple):
         return self.x((column + 0.5) * self.duration_s / self.columns)
 
 
-def _grid(paper: _Paper) -> list[str]:
+def _grid(axes: _Axes) -> list[str]:
     parts = []
-    for rate in rate_ticks(paper.top):
-        y = paper.y(rate)
+    for rate in rate_ticks(axes.top):
+        y = axes.y(rate)
         parts.append(
             f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{y:.1f}' y2='{y:.1f}' stroke='{GRID}'/>"
             f"<text x='{LEFT - 8}' y='{y + 4:.1f}' text-anchor='end' {_SMALL}>{rate:g}</text>"
         )
     base = HEIGHT - BOTTOM
-    for at_s in time_ticks(paper.duration_s, 10):
-        x = paper.x(at_s)
+    for at_s in time_ticks(axes.duration_s, 10):
+        x = axes.x(at_s)
         parts.append(
             f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{base + 18}' y2='{base + 23}' stroke='{TEXT}'/>"
             f"<text x='{x:.1f}' y='{base + 38}' text-anchor='middle' {_SMALL}>"
@@ -102,19 +100,19 @@ _TITLE = "font-size='16' font-weight='600' fill='#1d2126'"
 _SMALL = f"font-size='12' fill='{TEXT}'"
 
 
-def _area(paper: _Paper, rates: Sequence[float]) -> str:
+def _area(axes: _Axes, rates: Sequence[float]) -> str:
     base = HEIGHT - BOTTOM
-    points = " ".join(f"{paper.middle(i):.1f},{paper.y(rate):.1f}" for i, rate in enumerate(rates))
-    first, last = paper.middle(0), paper.middle(len(rates) - 1)
+    points = " ".join(f"{axes.middle(i):.1f},{axes.y(rate):.1f}" for i, rate in enumerate(rates))
+    first, last = axes.middle(0), axes.middle(len(rates) - 1)
     return (
         f"<polygon points='{first:.1f},{base} {points} {last:.1f},{base}' "
         f"fill='{SERVED}' fill-opacity='0.13'/>"
     )
 
 
-def _line(paper: _Paper, rates: Sequence[float], ink: str, style: str) -> str:
+def _line(axes: _Axes, rates: Sequence[float], ink: str, style: str) -> str:
     points = " ".join(
-        f"{paper.middle(i):.1f},{paper.y(min(rate, paper.top)):.1f}"
+        f"{axes.middle(i):.1f},{axes.y(min(rate, axes.top)):.1f}"
         for i, rate in enumerate(rates)
         if not isnan(rate)
     )
@@ -125,13 +123,13 @@ def _line(paper: _Paper, rates: Sequence[float], ink: str, style: str) -> str:
     )
 
 
-def _refusals(paper: _Paper, result: Result) -> list[str]:
+def _refusals(axes: _Axes, result: Result) -> list[str]:
     base = HEIGHT - BOTTOM
     return [
         f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{base + 2}' y2='{base + 16}' stroke='{REFUSED}' "
         f"stroke-width='1.4'/>"
         for second, values in enumerate(result.timeline)
-        if values.refused and (x := paper.x(second + 0.5))
+        if values.refused and (x := axes.x(second + 0.5))
     ]
 
 

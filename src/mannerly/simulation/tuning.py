@@ -1,8 +1,8 @@
-"""The servers that strategies are tuned on, and others that they are only judged on.
+"""Server specs for tuning strategies, and others for judging them only.
 
-`TUNING_SERVERS` is the set behind every figure that this project states; `UNSEEN_SERVERS` holds
-the known weak spots and the limits that no constant was chosen for. All are specs, so each row
-can be repeated alone with `mannerly simulate --server SPEC`.
+The constants of the strategies were chosen on `TUNING_SERVERS`, and the project's figures come from
+them. `UNSEEN_SERVERS` has known weak spots, and limits that no constant was chosen for. Each spec
+can be run alone with `mannerly simulate --server SPEC`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ UNSEEN_SERVERS: dict[str, str] = {
 
 
 def tuning_settings(strategy: str) -> Settings:
-    """The settings that go with the figures: ceiling 50/s, start at 2/s, eight in flight."""
+    """Return the settings of the project's figures: at most 50/s, start at 2/s, 8 in flight."""
     return Settings(
         strategy=strategy, start_delay_s=0.5, max_rate=50.0, min_delay_s=0.01, max_concurrency=8
     )

@@ -31,7 +31,7 @@ from mannerly.demo import (
     Feature,
     RobotsFile,
     Site,
-    Sitemap,
+    SitemapKind,
     by_host,
     gaps_s,
     inside_retry_after,
@@ -110,7 +110,7 @@ def test_everything_that_is_sent_takes_a_slot(tmp_path: Path) -> None:
         name="busy",
         pages=8,
         robots=RobotsFile.REDIRECTED,
-        sitemap=Sitemap.INDEX,
+        sitemap=SitemapKind.INDEX,
         features=frozenset({Feature.REDIRECTS, Feature.FAILING, Feature.BROKEN}),
     )
     settings = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.2, seed=1))

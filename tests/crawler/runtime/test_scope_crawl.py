@@ -17,7 +17,7 @@ from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.offload import BIG_BYTES, Offload
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.web.scope import ScopeMode
-from mannerly.demo import DemoWeb, Feature, Record, Site, Sitemap, paths, plain_sites
+from mannerly.demo import DemoWeb, Feature, Record, Site, SitemapKind, paths, plain_sites
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_a_prefix_scope_and_globs_draw_the_border(tmp_path: Path) -> None:
 
 def test_what_is_excluded_is_not_fetched_even_as_a_seed_or_a_sitemap(tmp_path: Path) -> None:
     """Never means never: neither the operator's own list nor robots.txt leads there."""
-    site = Site(name="site", pages=4, sitemap=Sitemap.INDEX)
+    site = Site(name="site", pages=4, sitemap=SitemapKind.INDEX)
 
     with DemoWeb([site]) as web:
         seeds = [*web.seeds(), web.url("site", "/r/secret")]

@@ -1,7 +1,7 @@
-"""What goes wrong without any limit: noise and outages, in front of whatever server there is.
+"""Random errors and outages, as wrappers around any modelled server.
 
-A wrapper passes requests, resets and the oracle on to the server inside, so mishaps can be stacked
-and work with a server of your own. They know nothing of limits, and limits nothing of them.
+A wrapper forwards `request`, `reset` and `allowed` to the server inside it. So wrappers can be
+combined, and also work with a server of your own.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import TYPE_CHECKING
 from .servers import NO_HEADERS, REFUSAL_S
 
 if TYPE_CHECKING:
-    from .servers import Answer, Server
+    from .servers import Server, ServerAnswer
 
 
-class Wrapper:
-    """A server in front of another: passes everything on until a subclass says otherwise."""
+class ServerWrapper:
+    """A server that forwards every call to the server inside; base of the wrappers below."""
 
     def __init__(self, inner: Server) -> None:
         self.inner = inner
         self.reset(random.Random(1))
 
     def reset(self, rng: random.Random) -> None:
-        """Start the inner server afresh as well, if it can."""
+        """Reset the inner server, if it has this method."""
         if reset := getattr(self.inner, "reset", None):
             reset(rng)
 
     def allowed(self, start: float, end: float) -> float:
-        """The inner server's limit."""
+        """Return what the inner server's limit allows, or nan if it does not say."""
         oracle = getattr(self.inner, "allowed", None)
         return float(oracle(start, end)) if oracle else nan
 
-    def request(self, now: float, in_flight: int) -> Answer:
-        """The inner server's answer."""
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
+        """Return the inner server's answer."""
         return self.inner.request(now, in_flight)
 
 
-class Noise(Wrapper):
-    """Turns a random share of the requests into 503s that have nothing to do with any limit."""
+class Noise(ServerWrapper):
+    """Answers a random share of the requests with 503, independently of any limit."""
 
     def __init__(self, inner: Server, share: float) -> None:
         self.share = share
@@ -50,25 +50,25 @@ class Noise(Wrapper):
         super().reset(rng)
         self._random = rng.random
 
-    def request(self, now: float, in_flight: int) -> Answer:
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
         if self._random() < self.share:
             return 503, REFUSAL_S, NO_HEADERS
         return self.inner.request(now, in_flight)
 
 
-class Failure(Enum):
-    """What a client sees of a server that is out: an error at once, no connection, or silence."""
+class OutageKind(Enum):
+    """The failure that a client sees in an outage: a 503 at once, no connection, or no answer."""
 
     ERROR = (503, REFUSAL_S)
     UNREACHABLE = (0, REFUSAL_S)
     HANG = (0, inf)
 
 
-class Outage(Wrapper):
-    """Every request from `start_s` to `end_s` fails in the same way; the limit allows none then."""
+class Outage(ServerWrapper):
+    """Every request from `start_s` to `end_s` fails; `allowed` counts none in that time."""
 
     def __init__(
-        self, inner: Server, start_s: float, end_s: float, failure: Failure = Failure.ERROR
+        self, inner: Server, start_s: float, end_s: float, failure: OutageKind = OutageKind.ERROR
     ) -> None:
         self.start_s = start_s
         self.end_s = end_s
@@ -80,7 +80,7 @@ class Outage(Wrapper):
         lost = super().allowed(lost_from, lost_to) if lost_from < lost_to else 0.0
         return super().allowed(start, end) - lost
 
-    def request(self, now: float, in_flight: int) -> Answer:
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
         if self.start_s <= now < self.end_s:
             status, latency_s = self.failure.value
             return status, latency_s, NO_HEADERS

@@ -1,4 +1,4 @@
-"""What the parent tells the server's process to serve: one line of JSON, and back."""
+"""The configuration that `DemoWeb` sends to the server process, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .sites import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """The sites, the port of all (0: any), the first site's address, and where to log."""
+class ServerConfig:
+    """Sites to serve, their port (0: any free one), the first address, and the log file if any."""
 
     sites: tuple[Site, ...]
     port: int
@@ -18,7 +18,7 @@ class Order:
     log_path: str | None
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the configuration as one line of JSON."""
         return json.dumps(
             {
                 "sites": [site.to_json() for site in self.sites],
@@ -29,8 +29,8 @@ class Order:
         )
 
     @classmethod
-    def from_json(cls, line: str) -> Order:
-        """The order that `to_json` wrote."""
+    def from_json(cls, line: str) -> ServerConfig:
+        """Return the configuration that `to_json` wrote."""
         plain = json.loads(line)
         sites = tuple(map(Site.from_json, plain["sites"]))
         return cls(sites, plain["port"], plain["first_address"], plain["log_path"])

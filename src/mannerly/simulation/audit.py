@@ -1,7 +1,8 @@
-"""Counts broken promises from the outside: what was sent when, what came back, what was said.
+"""Count broken promises of the politeness core during a simulated run.
 
-The witness shares no code with the core, not even the Retry-After parser: an error there would
-otherwise excuse itself. It knows the operator's settings and what crosses the core's border.
+The audit knows the settings, the requests and answers with their instants, and what the core says
+of its breaker. It shares no code with the core, not even the Retry-After parser, so an error of the
+core cannot hide itself.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
     from mannerly.politeness import Permit, Settings
 
-TOLERANCE_S = 1e-9  # float rounding, nothing more
+TOLERANCE_S = 1e-9  # for float rounding only
 REFUSALS = frozenset((403, 429, 503))
 
 
-class Witness:
-    """Four counters, all of which stay at zero when the core keeps its promises."""
+class PromiseAudit:
+    """Four counters of broken promises; all stay 0 if the core keeps its promises."""
 
     def __init__(self, settings: Settings) -> None:
         self.gap_violations = 0
@@ -30,12 +31,12 @@ class Witness:
         self._gap_s = _gap_s(settings) - TOLERANCE_S
         self._max_concurrency = settings.max_concurrency
         self._last_start = -inf
-        self._silent_until = -inf  # what the server asked for
-        self._open_until = -inf  # what the core itself said of its breaker
+        self._silent_until = -inf  # the end of the server's last Retry-After
+        self._open_until = -inf  # until when the core's breaker is open, by its own word
         self._probes = 0
 
     def started(self, now: float, permit: Permit, in_flight: int) -> None:
-        """Judge one start against everything that was known at that instant."""
+        """Judge a request that is sent now."""
         if now - self._last_start < self._gap_s:
             self.gap_violations += 1
         self._last_start = now
@@ -49,27 +50,27 @@ class Witness:
             self._probes += 1
 
     def breaker_open(self, until: float | None) -> None:
-        """The core said that its breaker is open: until then nothing may start."""
+        """Note that the core's breaker is open: no request may be sent until then."""
         self._open_until = inf if until is None else until
 
     def answered(self, now: float, permit: Permit, status: int, headers: Mapping[str, str]) -> None:
-        """A probe ends; a refusal that names a wait starts a window of silence."""
+        """Note an answer: it ends a probe, and a refusal with Retry-After forbids requests."""
         if permit.is_probe:
             self._probes -= 1
-            self._open_until = -inf  # whatever the probe found, the core will say anew
+            self._open_until = -inf  # the core will say again whether its breaker is open
         if status in REFUSALS and headers:
             self._silent_until = max(self._silent_until, now + announced_wait_s(headers))
 
 
 def _gap_s(settings: Settings) -> float:
-    """The smallest gap that the operator allows: the floor, and the ceiling of the rate."""
+    """Return the smallest gap that the settings allow, from minimum delay and maximum rate."""
     if settings.aimd_burst > 1:
         return settings.floor_s
     return max(settings.floor_s, 1.0 / settings.rate_ceiling)
 
 
 def announced_wait_s(headers: Mapping[str, str]) -> float:
-    """The seconds that a Retry-After asks for; 0 when there is none, or none that can be read."""
+    """Return the seconds that a Retry-After asks for; 0 without a readable one."""
     named = {name.lower(): value for name, value in headers.items()}
     text = named.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
