@@ -66,12 +66,18 @@ class SharedContext:
     )
 
     def __init__(
-        self, settings: Settings, emit: Callable[[Event], None], *, remember: bool
+        self,
+        settings: Settings,
+        emit: Callable[[Event], None],
+        *,
+        remember: bool,
+        beside: SharedContext | None = None,
     ) -> None:
         self.settings = settings
         self.emit = emit
-        self.rng = random.Random(settings.seed)
-        self.dirty: set[HostState] = set()
+        # Contexts of one core differ in their settings only.
+        self.rng: random.Random = random.Random(settings.seed) if beside is None else beside.rng
+        self.dirty: set[HostState] = set() if beside is None else beside.dirty
         self.remember = remember
         self.make_strategy = STRATEGY_CLASSES[settings.strategy]
         self.least_gap_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
@@ -90,6 +96,10 @@ class SharedContext:
             retry_statuses=settings.retry_statuses,
             budget_ratio=settings.retry_budget,
         )
+
+    def with_settings(self, settings: Settings) -> SharedContext:
+        """Return a context with other settings and everything else in common."""
+        return SharedContext(settings, self.emit, remember=self.remember, beside=self)
 
     def mark_dirty(self, host: HostState) -> None:
         """Mark a host as changed, for the next `drain`; does nothing without a memory."""
@@ -119,6 +129,7 @@ class Politeness:
     ) -> None:
         self.settings = settings or Settings()
         self._shared = SharedContext(self.settings, on_event, remember=remember)
+        self._own: dict[str, SharedContext] = {}  # of hosts with settings of their own
         self._hosts: dict[str, HostState] = {}
         self._sweep_order: deque[HostState] = deque()
         self._aliases: dict[str, str] = {}
@@ -239,6 +250,42 @@ class Politeness:
         if state is not None:
             state.revive(now)
 
+    def configure(self, settings: Settings, *, host: str | None = None) -> None:
+        """Change the settings while running: of one host, or of all hosts without their own.
+
+        What was learned about a host is kept as far as the new settings allow, and what servers
+        asked for still holds. Requests under way are not affected.
+
+        Raises:
+            ValueError: `group_by` cannot change.
+        """
+        if settings.group_by != self.settings.group_by:
+            raise ValueError("group_by cannot change while running")
+        if host is not None:
+            key = self.key(host)
+            self._own[key] = own = self._shared.with_settings(settings)
+            state = self._hosts.get(key)
+            if state is not None:
+                state.use(own)
+            return
+        self.settings = settings
+        self._enabled = settings.enabled
+        self._shared = shared = self._shared.with_settings(settings)
+        for key, state in self._hosts.items():
+            if key not in self._own:
+                state.use(shared)
+
+    def unlearn(self, host: str) -> None:
+        """Forget what was learned about a host; waits that it asked for stay."""
+        state = self._find(host)
+        if state is not None:
+            state.unlearn()
+            self._shared.dirty.discard(state)
+
+    def settings_of(self, host: str) -> Settings:
+        """Return the settings in force for a host."""
+        return self._own.get(self.key(host), self._shared).settings
+
     def not_before(self, host: str) -> Instant:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
@@ -322,7 +369,7 @@ class Politeness:
 
     def _create(self, key: str, now: Instant) -> HostState:
         self._sweep(now)
-        state = self._hosts[key] = HostState(key, self._shared)
+        state = self._hosts[key] = HostState(key, self._own.get(key, self._shared))
         self._sweep_order.append(state)
         return state
 

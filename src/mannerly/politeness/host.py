@@ -17,7 +17,8 @@ Invariants, asserted or property-tested:
 - in flight ≤ limit at every grant; at most one probe while half-open;
 - every permit is reported or cancelled exactly once.
 
-This module knows neither other hosts nor the time: `now` is always an argument.
+This module knows neither other hosts nor the time: `now` is always an argument. It is long because
+all transitions of a host are in one place.
 """
 
 from __future__ import annotations
@@ -180,8 +181,10 @@ class HostState:
             return self._reserve_slowly(now)
         if now < self.not_before:
             return Wait(self.not_before, self._wait_reason())
-        # The response that opened the breaker freed a place, and only probes were granted since.
-        assert self.in_flight < self._shared.max_concurrency
+        # The response that opened the breaker freed a place, and only probes were granted since:
+        # so there is room, unless the operator has lowered the limit meanwhile (`use`).
+        if self.in_flight >= self._shared.max_concurrency:
+            return Wait(None, Reason.IN_FLIGHT)
         permit = self.grant(now, is_probe=True)
         breaker.lease(permit, now, self._shared.settings)
         return Grant(permit)
@@ -511,6 +514,25 @@ class HostState:
     def use_strategy(self, strategy: Strategy) -> None:
         """Use this strategy, which was prepared from memory, from now on."""
         self.strategy = strategy
+        self._reschedule()
+
+    def use(self, shared: SharedContext) -> None:
+        """Go on with other settings; what was learned is kept as far as they allow."""
+        self.learn_deferred()
+        self._shared = shared
+        if self.strategy is not None:
+            strategy = shared.make_strategy(shared.settings)
+            strategy.recall(self.strategy.lesson(), 1.0)
+            self.strategy = strategy
+        self._reschedule()
+
+    def unlearn(self) -> None:
+        """Forget what was learned, and a crawl delay; waits that the server asked for stay."""
+        self.strategy = None
+        self.stats = None
+        self._deferred = None
+        if self.requested.crawl_delay_s:
+            self.own_requested().crawl_delay_s = 0.0
         self._reschedule()
 
     def contacted(self, now: Instant) -> None:

@@ -276,9 +276,9 @@ class Frontier:
     # ------------------------------------------------------------------ the operator
 
     def wake(self, host: str, *, now: Instant) -> None:
-        """Ask a sleeping host again: it was revived, or its rules are known."""
+        """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed."""
         queue = self._places.hosts.get(host)
-        if queue is not None and queue.place is _ASLEEP:
+        if queue is not None and (queue.place is _ASLEEP or queue.place is _HEAP):
             self._to_heap(queue, now)
 
     def drop_host(self, host: str, *, now: Instant) -> Dropped:

@@ -116,6 +116,12 @@ class Engine:
         """Nothing to do here now, or ever, unless another shard sends something."""
         return all(shard.is_idle for shard in self._shards)
 
+    def set_workers(self, workers: int) -> None:
+        """Change how many requests may be in flight."""
+        self._workers = workers
+        if self._governor is not None:
+            self._governor.most = workers
+
     def turn(self, longest_s: float = TICK_S) -> None:
         """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
         now = self._now()

@@ -36,10 +36,10 @@ FEWEST = 16  # with these a turn is long only if a page takes 6 ms, and then few
 class Governor:
     """How many requests may be under way in this process."""
 
-    __slots__ = ("_by_commits", "_by_turns", "_changed_at", "_most")
+    __slots__ = ("_by_commits", "_by_turns", "_changed_at", "most")
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._by_commits = most
         self._by_turns = min(most, FIRST)
         self._changed_at: Instant = float("-inf")
@@ -47,7 +47,7 @@ class Governor:
     @property
     def total(self) -> int:
         """What both allow."""
-        return min(self._by_commits, self._by_turns)
+        return min(self.most, self._by_commits, self._by_turns)
 
     def committed(self, took_s: float, now: Instant) -> None:
         """A commit took this long."""
@@ -57,8 +57,8 @@ class Governor:
         if took_s >= SLOW_COMMIT_S:
             self._by_commits = max(1, int(0.7 * total))
             self._changed_at = now
-        elif took_s < FAST_COMMIT_S and total < self._most:
-            self._by_commits = min(self._most, int(1.05 * total) + 1)
+        elif took_s < FAST_COMMIT_S and total < self.most:
+            self._by_commits = min(self.most, int(1.05 * total) + 1)
             self._changed_at = now
 
     def turned(self, took_s: float) -> None:
@@ -66,5 +66,5 @@ class Governor:
         total = self._by_turns
         if took_s >= LONG_TURN_S:
             self._by_turns = min(total, max(FEWEST, int(0.9 * total)))
-        elif took_s < SHORT_TURN_S and total < self._most:
-            self._by_turns = min(self._most, total + total // 8 + 1)
+        elif took_s < SHORT_TURN_S and total < self.most:
+            self._by_turns = min(self.most, total + total // 8 + 1)

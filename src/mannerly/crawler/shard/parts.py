@@ -48,6 +48,7 @@ class Parts:
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
+    excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     batch: Batch = field(default_factory=Batch)
 

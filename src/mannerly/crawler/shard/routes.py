@@ -24,6 +24,10 @@ class Routes:
         self._rules = rules
         self.recent = Recent()
 
+    def owns(self, host: str) -> bool:
+        """Whether a host belongs to this shard."""
+        return self._sharding.shard_of(host) == self._shard
+
     @property
     def leads_elsewhere(self) -> bool:
         """Whether there are other shards."""

@@ -30,13 +30,14 @@ from mannerly.crawler.web.urls import without_port
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
-from . import lessons, origins
+from . import lessons, orders, origins
 from .elsewhere import Result
 from .follows import Again, Read, Rules, what_follows
 from .parts import make_parts
 from .reading import credible, harvest_safely
 
 if TYPE_CHECKING:
+    from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Fetched, InFlight, Judgement, Now
     from mannerly.crawler.page.harvest import Rules as LinkRules
@@ -54,6 +55,7 @@ ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 LIST_MAX_BYTES = 60 * 1024 * 1024
 
 _PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
+_EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
 
 class Shard:
@@ -133,6 +135,8 @@ class Shard:
             return Drop(f"host_retired: {given_up}")
         if self._keeps_gaps and self.flights.is_connecting(self.politeness.key(host)):
             return Later(now + CONNECTING_LOOK_S)
+        if self.parts.excludes_queued and self.parts.rules.scope.excludes(entry.url):
+            return _EXCLUDED
         ruling = self._robots.judge(entry, now)
         if ruling is GO and self._quota is not None and entry.kind == _PAGE:
             return self._quota.judge(host)
@@ -313,6 +317,10 @@ class Shard:
             # Nothing left as far as memory knows. If the store knows better, it is right.
             frontier.load(store.queued_hosts(), now=now.mono)
         self._emit(parts.measured(now))
+
+    def control(self, number: int, order: Control, now: Now) -> None:
+        """Act on a control record, as far as it concerns this shard."""
+        orders.apply(number, order, self.parts, now)
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(told.UrlsFound(len(new)))
