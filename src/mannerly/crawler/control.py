@@ -26,50 +26,50 @@ class _Control(msgspec.Struct, frozen=True, tag_field="order", tag=str.lower):
     """Base of all control records: stored as JSON, with the class name under "order"."""
 
 
-class Pause(_Control):
+class Pause(_Control, frozen=True):
     """Start no request until `Unpause`; requests under way come to their end."""
 
 
-class Unpause(_Control):
+class Unpause(_Control, frozen=True):
     """Go on after `Pause`."""
 
 
-class Stop(_Control):
+class Stop(_Control, frozen=True):
     """End this run as SIGTERM does: drain, commit, exit 143. The crawl can be resumed."""
 
 
-class AddSeeds(_Control):
+class AddSeeds(_Control, frozen=True):
     """Queue these URLs (canonical), and let the scope include them."""
 
     urls: tuple[str, ...]
 
 
-class SetOption(_Control):
+class SetOption(_Control, frozen=True):
     """Change an option of the running crawl: max_rate, max_urls, duration or workers."""
 
     name: str
     value: float | None  # None: no limit
 
 
-class Exclude(_Control):
+class Exclude(_Control, frozen=True):
     """Fetch no URL that matches this glob from now on; queued ones are dropped at their turn."""
 
     glob: str
 
 
-class HostPause(_Control):
+class HostPause(_Control, frozen=True):
     """Send nothing to a host until `HostResume`."""
 
     host: str
 
 
-class HostResume(_Control):
+class HostResume(_Control, frozen=True):
     """End a `HostPause`, and give a host that was given up another chance."""
 
     host: str
 
 
-class HostSet(_Control):
+class HostSet(_Control, frozen=True):
     """Set the pace of one host; None leaves a value as it is."""
 
     host: str
@@ -78,7 +78,7 @@ class HostSet(_Control):
     per_host: int | None = None  # requests under way at once
 
 
-class HostForget(_Control):
+class HostForget(_Control, frozen=True):
     """Forget what was learned about a host; waits that it asked for stay."""
 
     host: str
