@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.store.store_contract import candidate, offer
 
 from mannerly.crawler.store.base import StoreError, StoreMissing
+from mannerly.crawler.store.contract import candidate, offer
 from mannerly.crawler.store.sqlite.directory import (
     CrawlDirectory,
     Manifest,

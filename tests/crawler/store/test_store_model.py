@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.crawler.store.checkup import examine
-from tests.crawler.store.store_contract import START, candidate, page
 from tests.crawler.store.store_crawl import SHARDS, create_stores, state
 from tests.crawler.store.store_disk import FailingDisk
 
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import Batch, StoreFull
+from mannerly.crawler.store.contract import START, candidate, page
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import apsw
 import pytest
 from tests.crawler.store.checkup import examine
-from tests.crawler.store.store_contract import (
+
+from mannerly.crawler.model import HostRecord, Skipped
+from mannerly.crawler.store.base import Batch, StoreError
+from mannerly.crawler.store.contract import (
     START,
-    OpenStores,
     StoreContract,
     candidate,
     counts,
     offer,
     page,
 )
-
-from mannerly.crawler.model import HostRecord, Skipped
-from mannerly.crawler.store.base import Batch, StoreError
 from mannerly.crawler.store.sqlite.inbox import inbox_path, unread
 from mannerly.crawler.store.sqlite.reader import SqliteReader, shard_path
 from mannerly.crawler.store.sqlite.schema import SHARD
 from mannerly.crawler.store.sqlite.shard import CARRY_OVER, SqliteStore, create_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
-
-    from mannerly.crawler.store.base import ShardStore
 
 
 def open_shard(directory: Path, shard: int = 0, *, shards: int = 1) -> SqliteStore:
@@ -51,23 +47,11 @@ def damage(path: Path, offset: int, content: bytes) -> None:
 
 class TestSqliteStore(StoreContract):
     @pytest.fixture
-    def open_stores(self, tmp_path: Path) -> Iterator[OpenStores]:
-        with ExitStack() as stack:
-
-            def opened(shards: int = 1, *, frontier_limit: int = 1000) -> Sequence[ShardStore]:
-                stores = []
-                for shard in range(shards):
-                    create_shard(tmp_path, shard, shards=shards)
-                    store = SqliteStore.open(
-                        tmp_path, shard, shards=shards, frontier_limit=frontier_limit
-                    )
-                    stack.callback(store.close)
-                    stores.append(store)
-                return stores
-
-            yield opened
-            for file in tmp_path.glob("shard-*.db"):
-                assert examine(tmp_path, int(file.stem.partition("-")[2])) == []
+    def location(self, tmp_path: Path) -> Iterator[str]:
+        path = tmp_path / "crawl"
+        yield str(path)
+        for file in path.glob("shard-*.db"):
+            assert examine(path, int(file.stem.partition("-")[2])) == []
 
 
 def test_everything_is_there_after_reopening(directory):
