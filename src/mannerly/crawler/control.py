@@ -12,14 +12,18 @@ Two sorts:
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
-This file holds values only: what they do is in `shard` and `runtime`.
+`in_force` adds the lasting ones up. This file holds values only: what they do is in `shard` and
+`runtime`.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class _Control(msgspec.Struct, frozen=True, tag_field="order", tag=str.lower):
@@ -99,3 +103,51 @@ Control: TypeAlias = (
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Control).decode
+
+
+class HostOrders(NamedTuple):
+    """The sum of the lasting control records about one host; None: none was given."""
+
+    is_paused: bool = False
+    delay_s: float | None = None
+    max_rate: float | None = None
+    per_host: int | None = None
+
+
+class InForce(NamedTuple):
+    """The sum of a crawl's lasting control records."""
+
+    is_paused: bool
+    options: Mapping[str, float | None]  # by name, from SetOption; None: no limit
+    excludes: tuple[str, ...]  # globs, in the order in which they were given
+    hosts: Mapping[str, HostOrders]
+
+
+def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
+    """Add up what `CrawlStore.orders` returned from the beginning: later records win.
+
+    Records that are acted on once (AddSeeds, HostForget, Stop) are left out.
+    """
+    is_paused = False
+    options: dict[str, float | None] = {}
+    excludes: dict[str, None] = {}
+    hosts: dict[str, HostOrders] = {}
+    for _, order in orders:
+        match order:
+            case Pause() | Unpause():
+                is_paused = isinstance(order, Pause)
+            case SetOption():
+                options[order.name] = order.value
+            case Exclude():
+                excludes[order.glob] = None
+            case HostPause() | HostResume():
+                before = hosts.get(order.host, HostOrders())
+                hosts[order.host] = before._replace(is_paused=isinstance(order, HostPause))
+            case HostSet():
+                hosts[order.host] = _set(hosts.get(order.host, HostOrders()), order)
+    return InForce(is_paused, options, tuple(excludes), hosts)
+
+
+def _set(before: HostOrders, order: HostSet) -> HostOrders:
+    given = {name: getattr(order, name) for name in ("delay_s", "max_rate", "per_host")}
+    return before._replace(**{name: each for name, each in given.items() if each is not None})

@@ -45,6 +45,7 @@ def harvest_safely(
         found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
     except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
         found = unreadable(entry, answer, now.wall)
+    store.parsing(0)
     if failure is None:
         return found
     return found._replace(record=found.record._replace(error=failure))
