@@ -42,11 +42,8 @@ class LineKind(Enum):
     UNKNOWN = auto()
 
 
-_AGENT, _ALLOW, _DISALLOW = (
-    LineKind.AGENT,
-    LineKind.ALLOW,
-    LineKind.DISALLOW,
-)  # globals are found faster
+# Module constants, because they are found faster than enum members, for every line.
+_AGENT, _ALLOW, _DISALLOW = LineKind.AGENT, LineKind.ALLOW, LineKind.DISALLOW
 _SITEMAP, _UNKNOWN = LineKind.SITEMAP, LineKind.UNKNOWN
 
 # The first four are Google's table, misspellings included; the others are made in the same way.
