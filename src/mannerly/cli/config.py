@@ -13,38 +13,45 @@ one, makes variables of that name for a service called mannerly.
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from .options import ALIASES, OPTIONS, Kind, Option, cores, run_defaults
+from mannerly.crawler.options import (
+    ALIASES,
+    OPTIONS,
+    Given,
+    Kind,
+    OptionError,
+    checked,
+    cores,
+    nearest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mannerly.crawler.options import Option, Value
     from mannerly.crawler.settings import CrawlSettings
-
-Value: TypeAlias = "str | int | float | bool | list[str]"
 
 PROJECT_FILE = "mannerly.toml"
 _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
-_POLITENESS = "politeness."
-_SAME_PEN = 0.85  # of difflib's likeness, at which a name is taken for a misspelled one
 
+# The options that are about one run of the command, and their defaults.
+RUN_DEFAULTS: dict[str, object] = {
+    "data_dir": None,
+    "fresh": False,
+    "output": [],
+    "json": False,
+    "quiet": False,
+    "verbose": False,
+    "log_format": None,
+    "log_interval": 10.0,
+}
 
-class ConfigError(ValueError):
-    """A value that is not allowed, or a name that is none, and where it stands."""
-
-
-class Given(NamedTuple):
-    """A value that somebody gave. `where` names the place as an error would."""
-
-    value: Value
-    where: str
+ConfigError = OptionError
 
 
 class Configuration(NamedTuple):
@@ -54,7 +61,7 @@ class Configuration(NamedTuple):
 
     def value(self, name: str) -> object:
         """The value of an option of this run."""
-        return self.given[name].value if name in self.given else run_defaults()[name]
+        return self.given[name].value if name in self.given else RUN_DEFAULTS[name]
 
     def texts(self, name: str) -> list[str]:
         """The value of an option that is a list of texts."""
@@ -68,52 +75,9 @@ class Configuration(NamedTuple):
         Raises:
             ConfigError: one of them is out of its range.
         """
-        from mannerly.crawler.settings import CrawlSettings
-        from mannerly.politeness import SettingsError
+        from mannerly.crawler.settings import CrawlSettings, with_options
 
-        if base is None:
-            base = CrawlSettings(processes=cores())
-        try:
-            crawl = replace(base, **self._chosen(of_politeness=False))
-            politeness = replace(
-                base.politeness,
-                request_timeout_s=crawl.timeout_s,  # the core has to know our patience
-                **self._chosen(of_politeness=True),
-            )
-            return replace(crawl, politeness=politeness)
-        except SettingsError as error:
-            raise self._placed(error.field, error.value, error.allowed) from error
-
-    def _chosen(self, *, of_politeness: bool) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, given in self.given.items():
-            target = OPTIONS[name].target
-            if target is None or target.startswith(_POLITENESS) != of_politeness:
-                continue
-            value: object = given.value
-            if target == "scope":
-                value = self._scope(given)
-            elif isinstance(value, list):
-                value = tuple(value)
-            found[target.removeprefix(_POLITENESS)] = value
-        return found
-
-    def _scope(self, given: Given) -> object:
-        from mannerly.crawler.web.scope import ScopeMode
-
-        try:
-            return ScopeMode(str(given.value))
-        except ValueError:
-            allowed = "one of " + ", ".join(ScopeMode)
-            raise ConfigError(_sentence(given.where, given.value, allowed)) from None
-
-    def _placed(self, field: str, value: object, allowed: str) -> ConfigError:
-        """The same complaint, with the place where the value was written."""
-        for name, given in self.given.items():
-            target = OPTIONS[name].target or ""
-            if target.removeprefix(_POLITENESS) == field:
-                return ConfigError(_sentence(given.where, given.value, allowed))
-        return ConfigError(_sentence(field, value, allowed))
+        return with_options(base or CrawlSettings(processes=cores()), self.given)
 
 
 def resolve(
@@ -139,18 +103,15 @@ def resolve(
 
 
 def effective(configuration: Configuration, settings: CrawlSettings) -> dict[str, object]:
-    """Every option with the value in force."""
-    values = {}
+    """Return every option with the value in force."""
+    from mannerly.crawler.settings import in_force
+
+    values: dict[str, object] = {}
     for name, option in OPTIONS.items():
-        if option.kind is Kind.NOT_YET:
-            continue
         if option.target is None:
             values[name] = configuration.value(name)
-        elif option.target.startswith(_POLITENESS):
-            field = option.target.removeprefix(_POLITENESS)
-            values[name] = getattr(settings.politeness, field)
         else:
-            values[name] = getattr(settings, option.target)
+            values[name] = in_force(settings, option)
     return values
 
 
@@ -198,10 +159,10 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
         if option is None:
-            raise ConfigError(f"{place}{key} is no setting{_guess(name, OPTIONS)}")
+            raise ConfigError(f"{place}{key} is no setting{nearest(name, OPTIONS)}")
         if name in given:
             raise ConfigError(f"{place}{key} is given twice, with - and with _")
-        given[name] = _checked(option, value, place + key)
+        given[name] = checked(option, value, place + key)
     return given
 
 
@@ -210,7 +171,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     for variable in environment:
         # An option of another command is no slip of the pen, and is nothing to this one.
         is_strange = variable.startswith("MANNERLY_") and variable not in places
-        if is_strange and (guess := _guess(variable, places)):
+        if is_strange and (guess := nearest(variable, places)):
             raise ConfigError(f"{variable} is no setting{guess}")
     return {
         name: _read(OPTIONS[name], environment[variable], variable)
@@ -219,29 +180,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     }
 
 
-def _guess(name: str, names: Mapping[str, object]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, names, n=1, cutoff=_SAME_PEN)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def _read(option: Option, value: Value, where: str) -> Given:
     """A value from the shell, where everything that is one word is text."""
-    return _checked(option, _from_text(option, value) if isinstance(value, str) else value, where)
-
-
-def _checked(option: Option, value: object, where: str) -> Given:
-    """A value of the type that its option takes."""
-    if option.kind is Kind.NOT_YET:
-        raise ConfigError(f"{where} cannot be used: {option.help}")
-    if not _fits(option.kind, value):
-        raise ConfigError(_sentence(where, value, option.kind.value))
-    if option.choices and value not in option.choices:
-        raise ConfigError(_sentence(where, value, "one of " + ", ".join(option.choices)))
-    if option.name == "log_interval" and not 0 < value < math.inf:  # type: ignore[operator]
-        raise ConfigError(_sentence(where, value, "a number above 0"))
-    return Given(value, where)  # type: ignore[arg-type]
+    return checked(option, _from_text(option, value) if isinstance(value, str) else value, where)
 
 
 def _from_text(option: Option, text: str) -> object:
@@ -258,24 +199,3 @@ def _from_text(option: Option, text: str) -> object:
             except ValueError:
                 return text
     return text
-
-
-def _fits(kind: Kind, value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    match kind:
-        case Kind.FLAG:
-            return isinstance(value, bool)
-        case Kind.INTEGER:
-            return is_number and isinstance(value, int)
-        case Kind.NUMBER:
-            return is_number and not math.isnan(value)  # type: ignore[arg-type]
-        case Kind.RATE:
-            return is_number or value == "unlimited"
-        case Kind.LIST:
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    # A line end in a user agent would be a header of its own.
-    return isinstance(value, str) and value.isprintable() and bool(value.strip())
-
-
-def _sentence(where: str, value: object, allowed: str) -> str:
-    return f"{where} is {value!r}; allowed: {allowed}"

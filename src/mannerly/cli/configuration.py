@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.options import ALIASES, GROUPS
+
 from .config import effective, resolve
-from .options import ALIASES, GROUPS, Kind
 from .terminal import failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def as_toml(configuration: Configuration, values: dict[str, object], *, with_ori
     for group, options in GROUPS.items():
         lines += [f"# {group}"]
         for option in options:
-            if option.kind is Kind.NOT_YET:
-                continue
             value = values[option.name]
             line = (
                 f"# {option.name} is not set"

@@ -21,19 +21,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from mannerly.crawler.options import GROUPS, OPTIONS, Kind
+
 from .config import ConfigError, resolve
-from .options import GROUPS, OPTIONS, Kind
 from .terminal import fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from mannerly.crawler.options import Option, Value
     from mannerly.crawler.runtime.run import CrawlResult
     from mannerly.crawler.settings import CrawlSettings
 
-    from .config import Configuration, Value
-    from .options import Option
+    from .config import Configuration
     from .progress import Progress
 
 # What decides about URLs: half a crawl under one rule and half under another is neither.
@@ -224,8 +225,6 @@ def _parameter(option: Option, group: str) -> inspect.Parameter:
     if option.kind is Kind.LIST:
         listed = typer.Option(*names, metavar=option.metavar, **shown)
         annotation = Annotated[list[str] | None, listed]
-    elif option.kind is Kind.NOT_YET:
-        annotation = Annotated[bool | None, typer.Option(option.flag, hidden=True)]
     elif option.kind is Kind.FLAG:
         # Only what a file may have turned on needs a way to be turned off again.
         if option.target is not None:

@@ -7,19 +7,23 @@ the environment: that is the command's business (`cli.config`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header
+from .options import OPTIONS, OptionError, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from .options import Given, Option
+
+_POLITENESS = "politeness."
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
@@ -108,3 +112,53 @@ class CrawlSettings:
     def scope_of(self, seeds: Iterable[str]) -> Scope:
         """What is to be fetched, from these seeds. Raises ValueError if that cannot be said."""
         return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)
+
+
+def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettings:
+    """Return settings with the options that were given, on top of those of `base`.
+
+    Raises:
+        OptionError: one of them is out of its range; the message names its place.
+    """
+    crawl: dict[str, Any] = {}
+    pace: dict[str, Any] = {}
+    for name, (value, where) in given.items():
+        target = OPTIONS[name].target
+        if target is None:
+            continue
+        chosen = pace if target.startswith(_POLITENESS) else crawl
+        field = target.removeprefix(_POLITENESS)
+        if field == "scope":
+            chosen[field] = _scope_mode(value, where)
+        else:
+            chosen[field] = tuple(value) if isinstance(value, list) else value
+    try:
+        settings = replace(base, **crawl)
+        # The core has to know our timeout.
+        politeness = replace(base.politeness, request_timeout_s=settings.timeout_s, **pace)
+        return replace(settings, politeness=politeness)
+    except SettingsError as error:
+        raise OptionError(_placed(error, given)) from error
+
+
+def in_force(settings: CrawlSettings, option: Option) -> object:
+    """Return the value of an option."""
+    assert option.target is not None
+    if option.target.startswith(_POLITENESS):
+        return getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
+    return getattr(settings, option.target)
+
+
+def _scope_mode(value: object, where: str) -> ScopeMode:
+    try:
+        return ScopeMode(str(value))
+    except ValueError:
+        raise OptionError(refusal(where, value, "one of " + ", ".join(ScopeMode))) from None
+
+
+def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
+    """The same complaint, with the place where the value was written."""
+    for name, (value, where) in given.items():
+        if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
+            return refusal(where, value, error.allowed)
+    return refusal(error.field, error.value, error.allowed)

@@ -1,19 +1,24 @@
-"""The options of `crawl`: one table from which everything else is made.
+"""The options of a crawl: one table from which everything else is made.
 
-An option is a command-line option, an environment variable (MANNERLY_ and its name) and a key of a
-configuration file, with the same meaning in all three, because each is made from its line here.
-`target` is the field of `CrawlSettings` that it sets, or `politeness.` and a field of the
-politeness core's `Settings`; without one it is about this run only. Ranges are not repeated here:
-the settings check themselves. Names of the source documents work as variables, too (`ALIASES`).
+An option is a keyword of the library, a command-line option, an environment variable (MANNERLY_ and
+its name) and a key of a configuration file, with the same meaning everywhere, because each is made
+from its line here. `target` is the field of `CrawlSettings` that it sets, or `politeness.` and a
+field of the politeness core's `Settings`; without one it is for one run of the command only. Ranges
+are not repeated here: the settings check themselves.
 
-Reads nothing and imports nothing of the crawler: `--help` must stay fast.
+This module imports nothing of the crawler: `mannerly --help` must stay fast.
 """
 
 from __future__ import annotations
 
+import math
 import os
+from difflib import get_close_matches
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Kind(Enum):
@@ -25,11 +30,10 @@ class Kind(Enum):
     TEXT = "text of visible characters"
     FLAG = "true or false"
     LIST = "a list of texts"
-    NOT_YET = "nothing"  # known, promised, and not built: refused, never ignored
 
 
 class Option(NamedTuple):
-    """One option. `help` is what `--help` says; for what is not built, why it is refused."""
+    """One option. `help` is what `--help` says."""
 
     name: str
     kind: Kind
@@ -213,8 +217,6 @@ def _run() -> tuple[Option, ...]:
             choices=("text", "json"),
         ),
         Option("log_interval", Kind.NUMBER, "Seconds between two log lines (10).", metavar="S"),
-        Option("redis_url", Kind.NOT_YET, "crawls on many machines are not built yet"),
-        Option("dashboard", Kind.NOT_YET, "the dashboard is not built yet"),
     )
 
 
@@ -226,7 +228,10 @@ GROUPS = {
 }
 OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
 
-# The source documents' variables, and the options that they are.
+# The options that are keywords of the library: those that are about the crawl.
+KEYWORDS = tuple(name for name, option in OPTIONS.items() if option.target is not None)
+
+# Other names of environment variables, by the options that they set.
 ALIASES = {
     "GLOBAL_FRONTIER_SIZE_LIMIT": "frontier_limit",
     "READY_HEAP_SIZE_LIMIT": "heap_limit",
@@ -240,20 +245,87 @@ ALIASES = {
 }
 
 
-def run_defaults() -> dict[str, object]:
-    """What the options that are no crawl settings are without being given."""
-    return {
-        "data_dir": None,
-        "fresh": False,
-        "output": [],
-        "json": False,
-        "quiet": False,
-        "verbose": False,
-        "log_format": None,
-        "log_interval": 10.0,
-    }
-
-
 def cores() -> int:
-    """The processors that this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# ---------------------------------------------------------------------- values that were given
+
+
+Value: TypeAlias = "str | int | float | bool | list[str]"
+
+_ALIKE = 0.85  # similarity (difflib) from which a name is taken for a misspelled one
+
+
+class OptionError(ValueError):
+    """A name that is no option, or a value that an option does not take, and where it stands."""
+
+
+class Given(NamedTuple):
+    """A value that somebody gave. `where` names the place, for error messages."""
+
+    value: Value
+    where: str
+
+
+def checked(option: Option, value: object, where: str) -> Given:
+    """Return a value of the type that its option takes.
+
+    Raises:
+        OptionError: it is of another type.
+    """
+    if not _fits(option.kind, value):
+        raise OptionError(refusal(where, value, option.kind.value))
+    if option.choices and value not in option.choices:
+        raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
+    if option.name == "log_interval" and not 0 < value < math.inf:  # type: ignore[operator]
+        raise OptionError(refusal(where, value, "a number above 0"))
+    return Given(value, where)  # type: ignore[arg-type]
+
+
+def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
+    """Check the keyword arguments of the library's functions.
+
+    Raises:
+        OptionError: an unknown name (with the nearest right one), or a value of another type.
+    """
+    given: dict[str, Given] = {}
+    for name, value in keywords.items():
+        option = OPTIONS.get(name)
+        if option is None or option.target is None:
+            what = "is an option of the command only" if option else "is no option"
+            raise OptionError(f"{name} {what}{nearest(name, KEYWORDS)}")
+        if option.kind is Kind.LIST and isinstance(value, (str, tuple)):
+            value = [value] if isinstance(value, str) else list(value)
+        if value is not None:
+            given[name] = checked(option, value, name)
+    return given
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "; did you mean …?" if a name looks like a misspelled one, else nothing."""
+    close = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def refusal(where: str, value: object, allowed: str) -> str:
+    """Return the sentence that refuses a value."""
+    return f"{where} is {value!r}; allowed: {allowed}"
+
+
+def _fits(kind: Kind, value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match kind:
+        case Kind.FLAG:
+            return isinstance(value, bool)
+        case Kind.INTEGER:
+            return is_number and isinstance(value, int)
+        case Kind.NUMBER:
+            return is_number and not math.isnan(value)  # type: ignore[arg-type]
+        case Kind.RATE:
+            return is_number or value == "unlimited"
+        case Kind.LIST:
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    # A line end in a user agent would be a header of its own.
+    return isinstance(value, str) and value.isprintable() and bool(value.strip())
