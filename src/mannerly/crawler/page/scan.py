@@ -25,20 +25,14 @@ service with systemd's `MemoryDenyWriteExecute`), every page gets its tree.
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import TYPE_CHECKING
 
-import pcre2
-from pcre2 import _cy
 from turbohtml import tokenize, unescape
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
 from . import tree as turbo
 from .parsed import PAGE_RELATIONS, Elements
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .pcre import Scanner
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
@@ -135,21 +129,18 @@ _NEXT = rf"""(?!<{_PLAIN})(?|
     )"""
 
 
-def _scanner() -> Callable[[bytes], tuple[bytes, int]] | None:
-    """Replaces a page by its fields.
+# The self-check: pages that use most of the pattern, with the fields that they must give.
+_SAMPLES = {
+    b"""<!DOCTYPE html><html lang="en"><TITLE lang=en>A &lt; <b></TITLE><!-- <a href="no"> -->
+    <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class="c" href="/1">1</a>
+    <A ID="a" HREF=/2>2</A><a rel="nofollow" href="/3">3</a><iframe src=/4><a href=no></iframe>
+    """: b"\0\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2"
+    b'\0<a rel="nofollow" href="/3"\0<iframe src=/4',
+    b"<p title='<'><a href=no>": _ODD,
+    b"": b"",
+}
 
-    PCRE2 can leave out what lies between the matches, but `Pattern.sub` has no word for it.
-    """
-    try:
-        pattern = pcre2.compile(_NEXT.encode(), pcre2.VERBOSE | pcre2.IGNORECASE)
-    except pcre2.LibraryError:  # no machine code: then a scan takes longer than a tree
-        return None
-    option = _cy.SubstituteOption
-    options = int(option.GLOBAL | option.REPLACEMENT_ONLY)
-    return partial(_cy.substitute, pattern._pcre2_code, _FIELD, byte_offset=0, options=options)
-
-
-_scan = _scanner()
+_scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
 _NAME_END = re.compile(r"[\t\n\f\r />]")
 _ATTRIBUTE = re.compile(
@@ -163,6 +154,11 @@ _ATTRIBUTE = re.compile(
 _REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 
+def scanner_problem() -> str | None:
+    """Return why every page of this process gets a tree, or None if ordinary pages are scanned."""
+    return _scanner.problem
+
+
 def read(body: bytes, codec: str, limit: int) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
     fields = _scanned(body, codec)
@@ -170,13 +166,10 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
-    if _scan is None or codec not in ASCII_CODECS or b"\0" in body:
+    if codec not in ASCII_CODECS or b"\0" in body:
         return None
-    try:
-        found, _ = _scan(body)
-    except pcre2.LibraryError:  # ten million steps without an element: a page of many megabytes
-        return None
-    if found.endswith(_ODD):
+    found = _scanner.fields(body)
+    if found is None or found.endswith(_ODD):
         return None
     text = found.decode(codec, "replace")
     return _with_newlines(text) if "\r" in text else text
