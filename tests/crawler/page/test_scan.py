@@ -35,6 +35,7 @@ LINKS = [
 ]  # fmt: skip
 HEAD = [
     "<title>T &amp; x</title>", "<title></title>", "<title>a<b>c</title>", "<title>x",
+    "<title>&#xfdd7; &copy=1 &amp;lt; &notit;</title>",
     '<title lang="en">L</title>', '<base href="/base/">', "<base target=x>",
     '<link rel="next" href="l">', "<link rel=stylesheet href=no>", "<LINK REL=prev HREF=z>",
     '<link rel="canonical" href="/c?x&amp;y">', '<meta name="robots" content="noindex">',
@@ -54,7 +55,7 @@ TEXT = [
     '<svg viewBox="0 0 1 1"><title>no</title><path d="M0"/><clipPath></clipPath></svg>',
     '<svg><!-- <a href=no> --><use xlink:href="#a"/></svg>', "<svg><p></svg>",
     "<math><mi>x</mi></math>", '<select><option>o<option value="x">p</select>', "<option>",
-    "<select><a href=no></select>", "<select>",
+    "<select><a href=no></select>", "<select>", "<template><col>", "<TEMPLATE id=x> <Col/>",
 ]  # fmt: skip
 BOXES = [
     "<p>text &lt; &eacute; a < b > c", "<div class=c>", "<div class=\"x\" id='y'>", "</div>",
@@ -172,6 +173,7 @@ def test_an_ordinary_page_needs_no_tree(codec: str) -> None:
         '<p title="a > b">', '<p title="<i>">', "<p it's>", "<p <b>",
         "<frame src=x>", "<frameset>", "<math>", "<plaintext>", "<svg><a href=x>", "<select><p>",
         "<p a=b='c d='>", "</p='a b='>", "<p a='b'='c d='>",
+        "<template><col>", "<TEMPLATE id=x>a<!-- --><Col/>", "<template></template><col>",
         "\0", "<script><!--<script>", '</p class=">">', "<svg/>", "<!--" + "-" * 11_000_000,
     ],
 )  # fmt: skip

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 
-from turbohtml import tokenize, unescape
+from turbohtml import parse, tokenize
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
@@ -69,7 +69,7 @@ _RAW_TEXT = "|".join(
 # By their first letters: most tags have none of these, and are known to be plain by that.
 _NAMES = (
     r"(?:a(?:rea)?|base|frame(?:set)?|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
-    rf"|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp){_NAME_ENDS}"
+    rf"|s(?:cript|elect|tyle|vg)|t(?:e(?:mplate|xtarea)|itle)|xmp){_NAME_ENDS}"
 )
 
 # Most of these elements are style sheets, icons and descriptions, and most relations of a link are
@@ -122,7 +122,7 @@ _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
     <{_ORDINARY_LINK}
     | <{_OPAQUE}()
-    | (<(?:a|area|base|link|meta){_NAME_ENDS}{_ATTRIBUTES})>
+    | (<(?:a|area|base|link|meta|template){_NAME_ENDS}{_ATTRIBUTES})>
     | (<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until("iframe")}
     | (<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("title")})
     | (<)(?s:.*+)
@@ -150,8 +150,12 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
-# Where an ampersand begins something else than `&amp;` or the next parameter of a query.
-_REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
+# Where an ampersand begins something else than `&amp;`; in a value, or the next parameter of a query.
+_REFERENCE = re.compile(r"&(?!amp;)")
+_REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
+
+# A template that begins with a <col> holds columns only: all other tags in it are dropped.
+_COLUMN = re.compile(rb"<[cC][oO][lL][\t\n\f\r />]")
 
 
 def scanner_problem() -> str | None:
@@ -162,7 +166,11 @@ def scanner_problem() -> str | None:
 def read(body: bytes, codec: str, limit: int) -> Elements:
     """The elements of a page: from its tokens if they tell, or else from its tree."""
     fields = _scanned(body, codec)
-    return turbo.read(body, codec, limit) if fields is None else _sorted(fields, limit)
+    if fields is not None:
+        elements = _sorted(fields, limit)
+        if "template" not in elements.others or _COLUMN.search(body) is None:
+            return elements
+    return turbo.read(body, codec, limit)
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
@@ -186,7 +194,7 @@ def _sorted(fields: str, limit: int) -> Elements:
         tag, _, more = part.partition("\0")
         name = _NAME_END.split(tag, maxsplit=1)[0].lower()
         if name == "title":
-            title = unescape(tag.partition(">")[2]) if title is None else title
+            title = _resolved_text(tag.partition(">")[2]) if title is None else title
         elif name == "a":
             link = _Element(tag[1:])
             rels[len(hrefs)] = link.attr("rel") or ""
@@ -202,7 +210,7 @@ def _sorted(fields: str, limit: int) -> Elements:
 
 def _hrefs(fields: str) -> list[str]:
     if "&" in fields:
-        if _REFERENCE.search(fields) is not None:
+        if _REFERENCE_IN_VALUE.search(fields) is not None:
             return [_resolved(href) for href in fields.split("\0")]
         fields = fields.replace("&amp;", "&")
     return fields.split("\0")
@@ -234,8 +242,21 @@ def _resolved(value: str) -> str:
     """An attribute's value with its character references resolved, by their rules for values."""
     if "&" not in value:
         return value
-    if _REFERENCE.search(value) is None:
+    if _REFERENCE_IN_VALUE.search(value) is None:
         return value.replace("&amp;", "&")
     quoted = value.replace('"', "&quot;")
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""
+
+
+def _resolved_text(text: str) -> str:
+    """The text of a title with its character references resolved, by their rules for text.
+
+    `unescape` has other rules: it drops characters like U+FDD0.
+    """
+    if "&" not in text:
+        return text
+    if _REFERENCE.search(text) is None:
+        return text.replace("&amp;", "&")
+    title = parse(f"<title>{text}").find("title")
+    return "" if title is None else title.text
