@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.page import html5lib_suite
 
-from mannerly.crawler.page import Page, parse_page, scan
+from mannerly.crawler.page import ParsedPage, parse_page, scan
 from mannerly.crawler.page import tree as turbo
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Comparison:
 
 def told(page: object) -> tuple[object, ...]:
     """Everything that is read of a page. A tree may repeat links and move them out of tables."""
-    if not isinstance(page, Page):
+    if not isinstance(page, ParsedPage):
         return (page,)
     return (*page._replace(links=(), nofollow_links=()), {*page.links}, {*page.nofollow_links})
 

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.crawler.page import lexbor
 
-from mannerly.crawler.page import HrefMemory, Page, ParseFailed, parse_page, resolve_links, scan
+from mannerly.crawler.page import (
+    HrefMemory,
+    ParsedPage,
+    ParseFailed,
+    parse_page,
+    resolve_links,
+    scan,
+)
 from mannerly.crawler.page import tree as turbo
 from mannerly.crawler.page.disarm import disarmed
 from mannerly.crawler.page.html import refresh_target
 from mannerly.crawler.page.parsed import Element, Elements, Reader, from_tree
 from mannerly.crawler.web.charset import encoding
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.urls import UrlRefusal
 
 URL = "https://example.com/a/b"
@@ -32,12 +39,12 @@ def read(
     reader: Reader = scan.read,
     x_robots_tag: str | None = None,
     max_links: int = 10_000,
-) -> Page:
+) -> ParsedPage:
     body = html.encode() if isinstance(html, str) else html
     page = parse_page(
         body, content_type, URL, reader=reader, x_robots_tag=x_robots_tag, max_links=max_links
     )
-    assert isinstance(page, Page), page
+    assert isinstance(page, ParsedPage), page
     return page
 
 
@@ -61,7 +68,7 @@ def test_page_is_read_whole(reader: Reader) -> None:
 
     page = read(html, reader=reader)
 
-    assert page == Page(
+    assert page == ParsedPage(
         base="https://example.com/base/",
         title="A & B",
         canonical="c",
@@ -137,7 +144,7 @@ def test_both_parsers_read_the_same(seed: int) -> None:
 )
 def test_other_content_has_no_links(content_type: str | None, body: bytes) -> None:
     """What is not HTML is no error and leads nowhere."""
-    assert read(body, content_type) == Page(base=URL)
+    assert read(body, content_type) == ParsedPage(base=URL)
 
 
 @pytest.mark.parametrize("content_type", ["TEXT/HTML;x=y", "application/xhtml+xml", None, " "])
@@ -284,7 +291,7 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
 
     page = parse_page(b"<p>", "text/html", URL, reader=endless)
 
-    assert isinstance(page, Page)
+    assert isinstance(page, ParsedPage)
     assert len(page.links) == 10_000
     assert page.links_capped
     assert set(asked) == {"base", "meta", "link", "a", "area", "iframe", "frame"}
@@ -361,7 +368,7 @@ def test_second_parser_refuses_what_would_hurt_it(name: str) -> None:
 
 def test_links_become_unique_urls_in_page_order() -> None:
     """Spellings of one URL count once, where they stood first."""
-    page = Page(base=URL, links=["/x", "c", "HTTPS://example.com:443/x#y", "../a/c", "/y"])
+    page = ParsedPage(base=URL, links=["/x", "c", "HTTPS://example.com:443/x#y", "../a/c", "/y"])
 
     found = resolve_links(page)
 
@@ -372,7 +379,7 @@ def test_links_become_unique_urls_in_page_order() -> None:
 
 def test_refused_links_are_counted_by_reason() -> None:
     """What is left out appears in numbers, each occurrence once."""
-    page = Page(
+    page = ParsedPage(
         base=URL,
         links=["mailto:a@b", "javascript:;", "http://[", "/ok"],
         nofollow_links=["/" + "x" * 5000, "tel:1"],
@@ -390,7 +397,7 @@ def test_refused_links_are_counted_by_reason() -> None:
 
 def test_a_link_followed_once_is_not_nofollow() -> None:
     """Nofollow URLs are those that no other link of the page leads to."""
-    found = resolve_links(Page(base=URL, links=["/x"], nofollow_links=["/x#n", "/z"]))
+    found = resolve_links(ParsedPage(base=URL, links=["/x"], nofollow_links=["/x#n", "/z"]))
 
     assert found.nofollow_urls == ["https://example.com/z"]
 
@@ -400,7 +407,7 @@ def test_a_link_followed_once_is_not_nofollow() -> None:
 )
 def test_canonical_becomes_a_url(href: str | None, url: str | None) -> None:
     """It is read against the page's base; what is no web address is none."""
-    assert resolve_links(Page(base=URL, canonical=href)).canonical == url
+    assert resolve_links(ParsedPage(base=URL, canonical=href)).canonical == url
 
 
 HREFS = st.lists(
@@ -431,7 +438,7 @@ def test_memory_hides_no_url(pages: list[tuple[str, list[str]]]) -> None:
     memory, met = HrefMemory(hrefs=8, hrefs_per_place=3), Recent()
 
     for base, hrefs in pages:
-        page = Page(base=base, links=hrefs)
+        page = ParsedPage(base=base, links=hrefs)
         found, all_urls = resolve_links(page, memory=memory, met=met), resolve_links(page).urls
         assert found.urls == [url for url in all_urls if url not in met]
         for url in found.urls:
@@ -442,7 +449,7 @@ def test_memory_hides_no_url(pages: list[tuple[str, list[str]]]) -> None:
 def test_an_href_is_left_out_once_its_url_was_passed_on() -> None:
     """Links that are out of scope are judged and counted on every page that has them."""
     memory = HrefMemory()
-    page = Page(base=URL, links=["/in", "out", "/in#part"])
+    page = ParsedPage(base=URL, links=["/in", "out", "/in#part"])
 
     memory.passed_on(resolve_links(page, memory=memory), ["https://example.com/in"])
 
@@ -456,6 +463,6 @@ def test_a_url_met_before_is_left_out() -> None:
     met.add("https://example.com/x")
 
     links = ["https://other.example/A?b", "/x", "HTTPS://other.example/A?b#c", "/y"]
-    found = resolve_links(Page(base=URL, links=links), met=met)
+    found = resolve_links(ParsedPage(base=URL, links=links), met=met)
 
     assert found.urls == ["https://example.com/y"]

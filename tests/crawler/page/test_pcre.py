@@ -69,7 +69,7 @@ def test_scanner_works_with_the_binding_of_this_environment() -> None:
 def test_scanner_is_off_where_the_binding_is_not_what_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Missing, renamed, failing and wrong bindings are told apart by the reason, and none raises."""
+    """Missing, renamed, failing and wrong bindings each give their reason, and none raises."""
 
     def wrong(*_: object, **__: object) -> tuple[bytes, int]:
         return b"", 0

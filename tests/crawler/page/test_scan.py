@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mannerly.crawler.page import Page, ParseFailed, parse_page, scan
+from mannerly.crawler.page import ParsedPage, ParseFailed, parse_page, scan
 from mannerly.crawler.page import tree as turbo
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ TAGS = st.tuples(
 )
 
 
-def told(page: Page | ParseFailed) -> tuple[object, ...]:
+def told(page: ParsedPage | ParseFailed) -> tuple[object, ...]:
     """A page without what a tree adds: repeated links, in another order where tables are broken."""
-    assert isinstance(page, Page), page
+    assert isinstance(page, ParsedPage), page
     return (
         *(page.base, page.title, page.canonical, page.noindex, page.nofollow, page.charset),
         *(set(page.links), set(page.nofollow_links)),
@@ -161,7 +161,7 @@ def test_an_ordinary_page_needs_no_tree(codec: str) -> None:
     """Scripts, styles, comments, drawings, forms, quotes of all kinds: nothing that is odd."""
     page = parse_page(ORDINARY.encode(), f"text/html; charset={codec}", URL)
 
-    assert isinstance(page, Page), page
+    assert isinstance(page, ParsedPage), page
     assert page.title == "Shoes & more"
     assert page.links == ["/one", "/two", "/three", "/four"]
 
@@ -219,7 +219,7 @@ def test_a_tag_of_many_attributes_is_read_once(attribute: str) -> None:
 
     page = parse_page(html.encode(), "text/html", URL)
 
-    assert isinstance(page, Page), page
+    assert isinstance(page, ParsedPage), page
     assert page.links == ["y"]
 
 

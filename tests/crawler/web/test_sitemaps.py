@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.web.sitemaps import Listed, Sitemap, SitemapProblem, read_sitemap
+from mannerly.crawler.web.sitemaps import Listed, SitemapContents, SitemapProblem, read_sitemap
 
 XML = b'<?xml version="1.0" encoding="UTF-8"?>'
 URLSET = (
@@ -47,14 +47,14 @@ def urlset(count: int) -> bytes:
 )
 def test_urlset_is_read_in_every_wrapping(body: bytes) -> None:
     """Encoding, compression and prefixes do not matter; images are no pages."""
-    assert read_sitemap(body) == Sitemap(urls=ENTRIES)
+    assert read_sitemap(body) == SitemapContents(urls=ENTRIES)
 
 
 def test_index_names_its_children() -> None:
     """An index gives sitemaps to fetch, and no pages."""
     body = XML + b"<sitemapindex><sitemap><loc>https://e.com/1.xml</loc></sitemap></sitemapindex>"
 
-    assert read_sitemap(body) == Sitemap(children=["https://e.com/1.xml"])
+    assert read_sitemap(body) == SitemapContents(children=["https://e.com/1.xml"])
 
 
 def test_text_sitemap_has_one_url_a_line() -> None:
@@ -106,7 +106,7 @@ LOCAL_FILE = (
 @pytest.mark.parametrize("body", [BILLION_LAUGHS, LOCAL_FILE], ids=["laughs", "local file"])
 def test_entities_are_refused(body: bytes) -> None:
     """No declaration of an entity is accepted, so none can grow or read a file."""
-    assert read_sitemap(body) == Sitemap(problem=SitemapProblem.ENTITIES)
+    assert read_sitemap(body) == SitemapContents(problem=SitemapProblem.ENTITIES)
 
 
 def test_doctype_alone_is_harmless() -> None:
@@ -165,7 +165,7 @@ def test_overlong_location_is_dropped_alone() -> None:
 @given(st.one_of(st.binary(max_size=200), st.binary(max_size=60).map(b"\x1f\x8b\x08".__add__)))
 def test_no_bytes_raise(body: bytes) -> None:
     """Whatever a server sends as its sitemap, the answer is a value."""
-    assert isinstance(read_sitemap(body), Sitemap)
+    assert isinstance(read_sitemap(body), SitemapContents)
 
 
 @given(st.integers(0, 400))

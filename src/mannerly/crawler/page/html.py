@@ -1,4 +1,4 @@
-"""From the bytes of a response to a `Page`, in one function and, for a page of 45 KB, in 0.1 ms.
+"""The bytes of a response become a `ParsedPage`: 0.1 ms for a page of 45 KB.
 
     encoding  →  elements (a `Reader`)  →  one walk over a dozen kinds of them
 
@@ -19,7 +19,7 @@ from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directiv
 from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
-from .parsed import PAGE_RELATIONS, Page, ParseFailed, clean_line
+from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def parse_page(
     agent: str = "mannerly",
     max_links: int = DEFAULT_MAX_LINKS,
     reader: Reader = scan.read,
-) -> Page | ParseFailed:
+) -> ParsedPage | ParseFailed:
     """Read one response. Content that is not HTML has no links, and is no failure.
 
     `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
@@ -50,7 +50,7 @@ def parse_page(
     agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
-        return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        return ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
     charset, mark = encoding(body, content_type)
     try:
         # One too many tells that there are more.
@@ -111,7 +111,7 @@ class _Collector:
             for element in others.get(tag, ()):
                 self._take_target(element.attr("src"), None)
 
-    def page(self, base_url: str, title: str | None, charset: str) -> Page:
+    def page(self, base_url: str, title: str | None, charset: str) -> ParsedPage:
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
@@ -120,7 +120,7 @@ class _Collector:
         if is_capped:
             del self._links[room:]
             del self._nofollow_links[room - len(self._links) :]
-        return Page(
+        return ParsedPage(
             base=base,
             title=clean_line(title or "") or None,
             canonical=self._canonical,

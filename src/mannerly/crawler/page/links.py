@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.urls import DEFAULT_RULES, LinkBase, UrlRefusal, UrlRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .parsed import Page
+    from .parsed import ParsedPage
 
 # About 130 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
 DEFAULT_HREFS = 150_000
@@ -119,7 +119,7 @@ class HrefMemory:
 
 
 def resolve_links(
-    page: Page,
+    page: ParsedPage,
     rules: UrlRules = DEFAULT_RULES,
     memory: HrefMemory | None = None,
     met: Recent = _NOTHING_MET,

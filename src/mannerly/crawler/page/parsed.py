@@ -31,7 +31,7 @@ _UNPRINTABLE = dict.fromkeys(
 )  # fmt: skip
 
 
-class Page(NamedTuple):
+class ParsedPage(NamedTuple):
     """One page as the crawl sees it. Not HTML: everything empty, and no error."""
 
     base: str  # what relative links are relative to: the page's URL or its <base href>

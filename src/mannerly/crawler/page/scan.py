@@ -150,7 +150,7 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
-# Where an ampersand begins something else than `&amp;`; in a value, or the next parameter of a query.
+# An ampersand that begins something else than `&amp;` or, in a value, the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;)")
 _REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 

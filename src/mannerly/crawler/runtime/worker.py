@@ -9,11 +9,12 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate
-from mannerly.crawler.page.harvest import Rules, moved_seeds, seed_candidates, sitemap_candidates
 from mannerly.crawler.page.links import HrefMemory
+from mannerly.crawler.page.rules import Rules
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.sqlite.inbox import unread
 from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.web.seeds import moved_seeds, seed_candidates, sitemap_candidates
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
 from mannerly.politeness.clock import MonotonicClock

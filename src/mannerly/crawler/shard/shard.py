@@ -31,12 +31,14 @@ from mannerly.crawler.model import (
     Request,
     RobotsRequest,
 )
-from mannerly.crawler.page.harvest import Rules, harvest, long_work, sitemap_candidates, unreadable
+from mannerly.crawler.page.harvest import harvest, unreadable
+from mannerly.crawler.page.long_work import long_work
 from mannerly.crawler.robots.errands import Errands
 from mannerly.crawler.stats import Stats, waits_of
 from mannerly.crawler.store.base import Batch
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.scope import SkipReason
+from mannerly.crawler.web.seeds import sitemap_candidates
 from mannerly.crawler.web.urls import site_of, without_port
 from mannerly.politeness import Politeness, Response
 from mannerly.politeness import events as told
@@ -49,6 +51,7 @@ from .hosts import HostBook
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Entry, InFlight, Judgement, RobotsRecord
+    from mannerly.crawler.page.rules import Rules
     from mannerly.crawler.robots.cache import Learned
     from mannerly.crawler.runtime.offload import Offload
     from mannerly.crawler.settings import CrawlSettings

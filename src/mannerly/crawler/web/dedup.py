@@ -1,10 +1,8 @@
 """Nearly every link was seen before, and what is certainly new is known without asking the disk.
 
-Links repeat from page to page, so what was passed on lately (`Recent`) is left out before anything
-else is asked about it.
-
-Behind that, a URL is known by a keyed 64-bit fingerprint. The key is secret and drawn anew by every
-process (63 random bits), so that no site can prepare links that collide.
+What was passed on lately is left out before (`recent.py`). A URL is known by a keyed 64-bit
+fingerprint. The key is secret and drawn anew by every process (63 random bits), so that no site can
+prepare links that collide.
 
 The filter is a *negative* one. It answers "certainly new" or "perhaps seen":
 
@@ -33,7 +31,6 @@ from xxhash import xxh3_64_digest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-DEFAULT_RECENT = 100_000
 DEFAULT_EXPECTED = 10_000_000
 DEFAULT_FALSE_POSITIVE_RATE = 0.01
 _GROWTH = 2
@@ -43,34 +40,6 @@ def fingerprints(texts: Sequence[str], seed: int) -> tuple[int, ...]:
     """A 64-bit number for each canonical URL. Many at once are twice as fast as one by one."""
     digests = [xxh3_64_digest(text.encode(), seed) for text in texts]
     return unpack(f">{len(digests)}q", b"".join(digests))
-
-
-class Recent:
-    """URLs that were passed on lately: at least the last `size` of them, at most twice as many."""
-
-    __slots__ = ("_earlier", "_latest", "_size")
-
-    def __init__(self, size: int = DEFAULT_RECENT) -> None:
-        self._size = size
-        self._latest: set[str] = set()
-        self._earlier: set[str] = set()
-
-    def __contains__(self, url: str) -> bool:
-        return url in self._latest or url in self._earlier
-
-    def others(self, urls: Iterable[str]) -> list[str]:
-        """Those that were not, in their order."""
-        latest, earlier = self._latest, self._earlier
-        return [url for url in urls if url not in latest and url not in earlier]
-
-    def add(self, url: str) -> bool:
-        """Note one; whether it was not noted before."""
-        if url in self:
-            return False
-        if len(self._latest) >= self._size:
-            self._earlier, self._latest = self._latest, set()
-        self._latest.add(url)
-        return True
 
 
 class SeenFilter:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from .urls import Url, UrlRules, canonical, host_key_of, site_of
@@ -53,11 +53,7 @@ class SkipReason(StrEnum):
     NOT_INCLUDED = "not_included"
 
 
-Verdict: TypeAlias = SkipReason | None
-"""None: in scope. Otherwise the reason it is not."""
-
-
-class Sorted(NamedTuple):
+class SortedLinks(NamedTuple):
     """The links of one page, judged; both lists keep the page's order."""
 
     inside: list[str]
@@ -125,7 +121,7 @@ class Scope:
         put(self, "_include", tuple(map(Glob, self.include)))
         put(self, "_exclude", tuple(map(Glob, self.exclude)))
 
-    def judge(self, url: str, depth: int) -> Verdict:
+    def judge(self, url: str, depth: int) -> SkipReason | None:
         """None if a canonical URL found at `depth` (seeds have 0) belongs to the crawl."""
         if self.max_depth is not None and depth > self.max_depth:
             return SkipReason.TOO_DEEP
@@ -135,10 +131,10 @@ class Scope:
         """Whether the operator will not have it, wherever it leads."""
         return bool(self._exclude) and any(glob.matches(url) for glob in self._exclude)
 
-    def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> Sorted:
+    def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> SortedLinks:
         """Judge the links of one page. Most lead to the page's own host, which is asked once."""
         if self.max_depth is not None and depth > self.max_depth:
-            return Sorted([], [(url, SkipReason.TOO_DEEP) for url in urls])
+            return SortedLinks([], [(url, SkipReason.TOO_DEEP) for url in urls])
         neighbours = self._neighbours(page_url)
         has_globs = bool(self._include or self._exclude)
         inside: list[str] = []
@@ -151,7 +147,7 @@ class Scope:
                 inside.append(url)
             else:
                 outside.append((url, reason))
-        return Sorted(inside, outside)
+        return SortedLinks(inside, outside)
 
     def _neighbours(self, page_url: str) -> tuple[str, ...]:
         """What a URL begins with if it is in scope because this page is; perhaps nothing."""
@@ -161,7 +157,7 @@ class Scope:
         host_key = host_key_of(page_url)
         return (f"https://{host_key}/", f"http://{host_key}/")
 
-    def _off_limits(self, url: str) -> Verdict:
+    def _off_limits(self, url: str) -> SkipReason | None:
         mode = self.mode
         if mode is ScopeMode.ANY:
             return None
@@ -174,7 +170,7 @@ class Scope:
         is_below_seed = path.startswith(self._prefixes.get(host_key, ()))
         return None if is_below_seed else SkipReason.OFF_PREFIX
 
-    def _globs_against(self, url: str, depth: int) -> Verdict:
+    def _globs_against(self, url: str, depth: int) -> SkipReason | None:
         if self.excludes(url):
             return SkipReason.EXCLUDED
         if not self._include or depth == 0:

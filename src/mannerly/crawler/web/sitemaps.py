@@ -61,7 +61,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sitemap:
+class SitemapContents:
     """What could be read. `children` are the sitemaps that an index names."""
 
     urls: list[Listed] = field(default_factory=list)
@@ -83,7 +83,9 @@ class _Reader(Protocol):
     def close(self) -> None: ...
 
 
-def read_sitemap(body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_BYTES) -> Sitemap:
+def read_sitemap(
+    body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_BYTES
+) -> SitemapContents:
     """Read one sitemap of any shape. It never raises for what is in the body."""
     reader: _Reader | None = None
     problem: SitemapProblem | None = None
@@ -96,15 +98,15 @@ def read_sitemap(body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_
                 reader = _reader_for(chunk, max_urls)
             reader.feed(chunk)
         if reader is None:
-            return Sitemap(problem=SitemapProblem.NOT_A_SITEMAP)
+            return SitemapContents(problem=SitemapProblem.NOT_A_SITEMAP)
         reader.close()
     except _Stop as stop:
         problem = stop.problem
     except expat.ExpatError:
         problem = SitemapProblem.MALFORMED
     if reader is None:
-        return Sitemap(problem=problem)
-    return Sitemap(reader.urls, reader.children, problem)
+        return SitemapContents(problem=problem)
+    return SitemapContents(reader.urls, reader.children, problem)
 
 
 def _reader_for(start: bytes, max_urls: int) -> _Reader:
