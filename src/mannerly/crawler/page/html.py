@@ -2,12 +2,12 @@
 
     encoding  →  elements (a `Reader`)  →  one walk over a dozen kinds of them
 
-Parsers sit behind `Reader`: ordinary pages are scanned, odd ones get a tree (`scan.py`), and a
-second parser can check the first. Whatever they raise becomes `ParseFailed`: a page may cost its
-own links, never the crawl. Work is bounded by the body, which the fetcher has capped, and by
+Parsers are called through `Reader`: ordinary pages are scanned, odd ones get a tree (`scan.py`),
+and tests compare a second parser. Any exception of a parser becomes `ParseFailed`: the page loses
+its links, and the crawl goes on. Work is bounded by the body, which the fetcher has capped, and by
 `max_links`.
 
-This file knows no URL rules beyond `<base href>`, no scope and no clock.
+This module knows no URL rules beyond `<base href>`, no scope and no clock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .parsed import Element, Elements, Reader
 
-# Past this a page is a generated list or a trap; the flag tells the report (F18).
+# A page with more is a generated list or a trap; its record has the error "links_capped".
 DEFAULT_MAX_LINKS = 10_000
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -42,7 +42,7 @@ def parse_page(
     max_links: int = DEFAULT_MAX_LINKS,
     reader: Reader = scan.read,
 ) -> ParsedPage | ParseFailed:
-    """Read one response. Content that is not HTML has no links, and is no failure.
+    """Read one response. Content that is not HTML gives a page without links, not a failure.
 
     `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
     by commas; `agent` is our name in directives that are addressed to one crawler.
@@ -53,24 +53,24 @@ def parse_page(
         return ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
     charset, mark = encoding(body, content_type)
     try:
-        # One too many tells that there are more.
+        # One element more than allowed shows that there are more.
         elements = reader(body[mark:], charset, max_links + 1)
         collector = _Collector(robots, agent, max_links)
         collector.walk(elements)
-    except Exception as error:  # noqa: BLE001 - whatever a parser raises costs this page only
+    except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, elements.title, charset)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
-    """By the header; without one, by whether the body begins like markup."""
+    """Whether the header says HTML; without a header, whether the body begins like markup."""
     if content_type is not None and (media := content_type.partition(";")[0].strip()):
         return media.lower() in HTML_TYPES
     return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\f")[:1] == b"<"
 
 
 class _Collector:
-    """What one walk over the elements has found so far."""
+    """Collects the facts and the links of a page in one walk over its elements."""
 
     __slots__ = (
         "_agent",
@@ -94,7 +94,7 @@ class _Collector:
         self._has_refresh = False
 
     def walk(self, elements: Elements) -> None:
-        """Take each kind of element."""
+        """Read all kinds of element, one after the other."""
         others = elements.others
         for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
@@ -151,7 +151,7 @@ class _Collector:
         href = element.attr("href")
         if not href or PAGE_RELATIONS.isdisjoint(relations):
             return
-        # Alternate style sheets share the word, but they are no pages.
+        # `rel="alternate stylesheet"` is no page.
         if "stylesheet" in relations:
             return
         if "canonical" in relations and self._canonical is None:
@@ -174,7 +174,7 @@ def _is_nofollow(rel: str) -> bool:
 
 
 def refresh_target(content: str) -> str | None:
-    """The URL in `5; url='/next'`, read as loosely as browsers do; None if it names none."""
+    """Return the URL in `5; url='/next'`, as tolerantly as browsers do; None if there is none."""
     rest = content.lstrip().lstrip("0123456789.").lstrip()
     if rest == content.lstrip() or not rest.startswith((";", ",")):
         return None

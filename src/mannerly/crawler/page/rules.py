@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Rules:
-    """Which links are taken and how they are written. The scope grows when a seed has moved."""
+    """Scope, spelling and limits of links. The scope grows when a seed has moved."""
 
     scope: Scope
     agent: str  # our name in robots directives that are addressed to one crawler

@@ -1,25 +1,24 @@
-"""Ordinary pages, read in one pass of a regular expression and without a tree.
+"""Reads ordinary pages in one pass of a regular expression, without building a tree.
 
-A crawler asks a page for a dozen kinds of element. Where they are is decided by the tokens of HTML
-(where a tag, a comment, a script ends); the tree that browsers build from those only tells where
-they hang, which nobody asks here. So one pattern looks at every `<` of the bytes. Most begin a tag
-that has no links, where it does not match; what is between them is never looked at. What matches
-is replaced by one field, and all else is left out: one call of PCRE2 turns 46 KB into 4, in a
-quarter of the time of a tree.
+A crawler needs a dozen kinds of element. Where they are is decided by the tokens of HTML (where a
+tag, a comment, a script ends); the tree that browsers build from tokens only adds their nesting,
+which is not needed here. So one pattern looks at every `<` of the bytes. Most begin a tag without
+links, where it does not match; the text between tags is never looked at. Each match is replaced by
+one field, and everything else is left out: one call of PCRE2 turns 46 KB into 4, in a quarter of
+the time of a tree.
 
-The pattern knows how authors and programs write, not all that browsers forgive. What it neither
-passes over nor takes is odd, and the tree decides (`turbo.py`). Such are
+The pattern knows how authors and programs write, not all that browsers forgive. Anything that it
+neither passes over nor takes is odd, and the tree reads that page (`tree.py`):
 
     a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding, frames, MathML,
-    `<plaintext>`, a comment in a script that holds another script,
+    `<plaintext>`, a comment in a script that holds another script, a `<template>` beside a `<col>`,
     drawings and choices (`<svg>`, `<select>`) with anything in them but what belongs there.
 
 So odd pages cost little more than their tree. Every alternative consumes what it has looked at, or
-ends at the next `<`, so the time is linear, whatever the page. That it finds what the tree has is
-tested on broken markup without end, and so far without an exception.
+ends at the next `<`, so the time is linear, whatever the page. That scan and tree give the same
+elements is tested on generated and damaged markup and on the inputs of html5lib's tests.
 
-PCRE2 is fast because it turns the pattern into machine code. Where a process may not make any (a
-service with systemd's `MemoryDenyWriteExecute`), every page gets its tree.
+Without PCRE2, or where it may not generate machine code, every page gets its tree (`pcre.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from .pcre import Scanner
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
 
-# The attributes of a tag: quotes only around values, and neither < nor > anywhere. What an equals
-# sign means is decided by what is before it, so it stands right after a name, or the tag is odd.
+# The attributes of a tag: quotes only around values, and neither < nor > anywhere. An equals sign
+# has another meaning elsewhere, so it must follow a name directly, or the tag is odd.
 _OUTSIDE = r"[^<>\"'=]*+"
 _QUOTED = r"""(?:"[^<>"]*+"|'[^<>']*+')"""
 _VALUE = rf"""(?<![\t\n\f\r /"'=])={_SPACE}*+(?:{_QUOTED}|[^\t\n\f\r <>"']*+)"""
@@ -47,7 +46,7 @@ _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 
 def _text_until(name: str, other: str = "") -> str:
-    """Text that ends before an end tag, before something else, or never."""
+    """A pattern for text up to an end tag, up to `other`, or up to the end of the page."""
     end = rf"</{name}{_NAME_ENDS}" + (other and f"|{other}")
     return f"[^<]*+(?:(?!{end})<[^<]*+)*+"
 
@@ -66,14 +65,14 @@ _RAW_TEXT = "|".join(
     for name in ("noembed", "noframes", "style", "textarea", "xmp")
 )
 
-# By their first letters: most tags have none of these, and are known to be plain by that.
+# By their first letters: most tags begin with none of these, so one look tells that they are plain.
 _NAMES = (
     r"(?:a(?:rea)?|base|frame(?:set)?|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
     rf"|s(?:cript|elect|tyle|vg)|t(?:e(?:mplate|xtarea)|itle)|xmp){_NAME_ENDS}"
 )
 
-# Most of these elements are style sheets, icons and descriptions, and most relations of a link are
-# of no interest. A reference may hide any word.
+# Most <link> and <meta> are style sheets, icons and descriptions, and most rel attributes do not
+# matter. Only these words do; a character reference may stand for any letter of them.
 _TELLING_LINK = "|".join(("&", *sorted(PAGE_RELATIONS)))
 _TELLING_META = "&|noindex|nofollow|none|refresh"
 _TELLING_REL = "&|nofollow"
@@ -89,11 +88,11 @@ _PLAIN = rf"""(?:
     | (?![a-z/!?])
     )"""
 
-# What is passed over with all that it holds.
+# Elements that are passed over with their content.
 _OPAQUE = rf"""(?:
     {_COMMENT}
     | (?:[!?]|/(?![a-z]))[^>]*+
-    # elements that hold text, whatever it looks like
+    # elements that hold text only, even where it looks like tags
     | {_RAW_TEXT}
     # scripts: text too, but after the start of a comment another script would open within
     | script{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("script", "<!--")}
@@ -107,16 +106,16 @@ _OPAQUE = rf"""(?:
     | /?+[a-z][^>]*+\z
     )"""
 
-# A link as nearly all are written, with nothing to say but where it leads. Of a rel no more is
-# looked at than its own value, or a tag of many would be read once for each.
+# A link as nearly all are written: only its href matters. Of a rel only its own value is looked at;
+# otherwise a tag with many of them would be read once for each.
 _TELLING = rf"""rel=(?:"[^<>"]*?(?:{_TELLING_REL})|'[^<>']*?(?:{_TELLING_REL}))"""
 _ORDINARY_LINK = rf"""a{_SPACE}++
     (?:(?!href=|{_TELLING})[a-z-]++={_QUOTED}{_SPACE}++)*+
     href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
     (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
 
-# One field of each: an href, a tag without its end, or nothing. Of what is odd, and all after it,
-# a single `<`.
+# Each match gives one field: an href, a tag without its `>`, or nothing. Anything odd, with all of
+# the page after it, gives a single `<`.
 _FIELD = b"\0$1"
 _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
@@ -150,7 +149,7 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
-# An ampersand that begins something else than `&amp;` or, in a value, the next parameter of a query.
+# An ampersand that begins neither `&amp;` nor, in a value, the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;)")
 _REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
@@ -164,7 +163,7 @@ def scanner_problem() -> str | None:
 
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
-    """The elements of a page: from its tokens if they tell, or else from its tree."""
+    """Read the elements of a page: from its tokens if it is ordinary, otherwise from its tree."""
     fields = _scanned(body, codec)
     if fields is not None:
         elements = _sorted(fields, limit)
@@ -184,7 +183,7 @@ def _scanned(body: bytes, codec: str) -> str | None:
 
 
 def _sorted(fields: str, limit: int) -> Elements:
-    """What the fields say, by kind: few of them are tags, and hrefs stand between those."""
+    """The elements in the fields, by kind: few fields are tags, the others are hrefs."""
     first, *parts = fields.split("\0<")
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}
@@ -217,12 +216,12 @@ def _hrefs(fields: str) -> list[str]:
 
 
 class _Element:
-    """One tag."""
+    """The attributes of one tag."""
 
     __slots__ = ("_values",)
 
     def __init__(self, attributes: str) -> None:
-        # Of two with one name the first counts.
+        # Of two attributes with the same name the first counts.
         self._values = {
             name.lower(): quoted or single or bare
             for name, quoted, single, bare in reversed(_ATTRIBUTE.findall(attributes))
@@ -234,7 +233,7 @@ class _Element:
 
 
 def _with_newlines(text: str) -> str:
-    """Line ends as HTML has them."""
+    """The text with line ends as HTML normalises them."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -1,4 +1,4 @@
-"""Where a crawl begins: seeds and listed sitemaps become candidates, and moved seeds are found.
+"""Makes candidates of seeds and of listed sitemaps, and finds seeds that have moved.
 
 This module knows no page, no queue and no network.
 """
