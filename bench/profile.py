@@ -76,13 +76,13 @@ STAGES: Mapping[str, Sequence[str]] = {
     ),
     "links: hrefs to canonical URLs": ("mannerly.crawler.page.links:resolve_links",),
     "dedup: not seen lately": (
-        "mannerly.crawler.web.dedup:Recent.others",
+        "mannerly.crawler.web.recent:Recent.others",
         "mannerly.crawler.shard.shard:Shard._route",
     ),
     "scope and candidates": ("mannerly.crawler.page.harvest:found_links",),
     "record of the page, with its digest": (
         "mannerly.crawler.page.harvest:harvest",
-        "mannerly.crawler.page.harvest:_record",
+        "mannerly.crawler.page.record:page_record",
     ),
     "counts of the host": (
         "mannerly.crawler.shard.hosts:HostBook.count",

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tests.crawler.page import lexbor
 
-from mannerly.crawler.page import HrefMemory, Page, parse_page, resolve_links
+from mannerly.crawler.page import HrefMemory, ParsedPage, parse_page, resolve_links
 from mannerly.crawler.page import tree as turbo
 from mannerly.crawler.store.sqlite.maybe_known import SeenFilter, fingerprints
 from mannerly.crawler.web.scope import Scope
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
 
     url: str
     body: bytes
-    page: Page
+    page: ParsedPage
     urls: list[str]
 
 
@@ -77,7 +77,7 @@ def samples() -> list[Sample]:
             url = WEB.origin(host) + WEB.path(number)
             body = (root / WEB.address(host) / file_of(WEB.path(number))).read_bytes()
             page = parse_page(body, HTML, url)
-            assert isinstance(page, Page)
+            assert isinstance(page, ParsedPage)
             made.append(Sample(url, body, page, resolve_links(page).urls))
     return made
 

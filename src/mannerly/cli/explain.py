@@ -168,7 +168,7 @@ def _found_by(crawl: StoredCrawl, place: Place) -> list[str]:
 def _scope(crawl: StoredCrawl, settings: CrawlSettings, url: str, depth: int | None) -> str:
     from dataclasses import replace
 
-    from mannerly.crawler.page.harvest import moved_seeds
+    from mannerly.crawler.web.seeds import moved_seeds
 
     seeds = crawl.manifest.seeds
     scope = settings.scope_of(seeds)

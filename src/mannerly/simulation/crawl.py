@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
-from mannerly.crawler.page.harvest import Rules, seed_candidates
 from mannerly.crawler.page.links import HrefMemory
+from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import Scope, ScopeMode
+from mannerly.crawler.web.seeds import seed_candidates
 
 from .crawl_servers import Faults, Servers
 from .crawl_web import place_of
@@ -150,7 +151,7 @@ class _Crawl:
         self._servers = servers
         self._sharding = Sharding(shards)
         self._stores = MemoryStore.group(shards, frontier_limit=settings.frontier_limit)
-        rules = Rules(
+        rules = LinkRules(
             Scope((web.start,), settings.scope),
             settings.agent_token,
             settings.max_redirects,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import kept, modest, real_pages
 
-from mannerly.crawler.runtime.offload import BIG_BYTES
+from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.run import Ending, crawl
 from mannerly.demo import DemoWeb, Site, plain_sites
 

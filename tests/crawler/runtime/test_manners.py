@@ -16,7 +16,6 @@ from tests.crawler.runtime.harness import kept
 
 from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.page.harvest import seed_candidates
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
@@ -26,6 +25,7 @@ from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.directory import Manifest
+from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.demo import (
     DemoWeb,
     Feature,

@@ -6,7 +6,7 @@ import select
 from functools import partial
 
 from mannerly.crawler.page.html import parse_page
-from mannerly.crawler.page.parsed import Page, ParseFailed
+from mannerly.crawler.page.parsed import ParsedPage, ParseFailed
 from mannerly.crawler.runtime.offload import Offload
 
 
@@ -31,7 +31,9 @@ def test_results_come_back_with_their_tags() -> None:
 
     assert offload.pending == 0
     assert {
-        name: (page.title, page.links) for name, page in results.items() if isinstance(page, Page)
+        name: (page.title, page.links)
+        for name, page in results.items()
+        if isinstance(page, ParsedPage)
     } == {name: (name, [f"/{name}"]) for name in ("a", "b", "c")}
 
 

@@ -17,8 +17,7 @@ from tests.crawler.runtime.harness import modest, page_requests, real_pages
 from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import PageRecord, Skipped
-from mannerly.crawler.page import harvest as pipeline
-from mannerly.crawler.page.harvest import moved_seeds, seed_candidates
+from mannerly.crawler.page import long_work
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
@@ -29,6 +28,7 @@ from mannerly.crawler.store.base import StoreFull
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.directory import Manifest
 from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.seeds import moved_seeds, seed_candidates
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches
 from mannerly.politeness import Settings
 
@@ -323,14 +323,14 @@ def test_a_page_that_breaks_the_parser_costs_that_page_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is kept with its status and "parse_failed"; the next life does not trip over it again."""
-    real = pipeline.parse_page
+    real = long_work.parse_page
 
     def fragile(body: bytes, content_type: str | None, url: str, **rest: str | None) -> object:
         if url == HOST + "/2":
             raise RecursionError("a page made to hurt")
         return real(body, content_type, url, **rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "parse_page", fragile)
+    monkeypatch.setattr(long_work, "parse_page", fragile)
     pages = chain(2) | {
         HOST + "/": page("/1", "/2", "/3"),
         HOST + "/2": page(),

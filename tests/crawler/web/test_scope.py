@@ -15,29 +15,27 @@ from mannerly.crawler.web.scope import Glob, Scope, ScopeMode, SkipReason
 SEED = "https://www.example.com/docs/intro.html"
 
 
-@pytest.mark.parametrize(
-    ("mode", "url", "verdict"),
-    [
-        (ScopeMode.HOST, "https://www.example.com/x", None),
-        (ScopeMode.HOST, "http://www.example.com/x", None),
-        (ScopeMode.HOST, "https://example.com/x", SkipReason.OFF_HOST),
-        (ScopeMode.HOST, "https://www.example.com:8443/x", SkipReason.OFF_HOST),
-        (ScopeMode.HOST, "https://www.example.com.evil.org/", SkipReason.OFF_HOST),
-        (ScopeMode.SITE, "https://blog.example.com/x", None),
-        (ScopeMode.SITE, "https://example.com:8443/x", None),
-        (ScopeMode.SITE, "https://notexample.com/", SkipReason.OFF_SITE),
-        (ScopeMode.PREFIX, "http://www.example.com/docs/more/x", None),
-        (ScopeMode.PREFIX, "https://www.example.com/docs", SkipReason.OFF_PREFIX),
-        (ScopeMode.PREFIX, "https://www.example.com/", SkipReason.OFF_PREFIX),
-        (ScopeMode.PREFIX, "https://example.com/docs/x", SkipReason.OFF_PREFIX),
-        (ScopeMode.ANY, "https://elsewhere.org/", None),
-    ],
-)
-def test_mode_draws_the_border(mode: ScopeMode, url: str, verdict: SkipReason | None) -> None:
-    """Host, site and prefix each leave out what lies beyond them, whatever the scheme."""
-    scope = Scope((SEED,), mode)
+BORDERS = [
+    (ScopeMode.HOST, "https://www.example.com/x", None),
+    (ScopeMode.HOST, "http://www.example.com/x", None),
+    (ScopeMode.HOST, "https://example.com/x", SkipReason.OFF_HOST),
+    (ScopeMode.HOST, "https://www.example.com:8443/x", SkipReason.OFF_HOST),
+    (ScopeMode.HOST, "https://www.example.com.evil.org/", SkipReason.OFF_HOST),
+    (ScopeMode.SITE, "https://blog.example.com/x", None),
+    (ScopeMode.SITE, "https://example.com:8443/x", None),
+    (ScopeMode.SITE, "https://notexample.com/", SkipReason.OFF_SITE),
+    (ScopeMode.PREFIX, "http://www.example.com/docs/more/x", None),
+    (ScopeMode.PREFIX, "https://www.example.com/docs", SkipReason.OFF_PREFIX),
+    (ScopeMode.PREFIX, "https://www.example.com/", SkipReason.OFF_PREFIX),
+    (ScopeMode.PREFIX, "https://example.com/docs/x", SkipReason.OFF_PREFIX),
+    (ScopeMode.ANY, "https://elsewhere.org/", None),
+]
 
-    assert scope.judge(url, 1) is verdict
+
+def test_mode_draws_the_border() -> None:
+    """Host, site and prefix each leave out what lies beyond them, whatever the scheme."""
+    for mode, url, reason in BORDERS:
+        assert Scope((SEED,), mode).judge(url, 1) is reason, (mode, url)
 
 
 def test_seeds_on_one_host_may_have_several_prefixes() -> None:
@@ -83,25 +81,25 @@ def test_exclude_binds_outside_the_scope_too() -> None:
     assert not scope.excludes("https://elsewhere.org/sitemap.xml")
 
 
-@pytest.mark.parametrize(
-    ("glob", "text", "is_match"),
-    [
-        ("*", "https://e.com/", True),
-        ("*/a*b*c", "https://e.com/aXbYc", True),
-        ("*/a*b*c", "https://e.com/aXcYb", False),
-        ("*aa*aa", "https://e.com/aaa", False),
-        ("https://e.com/*", "https://e.com/a/b/c", True),
-        ("https://e.com/", "https://e.com/", True),
-        ("https://e.com/", "https://e.com/x", False),
-        ("*?page=*", "https://e.com/list?page=2", True),
-        ("*?page=*", "https://e.com/listXpage=2", False),
-        ("*[::1]*", "http://[::1]/", True),
-        ("*/статьи/*", "https://e.com/%D1%81%D1%82%D0%B0%D1%82%D1%8C%D0%B8/1", True),
-    ],
-)
-def test_glob_matches_the_whole_url(glob: str, text: str, is_match: bool) -> None:
+GLOBS = [
+    ("*", "https://e.com/", True),
+    ("*/a*b*c", "https://e.com/aXbYc", True),
+    ("*/a*b*c", "https://e.com/aXcYb", False),
+    ("*aa*aa", "https://e.com/aaa", False),
+    ("https://e.com/*", "https://e.com/a/b/c", True),
+    ("https://e.com/", "https://e.com/", True),
+    ("https://e.com/", "https://e.com/x", False),
+    ("*?page=*", "https://e.com/list?page=2", True),
+    ("*?page=*", "https://e.com/listXpage=2", False),
+    ("*[::1]*", "http://[::1]/", True),
+    ("*/статьи/*", "https://e.com/%D1%81%D1%82%D0%B0%D1%82%D1%8C%D0%B8/1", True),
+]
+
+
+def test_glob_matches_the_whole_url() -> None:
     """A star stands for anything, every other character for itself."""
-    assert Glob(glob).matches(text) is is_match
+    for glob, text, is_match in GLOBS:
+        assert Glob(glob).matches(text) is is_match, (glob, text)
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=12))
@@ -120,26 +118,20 @@ def test_glob_takes_no_exponential_time() -> None:
     assert not glob.matches("https://e.com/" + "a" * 2000)
 
 
-@pytest.mark.parametrize("glob", ["", "/blog/*", "example.com/*", "*#top", "* x", "*\n"])
-def test_globs_that_match_nothing_are_errors(glob: str) -> None:
+def test_globs_that_match_nothing_are_errors() -> None:
     """A pattern that can never fit is told at the start, not found out after a day."""
-    with pytest.raises(ValueError, match="can match no URL"):
-        Scope((SEED,), exclude=(glob,))
+    for glob in ("", "/blog/*", "example.com/*", "*#top", "* x", "*\n"):
+        with pytest.raises(ValueError, match=re.escape(f"{glob!r} can match no URL")):
+            Scope((SEED,), exclude=(glob,))
 
 
-@pytest.mark.parametrize(
-    ("seeds", "message"),
-    [
-        ((), "at least one seed"),
-        (("example.com",), "not a canonical"),
-        (("HTTP://example.com",), "not a canonical"),
-        (("ftp://example.com/",), "not a canonical"),
-    ],
-)
-def test_bad_seeds_are_errors(seeds: tuple[str, ...], message: str) -> None:
+def test_bad_seeds_are_errors() -> None:
     """No seeds, or seeds that no link could equal, are refused with a clear message."""
-    with pytest.raises(ValueError, match=message):
-        Scope(seeds)
+    with pytest.raises(ValueError, match="at least one seed"):
+        Scope(())
+    for seed in ("example.com", "HTTP://example.com", "ftp://example.com/"):
+        with pytest.raises(ValueError, match=f"not a canonical .*{seed!r}"):
+            Scope((seed,))
 
 
 def test_negative_depth_is_an_error() -> None:

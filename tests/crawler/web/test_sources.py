@@ -13,7 +13,13 @@ import pytest
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.sources import COMMONCRAWL, CT, living, read_commoncrawl, read_ct
+from mannerly.crawler.web.sources import (
+    COMMONCRAWL,
+    CT,
+    hosts_with_address,
+    read_commoncrawl,
+    read_ct,
+)
 from mannerly.politeness import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -86,7 +92,7 @@ def test_hosts_without_an_address_are_left_out() -> None:
         asked.append(host)
         return host != "gone.example"
 
-    assert living(["a.example", "gone.example", "a.example"], resolve) == {"a.example"}
+    assert hosts_with_address(["a.example", "gone.example", "a.example"], resolve) == {"a.example"}
     assert sorted(asked) == ["a.example", "gone.example"]
 
 

@@ -32,91 +32,90 @@ GLUED = st.lists(ATOMS, min_size=1, max_size=9).map("".join)
 HOSTILE = st.one_of(GLUED, GLUED.map("http://".__add__), st.text(max_size=60))
 
 
-@pytest.mark.parametrize(
-    ("href", "expected"),
-    [
-        ("HTTPS://EXAMPLE.com:443/A/%7eb", "https://example.com/A/%7eb"),
-        ("http://example.com:80", "http://example.com/"),
-        ("http://example.com:8080/x", "http://example.com:8080/x"),
-        ("../c#top", "https://example.com/c"),
-        ("#top", "https://example.com/a/b?x=1"),
-        ("", "https://example.com/a/b?x=1"),
-        ("?y", "https://example.com/a/b?y"),
-        ("/x?", "https://example.com/x"),
-        ("/x??", "https://example.com/x??"),
-        ("//other.org/x", "https://other.org/x"),
-        ("  /spaced\t/o\nut ", "https://example.com/spaced/out"),
-        ("/%00", "https://example.com/%00"),
-        ("http://user:secret@example.com/", "http://example.com/"),
-        ("/mail/me@home", "https://example.com/mail/me@home"),
-        ("http://bücher.example/ü?ü", "http://xn--bcher-kva.example/%C3%BC?%C3%BC"),
-        ("http://example.com./x", "http://example.com/x"),
-        ("http://example.com.:8080/x", "http://example.com:8080/x"),
-        ("/end./x", "https://example.com/end./x"),
-    ],
-)
-def test_canonical_has_one_spelling(href: str, expected: str) -> None:
+SPELLINGS = [
+    ("HTTPS://EXAMPLE.com:443/A/%7eb", "https://example.com/A/%7eb"),
+    ("http://example.com:80", "http://example.com/"),
+    ("http://example.com:8080/x", "http://example.com:8080/x"),
+    ("../c#top", "https://example.com/c"),
+    ("#top", "https://example.com/a/b?x=1"),
+    ("", "https://example.com/a/b?x=1"),
+    ("?y", "https://example.com/a/b?y"),
+    ("/x?", "https://example.com/x"),
+    ("/x??", "https://example.com/x??"),
+    ("//other.org/x", "https://other.org/x"),
+    ("  /spaced\t/o\nut ", "https://example.com/spaced/out"),
+    ("/%00", "https://example.com/%00"),
+    ("http://user:secret@example.com/", "http://example.com/"),
+    ("/mail/me@home", "https://example.com/mail/me@home"),
+    ("http://bücher.example/ü?ü", "http://xn--bcher-kva.example/%C3%BC?%C3%BC"),
+    ("http://example.com./x", "http://example.com/x"),
+    ("http://example.com.:8080/x", "http://example.com:8080/x"),
+    ("/end./x", "https://example.com/end./x"),
+]
+
+
+def test_canonical_has_one_spelling() -> None:
     """Case of the host, default port, fragment, userinfo and trailing dot make no difference."""
-    assert canonical(href, PAGE) == expected
+    for href, expected in SPELLINGS:
+        assert canonical(href, PAGE) == expected, href
 
 
-@pytest.mark.parametrize(
-    ("href", "host_key"),
-    [
-        ("http://example.com\\@127.0.0.1/", "example.com"),
-        ("http://example.com@127.0.0.1/", "127.0.0.1"),
-        ("http://127.0.0.1#@example.com/", "127.0.0.1"),
-        ("http:/\\127.0.0.1/x", "127.0.0.1"),
-        ("http:127.0.0.1", "127.0.0.1"),
-        ("http://0x7f.1/", "127.0.0.1"),
-        ("http://127.1/", "127.0.0.1"),
-        ("http://127.1../", "127.0.0.1"),
-        ("http://2130706433/", "127.0.0.1"),
-        ("http://0177.0.0.1/", "127.0.0.1"),
-        ("http://①②⑦.0.0.1/", "127.0.0.1"),
-        ("http://%31%32%37.0.0.1/", "127.0.0.1"),
-        ("http://127。0。0。1/", "127.0.0.1"),
-        ("http://localhost./", "localhost"),
-        ("http://[::]/", "[::]"),
-        ("http://[0:0::1]:8000/", "[::1]:8000"),
-        ("http://[::ffff:127.0.0.1]/", "[::ffff:7f00:1]"),
-    ],
-)
-def test_canonical_shows_the_host_that_a_browser_would_contact(href: str, host_key: str) -> None:
+DISGUISED_HOSTS = [
+    ("http://example.com\\@127.0.0.1/", "example.com"),
+    ("http://example.com@127.0.0.1/", "127.0.0.1"),
+    ("http://127.0.0.1#@example.com/", "127.0.0.1"),
+    ("http:/\\127.0.0.1/x", "127.0.0.1"),
+    ("http:127.0.0.1", "127.0.0.1"),
+    ("http://0x7f.1/", "127.0.0.1"),
+    ("http://127.1/", "127.0.0.1"),
+    ("http://127.1../", "127.0.0.1"),
+    ("http://2130706433/", "127.0.0.1"),
+    ("http://0177.0.0.1/", "127.0.0.1"),
+    ("http://①②⑦.0.0.1/", "127.0.0.1"),
+    ("http://%31%32%37.0.0.1/", "127.0.0.1"),
+    ("http://127。0。0。1/", "127.0.0.1"),
+    ("http://localhost./", "localhost"),
+    ("http://[::]/", "[::]"),
+    ("http://[0:0::1]:8000/", "[::1]:8000"),
+    ("http://[::ffff:127.0.0.1]/", "[::ffff:7f00:1]"),
+]
+
+
+def test_canonical_shows_the_host_that_a_browser_would_contact() -> None:
     """Disguised addresses come out plain, so that the guard judges what is connected to."""
-    text = canonical(href, PAGE)
+    for href, host_key in DISGUISED_HOSTS:
+        text = canonical(href, PAGE)
+        assert text is not None, href
+        assert Url.of(text).host_key == host_key, href
 
-    assert text is not None
-    assert Url.of(text).host_key == host_key
+
+REFUSED = [
+    ("mailto:me@example.com", UrlRefusal.SCHEME),
+    ("javascript:void(0)", UrlRefusal.SCHEME),
+    ("data:text/html,<a>", UrlRefusal.SCHEME),
+    ("ftp://example.com/", UrlRefusal.SCHEME),
+    ("file:///etc/passwd", UrlRefusal.SCHEME),
+    ("//", UrlRefusal.MALFORMED),
+    ("http://.../", UrlRefusal.MALFORMED),
+    ("http://ex.com:99999/", UrlRefusal.MALFORMED),
+    ("http://ex.com:0/", UrlRefusal.MALFORMED),
+    ("http://a..b/", UrlRefusal.MALFORMED),
+    ("http://a!b/", UrlRefusal.MALFORMED),
+    ("http://" + "a." * 150 + "com/", UrlRefusal.MALFORMED),
+    ("http://[::1", UrlRefusal.MALFORMED),
+    ("http://xn--a/", UrlRefusal.MALFORMED),
+    ("/\ud800", UrlRefusal.MALFORMED),
+    ("/" + "x" * 3000, UrlRefusal.TOO_LONG),
+    ("/" + "x" * 1_000_000, UrlRefusal.TOO_LONG),
+    ("/" + "ü" * 1000, UrlRefusal.TOO_LONG),
+    ("?" + "&".join(f"k{n}" for n in range(64_000)), UrlRefusal.TOO_LONG),
+]
 
 
-@pytest.mark.parametrize(
-    ("href", "reason"),
-    [
-        ("mailto:me@example.com", UrlRefusal.SCHEME),
-        ("javascript:void(0)", UrlRefusal.SCHEME),
-        ("data:text/html,<a>", UrlRefusal.SCHEME),
-        ("ftp://example.com/", UrlRefusal.SCHEME),
-        ("file:///etc/passwd", UrlRefusal.SCHEME),
-        ("//", UrlRefusal.MALFORMED),
-        ("http://.../", UrlRefusal.MALFORMED),
-        ("http://ex.com:99999/", UrlRefusal.MALFORMED),
-        ("http://ex.com:0/", UrlRefusal.MALFORMED),
-        ("http://a..b/", UrlRefusal.MALFORMED),
-        ("http://a!b/", UrlRefusal.MALFORMED),
-        ("http://" + "a." * 150 + "com/", UrlRefusal.MALFORMED),
-        ("http://[::1", UrlRefusal.MALFORMED),
-        ("http://xn--a/", UrlRefusal.MALFORMED),
-        ("/\ud800", UrlRefusal.MALFORMED),
-        ("/" + "x" * 3000, UrlRefusal.TOO_LONG),
-        ("/" + "x" * 1_000_000, UrlRefusal.TOO_LONG),
-        ("/" + "ü" * 1000, UrlRefusal.TOO_LONG),
-        ("?" + "&".join(f"k{n}" for n in range(64_000)), UrlRefusal.TOO_LONG),
-    ],
-)
-def test_refused_links_say_why(href: str, reason: UrlRefusal) -> None:
+def test_refused_links_say_why() -> None:
     """What is not taken has a reason, and hostile text raises nothing."""
-    assert LinkBase(PAGE).resolve(href) is reason
+    for href, reason in REFUSED:
+        assert LinkBase(PAGE).resolve(href) is reason, href[:80]
 
 
 def test_length_is_counted_after_normalising() -> None:
@@ -126,22 +125,22 @@ def test_length_is_counted_after_normalising() -> None:
     assert found == "https://example.com/x"
 
 
-@pytest.mark.parametrize(
-    ("query", "kept"),
-    [
-        ("?utm_source=a&id=1&utm_medium=b", "?id=1"),
-        ("?gclid=1", ""),
-        ("?gclid&a", "?a"),
-        ("?gclids=1", "?gclids=1"),
-        ("?a=utm_x", "?a=utm_x"),
-        ("?a=b?utm_x=1", "?a=b?utm_x=1"),
-        ("?b=2&a=1&a=%7e", "?b=2&a=1&a=%7e"),
-        ("?&&", "?&&"),
-    ],
-)
-def test_tracking_parameters_are_dropped_and_others_untouched(query: str, kept: str) -> None:
+QUERIES = [
+    ("?utm_source=a&id=1&utm_medium=b", "?id=1"),
+    ("?gclid=1", ""),
+    ("?gclid&a", "?a"),
+    ("?gclids=1", "?gclids=1"),
+    ("?a=utm_x", "?a=utm_x"),
+    ("?a=b?utm_x=1", "?a=b?utm_x=1"),
+    ("?b=2&a=1&a=%7e", "?b=2&a=1&a=%7e"),
+    ("?&&", "?&&"),
+]
+
+
+def test_tracking_parameters_are_dropped_and_others_untouched() -> None:
     """Only whole names on the list go; order and spelling of the rest stay."""
-    assert canonical("/p" + query, PAGE) == "https://example.com/p" + kept
+    for query, kept in QUERIES:
+        assert canonical("/p" + query, PAGE) == "https://example.com/p" + kept, query
 
 
 def test_rules_are_settings() -> None:
@@ -154,11 +153,12 @@ def test_rules_are_settings() -> None:
     assert canonical("/p?utm_a=2", PAGE, nothing_dropped) == "https://example.com/p?utm_a=2"
 
 
-@pytest.mark.parametrize("bad", [{"max_length": 3}, {"drop_prefixes": ("",)}])
-def test_rules_refuse_nonsense(bad: dict[str, object]) -> None:
+def test_rules_refuse_nonsense() -> None:
     """Rules that would refuse or strip everything are errors of the user."""
-    with pytest.raises(ValueError, match=r"max_length|drop_prefixes"):
-        UrlRules(**bad)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_length"):
+        UrlRules(max_length=3)
+    with pytest.raises(ValueError, match="drop_prefixes"):
+        UrlRules(drop_prefixes=("",))
 
 
 def test_base_href_moves_relative_links() -> None:
@@ -168,12 +168,10 @@ def test_base_href_moves_relative_links() -> None:
     assert base.resolve("x") == "https://example.com/deep/er/x"
 
 
-@pytest.mark.parametrize(
-    "href", ["javascript:alert(1)", "http://[", "data:,", "\ud800", "x" * 99999]
-)
-def test_unusable_base_href_is_ignored(href: str) -> None:
+def test_unusable_base_href_is_ignored() -> None:
     """A base that is no web address leaves links relative to the page."""
-    assert LinkBase(PAGE, href).resolve("x") == "https://example.com/a/x"
+    for href in ("javascript:alert(1)", "http://[", "data:,", "\ud800", "x" * 99999):
+        assert LinkBase(PAGE, href).resolve("x") == "https://example.com/a/x", href[:80]
 
 
 def test_page_url_that_is_none_is_an_error() -> None:
@@ -231,36 +229,36 @@ def test_url_names_its_parts() -> None:
     assert url.path_and_query == "/a?b=/c"
 
 
-@pytest.mark.parametrize("text", ["http://e.com:443/", "https://e.com:80/", "https://e.com/"])
-def test_web_ports_share_a_host_key(text: str) -> None:
+def test_web_ports_share_a_host_key() -> None:
     """One machine has one pace, whichever web port a link names."""
-    assert host_key_of(text) == "e.com"
+    for text in ("http://e.com:443/", "https://e.com:80/", "https://e.com/"):
+        assert host_key_of(text) == "e.com", text
 
 
-@pytest.mark.parametrize("text", ["", "example.com", "https://example.com", "ftp://example.com/"])
-def test_url_is_made_of_canonical_text_only(text: str) -> None:
+def test_url_is_made_of_canonical_text_only() -> None:
     """Slicing what was not normalised would give wrong hosts, so it is refused."""
-    with pytest.raises(ValueError, match="canonical"):
-        Url.of(text)
+    for text in ("", "example.com", "https://example.com", "ftp://example.com/"):
+        with pytest.raises(ValueError, match=f"canonical URL: {text!r}"):
+            Url.of(text)
 
 
-@pytest.mark.parametrize(
-    ("host", "site"),
-    [
-        ("www.example.co.uk", "example.co.uk"),
-        ("example.com:8080", "example.com"),
-        ("me.github.io", "me.github.io"),
-        ("github.io", "github.io"),
-        ("com", "com"),
-        ("localhost", "localhost"),
-        ("localhost:8000", "localhost"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("127.0.0.1:8000", "127.0.0.1"),
-        ("[::1]:8000", "[::1]"),
-        ("a.b.xn--85x722f.com.cn", "xn--85x722f.com.cn"),
-        ("a.b.unknown-suffix", "b.unknown-suffix"),
-    ],
-)
-def test_site_is_the_registrable_domain(host: str, site: str) -> None:
+SITES = [
+    ("www.example.co.uk", "example.co.uk"),
+    ("example.com:8080", "example.com"),
+    ("me.github.io", "me.github.io"),
+    ("github.io", "github.io"),
+    ("com", "com"),
+    ("localhost", "localhost"),
+    ("localhost:8000", "localhost"),
+    ("127.0.0.1", "127.0.0.1"),
+    ("127.0.0.1:8000", "127.0.0.1"),
+    ("[::1]:8000", "[::1]"),
+    ("a.b.xn--85x722f.com.cn", "xn--85x722f.com.cn"),
+    ("a.b.unknown-suffix", "b.unknown-suffix"),
+]
+
+
+def test_site_is_the_registrable_domain() -> None:
     """Subdomains share a site; addresses, single labels and public suffixes are their own."""
-    assert site_of(host) == site
+    for host, site in SITES:
+        assert site_of(host) == site, host

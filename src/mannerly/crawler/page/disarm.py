@@ -1,13 +1,13 @@
-"""Takes the one quadratic rule out of HTML: open formatting is copied into every later block.
+"""Removes formatting tags, which one rule of HTML would copy into every later block.
 
 By the rules of HTML, `<p><b id=1>…<b id=500>` makes each later `<p>x` hold five hundred new `<b>`.
 That is how browsers read old pages, and how 150 KB become fifteen million elements, 8 seconds and
-2 GB in turbohtml, and worse in lexbor. Counting what is open cannot tell such a page from an honest
-one, for a comment or an `<object>` can hide the end tags from a scan or from the parser.
+2 GB in turbohtml, and worse in lexbor. Counting open tags does not detect such a page, because a
+comment or an `<object>` can hide the end tags from a scan or from the parser.
 
 But a crawler reads links, and formatting has none. So its start tags become `<wbr>`, which holds
-nothing and is never copied; end tags without a start are ignored by every parser. `<a>` stays: only
-one can be open at a time. What this can cost is a literal `<b>` inside a title or inside a link.
+nothing and is never copied; every parser ignores end tags without a start tag. `<a>` stays: only
+one can be open at a time. The cost: a literal `<b>` inside a title or inside a link is changed.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ _FORMATTING = re.compile(
 
 
 def disarmed(text: str) -> str:
-    """The same document to whoever asks for its links. Linear, in one pass."""
+    """Return the document without formatting; its links are the same. Linear, in one pass."""
     return _FORMATTING.sub("<wbr", text)

@@ -1,13 +1,13 @@
-"""From the bytes of a response to a `Page`, in one function and, for a page of 45 KB, in 0.1 ms.
+"""The bytes of a response become a `ParsedPage`: 0.1 ms for a page of 45 KB.
 
     encoding  →  elements (a `Reader`)  →  one walk over a dozen kinds of them
 
-Parsers sit behind `Reader`: ordinary pages are scanned, odd ones get a tree (`scan.py`), and a
-second parser can check the first. Whatever they raise becomes `ParseFailed`: a page may cost its
-own links, never the crawl. Work is bounded by the body, which the fetcher has capped, and by
+Parsers are called through `Reader`: ordinary pages are scanned, odd ones get a tree (`scan.py`),
+and tests compare a second parser. Any exception of a parser becomes `ParseFailed`: the page loses
+its links, and the crawl goes on. Work is bounded by the body, which the fetcher has capped, and by
 `max_links`.
 
-This file knows no URL rules beyond `<base href>`, no scope and no clock.
+This module knows no URL rules beyond `<base href>`, no scope and no clock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directiv
 from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
-from .parsed import PAGE_RELATIONS, Page, ParseFailed, clean_line
+from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .parsed import Element, Elements, Reader
 
-# Past this a page is a generated list or a trap; the flag tells the report (F18).
+# A page with more is a generated list or a trap; its record has the error "links_capped".
 DEFAULT_MAX_LINKS = 10_000
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -41,8 +41,8 @@ def parse_page(
     agent: str = "mannerly",
     max_links: int = DEFAULT_MAX_LINKS,
     reader: Reader = scan.read,
-) -> Page | ParseFailed:
-    """Read one response. Content that is not HTML has no links, and is no failure.
+) -> ParsedPage | ParseFailed:
+    """Read one response. Content that is not HTML gives a page without links, not a failure.
 
     `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
     by commas; `agent` is our name in directives that are addressed to one crawler.
@@ -50,27 +50,27 @@ def parse_page(
     agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
-        return Page(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        return ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
     charset, mark = encoding(body, content_type)
     try:
-        # One too many tells that there are more.
+        # One element more than allowed shows that there are more.
         elements = reader(body[mark:], charset, max_links + 1)
         collector = _Collector(robots, agent, max_links)
         collector.walk(elements)
-    except Exception as error:  # noqa: BLE001 - whatever a parser raises costs this page only
+    except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, elements.title, charset)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
-    """By the header; without one, by whether the body begins like markup."""
+    """Whether the header says HTML; without a header, whether the body begins like markup."""
     if content_type is not None and (media := content_type.partition(";")[0].strip()):
         return media.lower() in HTML_TYPES
     return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\f")[:1] == b"<"
 
 
 class _Collector:
-    """What one walk over the elements has found so far."""
+    """Collects the facts and the links of a page in one walk over its elements."""
 
     __slots__ = (
         "_agent",
@@ -94,7 +94,7 @@ class _Collector:
         self._has_refresh = False
 
     def walk(self, elements: Elements) -> None:
-        """Take each kind of element."""
+        """Read all kinds of element, one after the other."""
         others = elements.others
         for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
@@ -111,7 +111,7 @@ class _Collector:
             for element in others.get(tag, ()):
                 self._take_target(element.attr("src"), None)
 
-    def page(self, base_url: str, title: str | None, charset: str) -> Page:
+    def page(self, base_url: str, title: str | None, charset: str) -> ParsedPage:
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
@@ -120,7 +120,7 @@ class _Collector:
         if is_capped:
             del self._links[room:]
             del self._nofollow_links[room - len(self._links) :]
-        return Page(
+        return ParsedPage(
             base=base,
             title=clean_line(title or "") or None,
             canonical=self._canonical,
@@ -151,7 +151,7 @@ class _Collector:
         href = element.attr("href")
         if not href or PAGE_RELATIONS.isdisjoint(relations):
             return
-        # Alternate style sheets share the word, but they are no pages.
+        # `rel="alternate stylesheet"` is no page.
         if "stylesheet" in relations:
             return
         if "canonical" in relations and self._canonical is None:
@@ -174,7 +174,7 @@ def _is_nofollow(rel: str) -> bool:
 
 
 def refresh_target(content: str) -> str | None:
-    """The URL in `5; url='/next'`, read as loosely as browsers do; None if it names none."""
+    """Return the URL in `5; url='/next'`, as tolerantly as browsers do; None if there is none."""
     rest = content.lstrip().lstrip("0123456789.").lstrip()
     if rest == content.lstrip() or not rest.startswith((";", ",")):
         return None

@@ -1,20 +1,19 @@
-"""Raw hrefs become canonical URLs, those that lead nowhere new are left out, and every refusal is
-counted.
+"""Resolves the raw hrefs of a page to canonical URLs, without those that were passed on before.
 
-The links of a site repeat: its menu stands on each of its pages. What an href means depends on
-little of the page that it stands on,
+The links of a site repeat: its menu is on each of its pages. The URL of an href depends on little
+of the page that it is on,
 
     http://…             on nothing
     /path                on the origin alone
     page.html, ../x      on the folder of the page
     ?query, #fragment    on the page itself
 
-so an href whose URL was passed on is noted by the place that decides it (`HrefMemory`), and the
-next page that has it there pays one look-up for it instead of a parse. An absolute href that is
-spelled like a URL that was passed on lately needs no note. Forgetting costs time only: what is
-passed on twice is still one URL to the store.
+so an href whose URL was passed on is noted by the place (origin or folder) that decides it
+(`HrefMemory`), and the next page that has it there needs one look-up instead of a parse. An href
+that is spelled like a URL that was passed on lately needs no note. Forgetting costs time only: a
+URL that is passed on twice is still one URL to the store. Refused hrefs are counted by reason.
 
-This file knows no parser and no scope.
+This module knows no parser and no scope.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.urls import DEFAULT_RULES, LinkBase, UrlRefusal, UrlRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .parsed import Page
+    from .parsed import ParsedPage
 
 # About 130 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
 DEFAULT_HREFS = 150_000
@@ -38,28 +37,28 @@ _NOTHING_MET = Recent()
 
 
 class Places(NamedTuple):
-    """What decides the meaning of most hrefs of a page, each as the hrefs that are known there."""
+    """The hrefs known at a page's origin and in its folder: the places that decide their URLs."""
 
     origin: set[str]
     folder: set[str]
 
 
 class PageLinks(NamedTuple):
-    """Where a page leads, beyond what was passed on before."""
+    """The URLs on a page, without those that were passed on before."""
 
     urls: list[str]  # canonical, unique, in page order
     nofollow_urls: list[str]  # the same for rel=nofollow, without those that are in `urls`
     canonical: str | None
     refused: dict[UrlRefusal, int]
-    spelled: dict[str, str]  # how URLs are written on this page
+    spelled: dict[str, str]  # URL → href, as written on this page
     places: Places
 
 
 class HrefMemory:
-    """Hrefs whose URLs were passed on, at the places (origins, folders) used last.
+    """Hrefs whose URLs were passed on, for the origins and folders used last.
 
-    One memory serves one set of `UrlRules`. A place that is full starts over: a menu is back with
-    the next page, and what else it held was mostly seen once.
+    One memory serves one set of `UrlRules`. A place that is full is cleared: the next page brings
+    the menu back, and most of the other hrefs were seen once only.
     """
 
     __slots__ = ("_hrefs_per_place", "_places", "_room")
@@ -73,19 +72,19 @@ class HrefMemory:
         self._places: OrderedDict[str, set[str]] = OrderedDict()
 
     def at(self, base: str) -> Places:
-        """The hrefs that are known where a page stands, to be read only."""
+        """Return the hrefs that are known for a page at `base`. Do not change them."""
         path = base.partition("?")[0]
         folder = self._at(path[: path.rfind("/") + 1])
-        # Asked for last, and so forgotten last. Without its slash it is no folder's name.
+        # Used last, so it is forgotten last. Without the slash it is never the name of a folder.
         return Places(self._at(path[: path.find("/", 8)]), folder)
 
     def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
-        """Note how these URLs were written on a page, before another page is looked at."""
+        """Note the hrefs of these URLs of a page. Call it before the next page is resolved."""
         spelled = links.spelled
         self.note([spelled[url] for url in urls if url in spelled], links.places)
 
     def note(self, hrefs: Iterable[str], places: Places) -> None:
-        """Their URLs were passed on. Only where other pages mean the same by one is it kept."""
+        """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
         origin, folder = places
         for href in hrefs:
             if href.startswith("/"):
@@ -105,7 +104,7 @@ class HrefMemory:
         known = self._places.get(place)
         if known is None:
             known = self._places[place] = set()
-            # An empty place counts as an href, or folders without number would cost nothing.
+            # An empty place counts as an href; otherwise any number of folders would cost nothing.
             self._room -= 1
             self._make_room()
         else:
@@ -119,12 +118,12 @@ class HrefMemory:
 
 
 def resolve_links(
-    page: Page,
+    page: ParsedPage,
     rules: UrlRules = DEFAULT_RULES,
     memory: HrefMemory | None = None,
     met: Recent = _NOTHING_MET,
 ) -> PageLinks:
-    """Normalise the links of one page. `met` are URLs that were passed on, by the same rules."""
+    """Resolve the links of one page. `met` are URLs passed on lately, by the same rules."""
     resolver = _Resolver(LinkBase(page.base, rules=rules), memory or HrefMemory(), met)
     urls = resolver.news(page.links)
     nofollow_urls = resolver.news(page.nofollow_links)
@@ -142,7 +141,7 @@ def resolve_links(
 
 
 class _Resolver:
-    """The links of one page."""
+    """Resolves the links of one page and counts those that are refused."""
 
     __slots__ = ("_bare", "_memory", "_met", "_resolve", "places", "refused", "spelled")
 
@@ -156,7 +155,7 @@ class _Resolver:
         self.spelled: dict[str, str] = {}
 
     def news(self, hrefs: Sequence[str]) -> list[str]:
-        """The URLs that were not passed on lately, in page order."""
+        """Return the URLs that were not passed on lately, in page order."""
         if not hrefs:
             return []
         origin, folder = self.places
@@ -180,7 +179,7 @@ class _Resolver:
         return urls
 
     def one(self, href: str | None) -> str | None:
-        """A URL that is also among the links, where it was counted if it was refused."""
+        """Resolve the canonical URL. It is among the links too, so a refusal was counted there."""
         if href is None or href in self._met:
             return href
         found = self._resolve(href)
@@ -188,6 +187,6 @@ class _Resolver:
 
 
 def _is_of_the_folder(href: str) -> bool:
-    """Surely: `http:?q` looks like a name, and blanks before a query are passed over."""
+    """Whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
     first = href[:1]
     return (first.isalnum() or first in ("_", ".")) and ":" not in href

@@ -1,50 +1,43 @@
-"""Ordinary pages, read in one pass of a regular expression and without a tree.
+"""Reads ordinary pages in one pass of a regular expression, without building a tree.
 
-A crawler asks a page for a dozen kinds of element. Where they are is decided by the tokens of HTML
-(where a tag, a comment, a script ends); the tree that browsers build from those only tells where
-they hang, which nobody asks here. So one pattern looks at every `<` of the bytes. Most begin a tag
-that has no links, where it does not match; what is between them is never looked at. What matches
-is replaced by one field, and all else is left out: one call of PCRE2 turns 46 KB into 4, in a
-quarter of the time of a tree.
+A crawler needs a dozen kinds of element. Where they are is decided by the tokens of HTML (where a
+tag, a comment, a script ends); the tree that browsers build from tokens only adds their nesting,
+which is not needed here. So one pattern looks at every `<` of the bytes. Most begin a tag without
+links, where it does not match; the text between tags is never looked at. Each match is replaced by
+one field, and everything else is left out: one call of PCRE2 turns 46 KB into 4, in a quarter of
+the time of a tree.
 
-The pattern knows how authors and programs write, not all that browsers forgive. What it neither
-passes over nor takes is odd, and the tree decides (`turbo.py`). Such are
+The pattern knows how authors and programs write, not all that browsers forgive. Anything that it
+neither passes over nor takes is odd, and the tree reads that page (`tree.py`):
 
     a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding, frames, MathML,
-    `<plaintext>`, a comment in a script that holds another script,
+    `<plaintext>`, a comment in a script that holds another script, a `<template>` beside a `<col>`,
     drawings and choices (`<svg>`, `<select>`) with anything in them but what belongs there.
 
 So odd pages cost little more than their tree. Every alternative consumes what it has looked at, or
-ends at the next `<`, so the time is linear, whatever the page. That it finds what the tree has is
-tested on broken markup without end, and so far without an exception.
+ends at the next `<`, so the time is linear, whatever the page. That scan and tree give the same
+elements is tested on generated and damaged markup and on the inputs of html5lib's tests.
 
-PCRE2 is fast because it turns the pattern into machine code. Where a process may not make any (a
-service with systemd's `MemoryDenyWriteExecute`), every page gets its tree.
+Without PCRE2, or where it may not generate machine code, every page gets its tree (`pcre.py`).
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import TYPE_CHECKING
 
-import pcre2
-from pcre2 import _cy
-from turbohtml import tokenize, unescape
+from turbohtml import parse, tokenize
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
 from . import tree as turbo
 from .parsed import PAGE_RELATIONS, Elements
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .pcre import Scanner
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
 
-# The attributes of a tag: quotes only around values, and neither < nor > anywhere. What an equals
-# sign means is decided by what is before it, so it stands right after a name, or the tag is odd.
+# The attributes of a tag: quotes only around values, and neither < nor > anywhere. An equals sign
+# has another meaning elsewhere, so it must follow a name directly, or the tag is odd.
 _OUTSIDE = r"[^<>\"'=]*+"
 _QUOTED = r"""(?:"[^<>"]*+"|'[^<>']*+')"""
 _VALUE = rf"""(?<![\t\n\f\r /"'=])={_SPACE}*+(?:{_QUOTED}|[^\t\n\f\r <>"']*+)"""
@@ -53,7 +46,7 @@ _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 
 def _text_until(name: str, other: str = "") -> str:
-    """Text that ends before an end tag, before something else, or never."""
+    """A pattern for text up to an end tag, up to `other`, or up to the end of the page."""
     end = rf"</{name}{_NAME_ENDS}" + (other and f"|{other}")
     return f"[^<]*+(?:(?!{end})<[^<]*+)*+"
 
@@ -72,14 +65,14 @@ _RAW_TEXT = "|".join(
     for name in ("noembed", "noframes", "style", "textarea", "xmp")
 )
 
-# By their first letters: most tags have none of these, and are known to be plain by that.
+# By their first letters: most tags begin with none of these, so one look tells that they are plain.
 _NAMES = (
     r"(?:a(?:rea)?|base|frame(?:set)?|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
-    rf"|s(?:cript|elect|tyle|vg)|t(?:extarea|itle)|xmp){_NAME_ENDS}"
+    rf"|s(?:cript|elect|tyle|vg)|t(?:e(?:mplate|xtarea)|itle)|xmp){_NAME_ENDS}"
 )
 
-# Most of these elements are style sheets, icons and descriptions, and most relations of a link are
-# of no interest. A reference may hide any word.
+# Most <link> and <meta> are style sheets, icons and descriptions, and most rel attributes do not
+# matter. Only these words do; a character reference may stand for any letter of them.
 _TELLING_LINK = "|".join(("&", *sorted(PAGE_RELATIONS)))
 _TELLING_META = "&|noindex|nofollow|none|refresh"
 _TELLING_REL = "&|nofollow"
@@ -95,11 +88,11 @@ _PLAIN = rf"""(?:
     | (?![a-z/!?])
     )"""
 
-# What is passed over with all that it holds.
+# Elements that are passed over with their content.
 _OPAQUE = rf"""(?:
     {_COMMENT}
     | (?:[!?]|/(?![a-z]))[^>]*+
-    # elements that hold text, whatever it looks like
+    # elements that hold text only, even where it looks like tags
     | {_RAW_TEXT}
     # scripts: text too, but after the start of a comment another script would open within
     | script{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("script", "<!--")}
@@ -113,43 +106,40 @@ _OPAQUE = rf"""(?:
     | /?+[a-z][^>]*+\z
     )"""
 
-# A link as nearly all are written, with nothing to say but where it leads. Of a rel no more is
-# looked at than its own value, or a tag of many would be read once for each.
+# A link as nearly all are written: only its href matters. Of a rel only its own value is looked at;
+# otherwise a tag with many of them would be read once for each.
 _TELLING = rf"""rel=(?:"[^<>"]*?(?:{_TELLING_REL})|'[^<>']*?(?:{_TELLING_REL}))"""
 _ORDINARY_LINK = rf"""a{_SPACE}++
     (?:(?!href=|{_TELLING})[a-z-]++={_QUOTED}{_SPACE}++)*+
     href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
     (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
 
-# One field of each: an href, a tag without its end, or nothing. Of what is odd, and all after it,
-# a single `<`.
+# Each match gives one field: an href, a tag without its `>`, or nothing. Anything odd, with all of
+# the page after it, gives a single `<`.
 _FIELD = b"\0$1"
 _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
     <{_ORDINARY_LINK}
     | <{_OPAQUE}()
-    | (<(?:a|area|base|link|meta){_NAME_ENDS}{_ATTRIBUTES})>
+    | (<(?:a|area|base|link|meta|template){_NAME_ENDS}{_ATTRIBUTES})>
     | (<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until("iframe")}
     | (<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("title")})
     | (<)(?s:.*+)
     )"""
 
 
-def _scanner() -> Callable[[bytes], tuple[bytes, int]] | None:
-    """Replaces a page by its fields.
+# The self-check: pages that use most of the pattern, with the fields that they must give.
+_SAMPLES = {
+    b"""<!DOCTYPE html><html lang="en"><TITLE lang=en>A &lt; <b></TITLE><!-- <a href="no"> -->
+    <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class="c" href="/1">1</a>
+    <A ID="a" HREF=/2>2</A><a rel="nofollow" href="/3">3</a><iframe src=/4><a href=no></iframe>
+    """: b"\0\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2"
+    b'\0<a rel="nofollow" href="/3"\0<iframe src=/4',
+    b"<p title='<'><a href=no>": _ODD,
+    b"": b"",
+}
 
-    PCRE2 can leave out what lies between the matches, but `Pattern.sub` has no word for it.
-    """
-    try:
-        pattern = pcre2.compile(_NEXT.encode(), pcre2.VERBOSE | pcre2.IGNORECASE)
-    except pcre2.LibraryError:  # no machine code: then a scan takes longer than a tree
-        return None
-    option = _cy.SubstituteOption
-    options = int(option.GLOBAL | option.REPLACEMENT_ONLY)
-    return partial(_cy.substitute, pattern._pcre2_code, _FIELD, byte_offset=0, options=options)
-
-
-_scan = _scanner()
+_scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
 _NAME_END = re.compile(r"[\t\n\f\r />]")
 _ATTRIBUTE = re.compile(
@@ -159,31 +149,41 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 
-# Where an ampersand begins something else than `&amp;` or the next parameter of a query.
-_REFERENCE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
+# An ampersand that begins neither `&amp;` nor, in a value, the next parameter of a query.
+_REFERENCE = re.compile(r"&(?!amp;)")
+_REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
+
+# A template that begins with a <col> holds columns only: all other tags in it are dropped.
+_COLUMN = re.compile(rb"<[cC][oO][lL][\t\n\f\r />]")
+
+
+def scanner_problem() -> str | None:
+    """Return why every page of this process gets a tree, or None if ordinary pages are scanned."""
+    return _scanner.problem
 
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
-    """The elements of a page: from its tokens if they tell, or else from its tree."""
+    """Read the elements of a page: from its tokens if it is ordinary, otherwise from its tree."""
     fields = _scanned(body, codec)
-    return turbo.read(body, codec, limit) if fields is None else _sorted(fields, limit)
+    if fields is not None:
+        elements = _sorted(fields, limit)
+        if "template" not in elements.others or _COLUMN.search(body) is None:
+            return elements
+    return turbo.read(body, codec, limit)
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
-    if _scan is None or codec not in ASCII_CODECS or b"\0" in body:
+    if codec not in ASCII_CODECS or b"\0" in body:
         return None
-    try:
-        found, _ = _scan(body)
-    except pcre2.LibraryError:  # ten million steps without an element: a page of many megabytes
-        return None
-    if found.endswith(_ODD):
+    found = _scanner.fields(body)
+    if found is None or found.endswith(_ODD):
         return None
     text = found.decode(codec, "replace")
     return _with_newlines(text) if "\r" in text else text
 
 
 def _sorted(fields: str, limit: int) -> Elements:
-    """What the fields say, by kind: few of them are tags, and hrefs stand between those."""
+    """The elements in the fields, by kind: few fields are tags, the others are hrefs."""
     first, *parts = fields.split("\0<")
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}
@@ -193,7 +193,7 @@ def _sorted(fields: str, limit: int) -> Elements:
         tag, _, more = part.partition("\0")
         name = _NAME_END.split(tag, maxsplit=1)[0].lower()
         if name == "title":
-            title = unescape(tag.partition(">")[2]) if title is None else title
+            title = _resolved_text(tag.partition(">")[2]) if title is None else title
         elif name == "a":
             link = _Element(tag[1:])
             rels[len(hrefs)] = link.attr("rel") or ""
@@ -209,19 +209,19 @@ def _sorted(fields: str, limit: int) -> Elements:
 
 def _hrefs(fields: str) -> list[str]:
     if "&" in fields:
-        if _REFERENCE.search(fields) is not None:
+        if _REFERENCE_IN_VALUE.search(fields) is not None:
             return [_resolved(href) for href in fields.split("\0")]
         fields = fields.replace("&amp;", "&")
     return fields.split("\0")
 
 
 class _Element:
-    """One tag."""
+    """The attributes of one tag."""
 
     __slots__ = ("_values",)
 
     def __init__(self, attributes: str) -> None:
-        # Of two with one name the first counts.
+        # Of two attributes with the same name the first counts.
         self._values = {
             name.lower(): quoted or single or bare
             for name, quoted, single, bare in reversed(_ATTRIBUTE.findall(attributes))
@@ -233,7 +233,7 @@ class _Element:
 
 
 def _with_newlines(text: str) -> str:
-    """Line ends as HTML has them."""
+    """The text with line ends as HTML normalises them."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -241,8 +241,21 @@ def _resolved(value: str) -> str:
     """An attribute's value with its character references resolved, by their rules for values."""
     if "&" not in value:
         return value
-    if _REFERENCE.search(value) is None:
+    if _REFERENCE_IN_VALUE.search(value) is None:
         return value.replace("&amp;", "&")
     quoted = value.replace('"', "&quot;")
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""
+
+
+def _resolved_text(text: str) -> str:
+    """The text of a title with its character references resolved, by their rules for text.
+
+    `unescape` has other rules: it drops characters like U+FDD0.
+    """
+    if "&" not in text:
+        return text
+    if _REFERENCE.search(text) is None:
+        return text.replace("&amp;", "&")
+    title = parse(f"<title>{text}").find("title")
+    return "" if title is None else title.text

@@ -1,15 +1,15 @@
-"""turbohtml as the reader of documents: the default, and the fastest that resists hostile markup.
+"""Reads any page by building its tree with turbohtml, the fastest parser that resists attacks.
 
 It builds the tree that browsers build, in 0.2 ms for a page of 45 KB, and needs 0.01–0.06 s for the
-nested and attribute-heavy pages on which lexbor takes up to 26 s. It is young, so its version is
-pinned and `lexbor.py` reads the same corpus beside it in the tests.
+nested and attribute-heavy pages on which lexbor takes up to 26 s. It is a young package, so in the
+tests lexbor reads the same pages beside it.
 
 One attack it does not resist: formatting that is copied into every block (`disarm.py`). Its trees
 are 512 levels deep at most, so n tags make 512·n elements at worst. Up to `MAX_TAGS` that is 0.2 s
 and 100 MB, and such a page is parsed as it is; a larger one is disarmed first.
 
-Links inside `<template>` count: scripts put them on the page, and a link too many is checked later,
-while a link missed is lost.
+Links inside `<template>` count, because scripts put them on the page. A wrong link costs one check
+later; a missed link is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_TAGS = 2000
 
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
-    """Parse a whole document. The first question builds an index of it, the others are cheap."""
+    """Parse a whole document. The first `find` builds an index of it, the others are cheap."""
     text = body.decode(codec, "replace")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
@@ -43,6 +43,6 @@ def _title(document: Document) -> str | None:
     first = document.find("title")
     if first is None or first.namespace is Namespace.HTML:
         return None if first is None else first.text
-    # The first may be the label of an SVG drawing; the document's own is HTML.
+    # The first may be the label of an SVG drawing; the title of the document is an HTML element.
     titles = document.find_all("title")
     return next((each.text for each in titles if each.namespace is Namespace.HTML), None)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-BIG_BYTES = 1024 * 1024
-
 T = TypeVar("T")
 
 

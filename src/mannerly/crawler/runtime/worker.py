@@ -10,11 +10,12 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Now
-from mannerly.crawler.page.harvest import Rules, moved_seeds, seed_candidates, sitemap_candidates
 from mannerly.crawler.page.links import HrefMemory
+from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.sqlite.inbox import unread
 from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.web.seeds import moved_seeds, seed_candidates, sitemap_candidates
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
 from mannerly.politeness.clock import MonotonicClock
@@ -142,7 +143,7 @@ class Workplace:
         self._fetcher.watch(descriptor)
 
 
-def rules_of(settings: CrawlSettings, manifest: Manifest) -> Rules:
+def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
     """What decides about links in this crawl."""
     urls = (
         UrlRules()
@@ -150,7 +151,7 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> Rules:
         else UrlRules(drop_params=frozenset(), drop_prefixes=())
     )
     scope = settings.scope_of(manifest.seeds)
-    return Rules(scope, settings.agent_token, settings.max_redirects, urls, HrefMemory())
+    return LinkRules(scope, settings.agent_token, settings.max_redirects, urls, HrefMemory())
 
 
 def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:

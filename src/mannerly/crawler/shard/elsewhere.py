@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.model import Fetched, InFlight
-    from mannerly.crawler.page.harvest import Harvest
+    from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 
 Reading: TypeAlias = "tuple[InFlight, Fetched, Outcome]"

@@ -2,7 +2,7 @@
 
     answer                                        follows
     ------------------------------------------    -----------------------------------------------
-    to a request for robots.txt                   Rules: the origin's rules, or another hop
+    to a request for robots.txt                   LearnRules: the origin's rules, or another hop
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused or failed, and a retry is granted     Again when the politeness core says so
@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.model import PASSING, Entry, LocalError, RobotsRequest
-from mannerly.crawler.page.harvest import long_work
+from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Again(NamedTuple):
     due: float
 
 
-class Rules(NamedTuple):
+class LearnRules(NamedTuple):
     """It was for a robots.txt."""
 
     request: RobotsRequest
@@ -56,7 +56,7 @@ class Settled(NamedTuple):
     failure: str | None = None
 
 
-Follows: TypeAlias = Again | Rules | Read | Settled
+Follows: TypeAlias = Again | LearnRules | Read | Settled
 
 
 def what_follows(
@@ -71,7 +71,7 @@ def what_follows(
 ) -> Follows:
     """Return what to do with an answer. It changes nothing."""
     if isinstance(item, RobotsRequest):
-        return Rules(item)
+        return LearnRules(item)
     if isinstance(answer.error, LocalError):
         if answer.error in PASSING and item.attempts < max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts

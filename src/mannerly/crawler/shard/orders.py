@@ -19,7 +19,7 @@ from mannerly.crawler.control import (
     HostSet,
     SetOption,
 )
-from mannerly.crawler.page.harvest import seed_candidates
+from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.politeness.settings import UNLIMITED
 
 if TYPE_CHECKING:

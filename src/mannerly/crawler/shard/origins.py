@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import RobotsAnswered
 from mannerly.crawler.model import RobotsRequest
-from mannerly.crawler.page.harvest import sitemap_candidates
+from mannerly.crawler.web.seeds import sitemap_candidates
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Now, RobotsRecord
-    from mannerly.crawler.page.harvest import Rules
+    from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
@@ -38,7 +38,7 @@ class Parts:
     number: int
     store: ShardStore
     settings: CrawlSettings
-    rules: Rules  # what decides about links
+    rules: LinkRules  # what decides about links
     emit: Callable[[Event], None]
     politeness: Politeness
     frontier: Frontier
@@ -78,7 +78,7 @@ def make_parts(
     store: ShardStore,
     sharding: Sharding,
     settings: CrawlSettings,
-    rules: Rules,
+    rules: LinkRules,
     emit: Callable[[Event], None],
     on_politeness: Callable[[PolitenessEvent], None],
     *,

@@ -11,7 +11,7 @@ from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Now
-    from mannerly.crawler.page.harvest import Harvest
+    from mannerly.crawler.page.record import Harvest
 
     from .parts import Parts
 

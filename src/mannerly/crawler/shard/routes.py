@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate
-    from mannerly.crawler.page.harvest import Rules
+    from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.store.base import Batch
 
 
 class Routes:
     """The routes of one shard. `recent` holds what was passed on lately."""
 
-    def __init__(self, shard: int, sharding: Sharding, rules: Rules) -> None:
+    def __init__(self, shard: int, sharding: Sharding, rules: LinkRules) -> None:
         self._shard = shard
         self._sharding = sharding
         self._rules = rules

@@ -32,7 +32,7 @@ from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins
 from .elsewhere import Result
-from .follows import Again, Read, Rules, what_follows
+from .follows import Again, LearnRules, Read, what_follows
 from .parts import make_parts
 from .reading import credible, harvest_safely
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Fetched, InFlight, Judgement, Now
-    from mannerly.crawler.page.harvest import Rules as LinkRules
+    from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.model import Instant, Outcome
@@ -189,7 +189,7 @@ class Shard:
             self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
             is_page_again = follows.entry.kind == _PAGE
             self._wake_held_back(follows.entry, now)
-        elif isinstance(follows, Rules):
+        elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             origins.answered(follows.request, answer, self.parts, now)
         elif isinstance(follows, Read):

@@ -1,1 +1,1 @@
-"""Text in, text out: URLs, scope, sitemaps, character sets. No queue, no clock."""
+"""Pure functions of text: URLs, scope, seeds, sitemaps, character sets. No queue, no clock."""

@@ -1,12 +1,13 @@
-"""Bytes become text by the first of: byte order mark, HTTP header, meta in the first 1,024 bytes,
-UTF-8. What cannot be decoded becomes U+FFFD, so reading never fails.
+"""Chooses the encoding of a page: by its byte order mark, the HTTP header, a meta element in the
+first 1,024 bytes, or UTF-8, in this order. Undecodable bytes become U+FFFD, so reading never fails.
 
-Only the encodings that browsers know are known here. Python's own table holds codecs that must not
-see a stranger's bytes: `punycode` takes quadratic time, `unicode_escape` is a small language, and
-UTF-7 hides markup from everybody who looks at the bytes.
+Only the encodings that browsers know are known here. Python's own table has codecs that are unsafe
+for untrusted bytes: `punycode` takes quadratic time, `unicode_escape` interprets escapes, and UTF-7
+hides markup from code that looks at the bytes.
 
-Labels mean what they mean on the web, not in the standards: `iso-8859-1` is windows-1252, `gb2312`
-is GB 18030, `shift_jis` code page 932. A page that says in ASCII letters that it is UTF-16 is not.
+Labels have the meaning they have on the web, not in the standards: `iso-8859-1` is windows-1252,
+`gb2312` is GB 18030, `shift_jis` is code page 932. A meta element that says UTF-16 in ASCII letters
+is wrong: the page is read as UTF-8.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ _META_CHARSET = re.compile(
 )
 
 
-# What markup is made of has the same bytes in these, and no character holds such a byte.
+# In ASCII_CODECS, markup has the bytes of ASCII, and no other character contains such a byte.
 _MANY_BYTES = frozenset({"big5hkscs", "cp932", "cp949", "euc-jp", "gb18030"})
 _OTHER_MARKUP = frozenset({"iso2022-jp", "utf-16-be", "utf-16-le"})
 ASCII_CODECS = frozenset(_LABELS.values()) - _MANY_BYTES - _OTHER_MARKUP
 
 
 def encoding(body: bytes, content_type: str | None) -> tuple[str, int]:
-    """The codec of a page, and how many bytes its byte order mark takes."""
+    """Return the codec of a page and the length of its byte order mark."""
     for bom, codec in _BOMS:
         if body.startswith(bom):
             return codec, len(bom)

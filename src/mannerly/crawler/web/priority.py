@@ -1,4 +1,4 @@
-"""Which of a host's URLs goes first: one number, smaller is sooner.
+"""Orders the queue of one host: each URL has a number, and smaller numbers go first.
 
     priority = 64 · band + 5 · rank + age
 
@@ -6,10 +6,9 @@
     rank   0 … 10: a sitemap's <priority> of 1.0 … 0.0; without one 5, as the protocol says (0.5)
     age    of <lastmod>: within a day 0, a week 1, a month 2, a year 3, older or unknown 4
 
-So a crawl goes breadth first, a site's own opinion decides among pages of one depth, and news goes
-before archives among equals. Hosts never compete by priority: it orders one host's queue only.
-The number is at least 0, fits in an SQLite INTEGER, and is stored, so its meaning must not change
-within a crawl.
+So a crawl is breadth first; among pages of one depth the site's sitemap decides, and among equals
+recent pages go before old ones. Priorities of different hosts are never compared. The number is at
+least 0, fits in an SQLite INTEGER, and is stored, so its meaning must not change within a crawl.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _RANKS = 10
 _UNSAID = 0.5  # sitemaps.org: "The default priority of a page is 0.5"
 _DAY_S = 86_400.0
 _AGES_S = (_DAY_S, 7 * _DAY_S, 31 * _DAY_S, 366 * _DAY_S)
-# Deeper than any honest site, and past it order matters no more.
+# Deeper than any real site; the order of deeper pages does not matter.
 _MAX_DEPTH = 1_000_000
 
 
@@ -32,7 +31,7 @@ def priority(
     sitemap_priority: float | None = None,
     lastmod_age_s: float | None = None,
 ) -> int:
-    """The place of a URL in its host's queue. What a stranger's sitemap says is clamped."""
+    """Return the priority of a URL in its host's queue. Values from a sitemap are clamped."""
     if depth <= 0:
         return 0
     if is_home_page:
@@ -47,7 +46,7 @@ def _rank(said: float | None) -> int:
 
 
 def _age(age_s: float | None) -> int:
-    """A date in the future is taken for new, one that makes no sense for unknown."""
+    """The class of an age, 0 to 4: the future counts as new, NaN as unknown."""
     if age_s is None or math.isnan(age_s):
         return len(_AGES_S)
     return sum(age_s > limit_s for limit_s in _AGES_S)

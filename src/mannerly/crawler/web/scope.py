@@ -1,25 +1,25 @@
-"""Which URLs belong to this crawl: decided from the text alone, in time linear in its length.
+"""Decides which URLs belong to a crawl, from their text alone and in linear time.
 
-The rules are asked from the cheapest to the dearest, and the first "no" is the reason that is kept:
+The rules are checked from the cheapest to the most expensive; the first that fails is the reason:
 
     depth  →  host, site or prefix of a seed  →  exclude  →  include
 
 A glob is matched against the whole canonical URL, and only `*` is special (any run of characters,
-slashes too). `?` and `[` are ordinary, because URLs are full of them: `*?page=*` is what it says.
-Matching walks once from left to right with substring search, so no pattern and no URL can make it
-slow; that is why there are no regular expressions here.
+slashes too). `?` and `[` are ordinary, because URLs are full of them: `*?page=*` matches a literal
+question mark. Matching goes once from left to right with substring search, so no pattern and no URL
+can make it slow; that is why there are no regular expressions here.
 
 The scheme never decides: a site that moves its pages to https stays in scope. A seed is always
 included, even where no include glob fits it, or the crawl could not start; exclude binds seeds too.
 
-This file knows no page, no queue and no network. URLs arrive canonical (`urls.py`).
+This module knows no page, no queue and no network. Its URLs must be canonical (`urls.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from .urls import Url, UrlRules, canonical, host_key_of, site_of
@@ -27,14 +27,14 @@ from .urls import Url, UrlRules, canonical, host_key_of, site_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# How long a URL may be and which parameters it loses are rules for links, set elsewhere; here a
-# seed only has to be spelled in the one way that links will be.
+# The length limit and dropped parameters are rules for links only. A seed must merely be spelled as
+# links to it will be.
 _SEED_RULES = UrlRules(max_length=65_536, drop_params=frozenset(), drop_prefixes=())
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class ScopeMode(StrEnum):
-    """How far from its seeds a crawl may go."""
+    """The distance from its seeds that a crawl may go."""
 
     HOST = "host"
     SITE = "site"
@@ -43,7 +43,7 @@ class ScopeMode(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a URL is outside. The values are the codes that records carry."""
+    """The reason why a URL is not in scope. The values are stored in records."""
 
     TOO_DEEP = "too_deep"
     OFF_HOST = "off_host"
@@ -53,26 +53,22 @@ class SkipReason(StrEnum):
     NOT_INCLUDED = "not_included"
 
 
-Verdict: TypeAlias = SkipReason | None
-"""None: in scope. Otherwise the reason it is not."""
-
-
-class Sorted(NamedTuple):
-    """The links of one page, judged; both lists keep the page's order."""
+class SortedLinks(NamedTuple):
+    """The links of one page, in scope or not; both lists keep the page's order."""
 
     inside: list[str]
     outside: list[tuple[str, SkipReason]]
 
 
 class Glob:
-    """One pattern in which `*` stands for any run of characters."""
+    """A pattern in which `*` stands for any run of characters."""
 
     __slots__ = ("_head", "_middle", "_tail", "pattern")
 
     def __init__(self, pattern: str) -> None:
         _check_glob(pattern)
         self.pattern = pattern
-        # Canonical URLs spell other alphabets in percent signs; people write them as they are.
+        # Canonical URLs have other alphabets percent-encoded; people write them as they are.
         head, *rest = quote(pattern, safe=_ASCII).split("*")
         self._head = head
         self._tail: str | None = rest[-1] if rest else None
@@ -82,7 +78,7 @@ class Glob:
         return f"{type(self).__name__}({self.pattern!r})"
 
     def matches(self, text: str) -> bool:
-        """Whether the whole of `text` fits. Leftmost places are enough, as `*` may be empty."""
+        """Whether all of `text` matches. Leftmost places are enough, as `*` may be empty."""
         if self._tail is None:
             return text == self._head
         if not text.startswith(self._head):
@@ -98,7 +94,7 @@ class Glob:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The borders of one crawl. `dataclasses.replace(scope, seeds=…)` draws them anew."""
+    """The scope of one crawl. `dataclasses.replace(scope, seeds=…)` makes one for other seeds."""
 
     seeds: tuple[str, ...]
     mode: ScopeMode = ScopeMode.HOST
@@ -116,7 +112,7 @@ class Scope:
         if self.max_depth is not None and self.max_depth < 0:
             raise ValueError(f"max_depth must be 0 or more, not {self.max_depth}")
         hosts = frozenset(seed.host_key for seed in seeds)
-        # Asking for a site loads the public suffix list, so only a site scope asks.
+        # `site_of` loads the public suffix list, so it is called for a site scope only.
         site_hosts = hosts if self.mode is ScopeMode.SITE else ()
         put = object.__setattr__
         put(self, "_hosts", hosts)
@@ -125,20 +121,20 @@ class Scope:
         put(self, "_include", tuple(map(Glob, self.include)))
         put(self, "_exclude", tuple(map(Glob, self.exclude)))
 
-    def judge(self, url: str, depth: int) -> Verdict:
-        """None if a canonical URL found at `depth` (seeds have 0) belongs to the crawl."""
+    def judge(self, url: str, depth: int) -> SkipReason | None:
+        """Return why a canonical URL at `depth` (seeds: 0) is not in scope; None if it is."""
         if self.max_depth is not None and depth > self.max_depth:
             return SkipReason.TOO_DEEP
         return self._off_limits(url) or self._globs_against(url, depth)
 
     def excludes(self, url: str) -> bool:
-        """Whether the operator will not have it, wherever it leads."""
+        """Whether an exclude glob matches: such a URL is never fetched, for any purpose."""
         return bool(self._exclude) and any(glob.matches(url) for glob in self._exclude)
 
-    def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> Sorted:
-        """Judge the links of one page. Most lead to the page's own host, which is asked once."""
+    def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> SortedLinks:
+        """Judge the links of one page. Most lead to the page's own host, which is judged once."""
         if self.max_depth is not None and depth > self.max_depth:
-            return Sorted([], [(url, SkipReason.TOO_DEEP) for url in urls])
+            return SortedLinks([], [(url, SkipReason.TOO_DEEP) for url in urls])
         neighbours = self._neighbours(page_url)
         has_globs = bool(self._include or self._exclude)
         inside: list[str] = []
@@ -151,17 +147,17 @@ class Scope:
                 inside.append(url)
             else:
                 outside.append((url, reason))
-        return Sorted(inside, outside)
+        return SortedLinks(inside, outside)
 
     def _neighbours(self, page_url: str) -> tuple[str, ...]:
-        """What a URL begins with if it is in scope because this page is; perhaps nothing."""
-        # A prefix scope may hold one part of a host only, so there the short cut proves nothing.
+        """The prefixes of URLs that are in scope because this page is; perhaps none."""
+        # A prefix scope may include a part of a host only, so this short cut does not apply.
         if self.mode is ScopeMode.PREFIX or self._off_limits(page_url) is not None:
             return ()
         host_key = host_key_of(page_url)
         return (f"https://{host_key}/", f"http://{host_key}/")
 
-    def _off_limits(self, url: str) -> Verdict:
+    def _off_limits(self, url: str) -> SkipReason | None:
         mode = self.mode
         if mode is ScopeMode.ANY:
             return None
@@ -174,7 +170,7 @@ class Scope:
         is_below_seed = path.startswith(self._prefixes.get(host_key, ()))
         return None if is_below_seed else SkipReason.OFF_PREFIX
 
-    def _globs_against(self, url: str, depth: int) -> Verdict:
+    def _globs_against(self, url: str, depth: int) -> SkipReason | None:
         if self.excludes(url):
             return SkipReason.EXCLUDED
         if not self._include or depth == 0:
@@ -197,7 +193,7 @@ def _checked_seeds(seeds: tuple[str, ...]) -> list[Url]:
 
 
 def _prefixes(seeds: list[Url]) -> dict[str, tuple[str, ...]]:
-    """The folders of the seeds by host: `/docs/a.html` and `/docs/?q` both stand for `/docs/`."""
+    """The folders of the seeds by host: `/docs/a.html` and `/docs/?q` both mean `/docs/`."""
     folders: dict[str, set[str]] = {}
     for seed in seeds:
         path = seed.path_and_query.partition("?")[0]

@@ -1,16 +1,16 @@
-"""A sitemap is read as it streams by; what was read before an error is kept, and the error is told.
+"""Reads sitemaps as streams; after an error the URLs read so far are kept, with the problem.
 
-Four shapes, told apart by their first bytes: a `<urlset>`, a `<sitemapindex>`, a text file of one
-URL a line, and any of these in gzip. Broken sitemaps are often cut short, so a fault near the end
-must not cost the beginning.
+Four formats, recognised by their first bytes: a `<urlset>`, a `<sitemapindex>`, a text file with
+one URL per line, and any of these in gzip. Broken sitemaps are often cut short, so an error near
+the end must not lose the beginning.
 
-What an author may make us do is bounded: 50,000 URLs and 50 MB after inflation (both from the
-sitemap protocol), inflated a piece at a time and never held whole; no entity declarations at all,
-so neither billion laughs nor reading local files has a beginning; nesting of sixteen levels, where
-an honest file has three; and no single tag, comment or attribute of more than a megabyte.
+The work is bounded: 50,000 URLs and 50 MB after decompression (both from the sitemap protocol),
+decompressed in pieces and never held whole; no entity declarations at all, which rules out "billion
+laughs" and reading of local files; nesting of sixteen levels, where a valid file has three; and no
+single tag, comment or attribute of more than a megabyte.
 
-How deep an index may lead (two) is the caller's, who fetches. URLs leave as they were written.
-This file does no I/O and knows no URL rules.
+The caller decides how deep an index may lead (two levels). URLs are returned as they were written.
+This module does no I/O and knows no URL rules.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MAX_DEPTH = 16
 # A location past the 2,048 characters of the protocol is dropped; a little slack for white space.
 _MAX_TEXT = 4096
 _CHUNK = 64 * 1024
-# expat before 2.6 reads an unfinished token again with every piece: quadratic, so it is bounded.
+# expat before 2.6 parses an unfinished token again with every piece: quadratic, so it is bounded.
 _MAX_TOKEN = 1024 * 1024
-# Concatenated gzip members are legal; a thousand empty ones are an attack on our patience.
+# Concatenated gzip members are legal; thousands of empty ones are an attack.
 _MAX_MEMBERS = 100
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31
@@ -41,7 +41,7 @@ _XML_SPACE = b" \t\r\n"
 
 
 class SitemapProblem(StrEnum):
-    """Why reading stopped before the end."""
+    """The reason why reading stopped before the end."""
 
     MALFORMED = "malformed"
     NOT_A_SITEMAP = "not_a_sitemap"
@@ -53,7 +53,7 @@ class SitemapProblem(StrEnum):
 
 
 class Listed(NamedTuple):
-    """One page that a site lists, with what it says about it."""
+    """One page in a sitemap, with its optional fields."""
 
     loc: str
     lastmod: str | None = None
@@ -61,8 +61,8 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sitemap:
-    """What could be read. `children` are the sitemaps that an index names."""
+class SitemapContents:
+    """The URLs that could be read. `children` are the sitemaps that an index names."""
 
     urls: list[Listed] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
@@ -83,8 +83,10 @@ class _Reader(Protocol):
     def close(self) -> None: ...
 
 
-def read_sitemap(body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_BYTES) -> Sitemap:
-    """Read one sitemap of any shape. It never raises for what is in the body."""
+def read_sitemap(
+    body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_BYTES
+) -> SitemapContents:
+    """Read one sitemap of any format. No content of the body makes it raise."""
     reader: _Reader | None = None
     problem: SitemapProblem | None = None
     try:
@@ -96,15 +98,15 @@ def read_sitemap(body: bytes, *, max_urls: int = MAX_URLS, max_bytes: int = MAX_
                 reader = _reader_for(chunk, max_urls)
             reader.feed(chunk)
         if reader is None:
-            return Sitemap(problem=SitemapProblem.NOT_A_SITEMAP)
+            return SitemapContents(problem=SitemapProblem.NOT_A_SITEMAP)
         reader.close()
     except _Stop as stop:
         problem = stop.problem
     except expat.ExpatError:
         problem = SitemapProblem.MALFORMED
     if reader is None:
-        return Sitemap(problem=problem)
-    return Sitemap(reader.urls, reader.children, problem)
+        return SitemapContents(problem=problem)
+    return SitemapContents(reader.urls, reader.children, problem)
 
 
 def _reader_for(start: bytes, max_urls: int) -> _Reader:
@@ -115,7 +117,7 @@ def _reader_for(start: bytes, max_urls: int) -> _Reader:
 
 
 def _chunks(body: bytes, max_bytes: int) -> Iterator[bytes]:
-    """The plain bytes in pieces; past `max_bytes` the stream stops with a reason."""
+    """Yield the decompressed bytes in pieces; after `max_bytes` stop with TOO_LARGE."""
     pieces = _inflate(body) if body.startswith(_GZIP_MAGIC) else _slices(body)
     total = 0
     for piece in pieces:
@@ -131,7 +133,7 @@ def _slices(body: bytes) -> Iterator[bytes]:
 
 
 def _inflate(body: bytes) -> Iterator[bytes]:
-    """Gunzip a piece at a time: a bomb is never larger in memory than one piece."""
+    """Decompress in pieces, so that a gzip bomb never takes more memory than one piece."""
     at = 0
     for _ in range(_MAX_MEMBERS):
         member = zlib.decompressobj(_GZIP_WBITS)
@@ -149,7 +151,7 @@ def _inflate(body: bytes) -> Iterator[bytes]:
                 raise _Stop(SitemapProblem.BAD_GZIP)
         at -= len(member.unused_data)
         if not body.startswith(_GZIP_MAGIC, at):
-            return  # trailing zeros and rubbish are ignored, as gzip does
+            return  # trailing bytes are ignored, as gzip does
     raise _Stop(SitemapProblem.BAD_GZIP)
 
 
@@ -161,7 +163,7 @@ def _decompressed(member: zlib._Decompress, pending: bytes) -> bytes:
 
 
 class _TextReader:
-    """One URL a line. Lines that are no web address are skipped."""
+    """Reads one URL per line. Lines that are not http(s) URLs are skipped."""
 
     def __init__(self, max_urls: int) -> None:
         self.urls: list[Listed] = []
@@ -191,7 +193,7 @@ class _TextReader:
 
 
 class _XmlReader:
-    """`urlset` and `sitemapindex`, by local names: prefixes vary, and namespaces are often wrong.
+    """Reads `urlset` and `sitemapindex` by local names: namespaces are often wrong.
 
     Only a `loc` that is a child of `url` or `sitemap` counts; images and videos have theirs deeper.
     """
@@ -267,7 +269,7 @@ class _XmlReader:
 
 
 def _priority(text: str | None) -> float | None:
-    """A number from 0 to 1, as the protocol has it, or nothing."""
+    """The number in the text if it is from 0 to 1, as the protocol requires."""
     try:
         value = float(text or "")
     except ValueError:

@@ -1,16 +1,16 @@
-"""Where further seeds come from, beside sitemaps: public indexes of hosts and pages.
+"""Public indexes of hosts and pages: sources of seeds, beside sitemaps.
 
     ct            certificate transparency: which hosts of a site have certificates
     commoncrawl   the Common Crawl index: which pages of a site were seen by others
 
 A source is an address with `{site}` in it and a reader of its answer. The request is an entry of
-the frontier like any other (its kind says which source it asks), so it takes
-a slot, is guarded, retried and committed; what it finds becomes candidates in scope. Both are off
-unless asked for, and their addresses are settings, so that a mirror can be asked instead.
+the frontier like any other (its kind names the source), so it takes a slot, is guarded, retried and
+committed; the URLs that it finds become candidates if they are in scope. Both sources are off by
+default, and their addresses are settings, so that a mirror can be used instead.
 
-Answers are strangers' text: whatever is not a host or a URL is passed over. A host that the index
-knows may be long gone; its name is looked up first, off the loop (`parse.offload`), because a crawl
-of dead hosts is nothing but time-outs.
+Answers are untrusted text: anything that is not a host or a URL is skipped. A host in the index may
+no longer exist; names are looked up first, in another process (`page.long_work`), because a crawl
+of missing hosts would consist of timeouts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CT_URL = "https://crt.sh/?q=%25.{site}&output=json"
 COMMONCRAWL_URL = (
     "https://index.commoncrawl.org/CC-MAIN-2026-43-index?url=*.{site}/*&output=json&fl=url"
 )
-MAX_FOUND = 50_000  # as many as one sitemap may list
-LOOKUPS = 16  # names looked up at once
+MAX_FOUND = 50_000  # URLs taken from one answer: as many as one sitemap may list
+LOOKUPS = 16  # names looked up at the same time
 
 
 class Source(NamedTuple):
@@ -45,21 +45,23 @@ class Source(NamedTuple):
     read: Callable[[bytes], Iterator[str]]
 
     def address(self, template: str, site: str) -> str:
-        """The URL to ask about a site.
+        """Return the URL of the request about a site.
 
         Raises:
-            ValueError: the template has no `{site}`, or is no URL.
+            ValueError: the template has no `{site}`, or is not an http(s) URL.
         """
         if "{site}" not in template:
             raise ValueError(f"the address of {self.name} needs {{site}} in it, not {template!r}")
         url = canonical(template.replace("{site}", quote(site, safe=".")))
         if url is None:
-            raise ValueError(f"the address of {self.name} is no http or https URL: {template!r}")
+            raise ValueError(
+                f"the address of {self.name} is not an http or https URL: {template!r}"
+            )
         return url
 
 
 def read_ct(body: bytes) -> Iterator[str]:
-    """Home pages of the hosts that a certificate-transparency answer names. Wildcards are none."""
+    """Yield the home pages of the hosts in a certificate-transparency answer, but no wildcards."""
     try:
         rows = json.loads(body)
     except ValueError:
@@ -77,7 +79,7 @@ def read_ct(body: bytes) -> Iterator[str]:
 
 
 def read_commoncrawl(body: bytes) -> Iterator[str]:
-    """The URLs of a Common Crawl index answer: one JSON object a line."""
+    """Yield the URLs in an answer of the Common Crawl index: one JSON object per line."""
     for line in body.splitlines():
         try:
             row = json.loads(line)
@@ -94,23 +96,25 @@ COMMONCRAWL = Source("commoncrawl", Kind.COMMONCRAWL, read_commoncrawl)
 SOURCES = {source.kind: source for source in (CT, COMMONCRAWL)}
 
 
-def living(hosts: Iterable[str], resolve: Callable[[str], bool] | None = None) -> set[str]:
-    """Those of the hosts that have an address. All at once, and none longer than a few seconds."""
+def hosts_with_address(
+    hosts: Iterable[str], resolve: Callable[[str], bool] | None = None
+) -> set[str]:
+    """Return the hosts that have an address. Look-ups run in parallel, up to `LOOKUPS` at once."""
     names = list(dict.fromkeys(hosts))
     if not names:
         return set()
     with ThreadPoolExecutor(max_workers=min(LOOKUPS, len(names))) as pool:
         answers = pool.map(resolve or _has_address, names)
-        return {name for name, lives in zip(names, answers, strict=True) if lives}
+        return {name for name, has_one in zip(names, answers, strict=True) if has_one}
 
 
 def listed_urls(kind: Kind, body: bytes) -> list[str]:
-    """What an answer of a source names. It looks names up, so it may take seconds."""
+    """Return the URLs in an answer of a source. It looks up names, so it may take seconds."""
     source = SOURCES[kind]
     urls = list(islice(source.read(body), MAX_FOUND))
     if source is not CT:
         return urls
-    hosts = living(urlsplit(url).hostname or "" for url in urls)
+    hosts = hosts_with_address(urlsplit(url).hostname or "" for url in urls)
     return [url for url in urls if urlsplit(url).hostname in hosts]
 
 

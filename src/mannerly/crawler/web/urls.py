@@ -1,21 +1,21 @@
-r"""A URL has one spelling, and every stage of the crawler shares it as a plain `str`.
+r"""Gives every URL one canonical spelling, which all stages of the crawler share as a plain `str`.
 
 Two parsers that read `http://example.com\@127.0.0.1/` differently are a security hole, and two
 spellings of one page are a wasted request. So a link is parsed once, here, by the WHATWG rules that
-browsers follow, and from then on only its serialised form travels:
+browsers follow, and from then on only its serialised form is used:
 
     canonical = serialise(parse(href, base))
                 − fragment − userinfo − default port − the host's trailing dot
                 − an empty query − tracking parameters
 
 It is idempotent: `canonical(canonical(x)) == canonical(x)`. The path keeps its case and its percent
-signs, because `/A` and `/a` may be two pages. Every later question (which host? which site?) is
-answered by slicing the text, whose shape is `scheme://host[:port]/…`; it is never parsed again.
+signs, because `/A` and `/a` may be two pages. Host and site are found by slicing the text, which
+has the form `scheme://host[:port]/…`; it is never parsed again.
 
 Query strings are percent-encoded as UTF-8 whatever the page's charset: browsers use the charset of
-the page, but a URL that means something else on the next page cannot be shared.
+the page, but then one URL would mean different things on different pages.
 
-This file knows no page, no scope and no network: whether an address is private is the guard's.
+This module knows no page, no scope and no network: the guard decides whether an address is private.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 # link is shorter than the 2,048 that sitemaps and old browsers allow; traps are longer.
 DEFAULT_MAX_LENGTH = 2048
 
-# Spaces, tabs, dot segments and fragments vanish in parsing, so a raw href may be longer than what
-# it stands for. Past this factor it is not worth reading a megabyte to find out.
+# Spaces, tabs, dot segments and fragments vanish in parsing, so a raw href may be longer than its
+# URL. Beyond this factor it is refused without parsing it: it may be a megabyte long.
 RAW_LENGTH_FACTOR = 8
 
 # Click identifiers that advertising and mail systems add to links. They never choose the page.
@@ -49,18 +49,18 @@ TRACKING_PARAMS = frozenset(
 )  # fmt: skip
 TRACKING_PREFIXES = ("utm_",)
 
-# Rotating subdomains can invent hosts without end; this many answers are kept (about 10 MB).
+# Rotating subdomains can make any number of hosts; this many results are cached (about 10 MB).
 SITE_CACHE_SIZE = 65_536
 
-# Pages link to the same few places again and again.
+# Pages link to the same few origins again and again.
 ORIGIN_CACHE_SIZE = 4096
 
 _WEB = ("http://", "https://")
-# What most links that lead to no page are; the parser knows the others.
+# The most frequent schemes of links that lead to no page; the parser recognises the others.
 _NO_PAGES = ("javascript:", "mailto:", "tel:")
 
-# RFC 1035 §2.3.4. The URL standard takes hosts that no server can have (`a..b`, `a!b`, port 0);
-# the politeness core refuses them, so they must not get that far.
+# RFC 1035 §2.3.4. The URL standard accepts hosts that no server can have (`a..b`, `a!b`, port 0).
+# The politeness core raises for them, so they are refused here.
 _MAX_HOST_LENGTH = 253
 _NAME = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*"
 _AUTHORITY = re.compile(rf"(?:{_NAME}|\[[0-9a-f:.]+\])(?::[1-9][0-9]*)?")
@@ -68,7 +68,7 @@ _NO_ORIGIN = "\0"
 
 
 class UrlRefusal(Enum):
-    """Why a link was not taken. The values are the codes that records carry."""
+    """The reason why a link was not taken. The values are stored in records."""
 
     SCHEME = "scheme"  # mailto:, javascript:, ftp: …
     TOO_LONG = "too_long"
@@ -77,7 +77,7 @@ class UrlRefusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UrlRules:
-    """What the canonical form leaves out, and how long it may be.
+    """The query parameters that the canonical form drops, and its maximum length.
 
     Parameter names are compared as they are written: tracking systems write theirs in lower case.
     """
@@ -119,7 +119,7 @@ class LinkBase:
         self._own_origin = origin if _is_reachable(origin) else _NO_ORIGIN
 
     def resolve(self, href: str) -> str | UrlRefusal:
-        """The canonical URL that `href` means on this page, or why it is none of ours."""
+        """Return the canonical URL of an href on this page, or the reason why it is refused."""
         # Substring tests on the serialised form, because reading attributes of a parsed URL costs
         # more: 1.2 µs a link in all, of which parsing takes half.
         if len(href) > self._max_raw_length:
@@ -142,10 +142,11 @@ class LinkBase:
         return text if len(text) <= self._max_length else UrlRefusal.TOO_LONG
 
     def bare(self, href: str) -> str:
-        """A shorter way to write `href` on any page, without some of what `resolve` leaves out.
+        """Return a shorter href with the same URL on any page: without fragment and tracking.
 
-        Where nothing is before a query (`?a`, ` ?a`, `http:?a`), it stands for the page's own. A
-        blank means something within an href (`/a #b` is `/a%20`), and nothing at its end.
+        An href that begins with its query (`?a`, ` ?a`, `http:?a`) depends on the page's own path,
+        so its query stays. A blank within an href counts (`/a #b` is `/a%20`), at its end it does
+        not; where the short form would end in a blank, the href is returned unchanged.
         """
         mark = href.find("#")
         short = href[:mark] if mark > 0 else href
@@ -155,15 +156,15 @@ class LinkBase:
         return short if short[-1:] > " " else href
 
     def _with_bare_query(self, text: str) -> str:
-        """Without tracking parameters, and without a question mark that nothing follows."""
+        """The URL without tracking parameters and without an empty query."""
         mark = text.index("?")
-        # Now every parameter begins with its separator; those that stay keep order and spelling.
+        # With "&" in front, every parameter begins with its separator. The others stay unchanged.
         query = self._tracked.sub("", "&" + text[mark + 1 :])
         return f"{text[:mark]}?{query[1:]}" if len(query) > 1 else text[:mark]
 
 
 def canonical(href: str, base: str | None = None, rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """The canonical form of one URL, or None. For many links of one page, keep a `LinkBase`."""
+    """Return the canonical form of a URL, or None. For the links of one page use a `LinkBase`."""
     try:
         found = LinkBase(href if base is None else base, rules=rules).resolve(href)
     except ValueError:
@@ -172,17 +173,17 @@ def canonical(href: str, base: str | None = None, rules: UrlRules = DEFAULT_RULE
 
 
 class Url(NamedTuple):
-    """The parts of a canonical URL, made only where somebody needs them."""
+    """The parts of a canonical URL."""
 
     text: str
     scheme: str
-    host_key: str  # whose pace: as `mannerly.politeness.keys.host_key` gives it
+    host_key: str  # the politeness key, as from `mannerly.politeness.keys.host_key`
     origin: str  # scheme, host and port: the unit of robots.txt and of credentials
     path_and_query: str
 
     @classmethod
     def of(cls, text: str) -> Url:
-        """Cut a canonical text into its parts. Anything else is a programming error."""
+        """Split a canonical URL into its parts. Other text is a programming error."""
         slash = text.find("/", 8)
         if slash < 0 or not text.startswith(_WEB):
             raise ValueError(f"not a canonical URL: {text!r}")
@@ -195,9 +196,9 @@ class Url(NamedTuple):
 
 
 def host_key_of(text: str) -> str:
-    """The politeness key of a canonical URL: its host, with the port if it is not a web port."""
+    """Return the politeness key of a canonical URL: host, and port if it is not 80 or 443."""
     host_key = text[8 if text.startswith("https") else 7 : text.find("/", 8)]
-    # The scheme's own port is gone already; http on 443 is the same machine to be polite to.
+    # The default port is removed already. http on port 443 is the same host to be polite to.
     if host_key.endswith((":80", ":443")):
         return without_port(host_key)
     return host_key
@@ -205,14 +206,14 @@ def host_key_of(text: str) -> str:
 
 @lru_cache(maxsize=SITE_CACHE_SIZE)
 def site_of(host: str) -> str:
-    """The registrable domain of a host or host key; the port never matters.
+    """Return the registrable domain of a host or host key; the port is ignored.
 
     Addresses, `localhost`, single labels and public suffixes have no registrable domain: each is
     its own site.
     """
     host = without_port(host)
     last_label = host[host.rfind(".") + 1 :]
-    # In a canonical host only an IPv4 address can end in a number; the list would cut it up.
+    # In a canonical host only an IPv4 address ends in a number; it has no domain to look up.
     if host.startswith("[") or last_label.isdigit():
         return host
     return _public_suffixes().privatesuffix(host) or host
@@ -220,14 +221,14 @@ def site_of(host: str) -> str:
 
 @cache
 def _public_suffixes() -> PublicSuffixList:
-    # Reading the list takes 50 ms: only those who ask for a site pay.
+    # Reading the list takes 50 ms, so it is read when a site is asked for first.
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()
 
 
 def _parse(text: str, base: URL | None) -> URL:
-    """Parse, with every complaint as a ValueError that names the text."""
+    """Parse a URL; every error is a ValueError that names the text."""
     try:
         return URL.parse(text) if base is None else base.join(text)
     except (URLError, ValueError) as error:
@@ -244,7 +245,7 @@ def _parse_or(href: str, fallback: URL) -> URL:
 
 @lru_cache(maxsize=ORIGIN_CACHE_SIZE)
 def _is_reachable(origin: str) -> bool:
-    """Whether a server could have such an address."""
+    """Whether a server can have this host and port."""
     if not origin.startswith(_WEB):
         return False
     authority = origin[origin.index(":") + 3 : -1]
@@ -254,8 +255,8 @@ def _is_reachable(origin: str) -> bool:
 
 
 def _with_bare_authority(parsed: URL, text: str) -> str:
-    """Without userinfo, and without the dots that make one host look like several."""
-    # All three occur harmlessly in paths too, but then nothing is found to change.
+    """The URL without userinfo and without dots at the end of its host."""
+    # All three occur in paths too; then nothing changes.
     if "@" in text or "./" in text or ".:" in text:
         if parsed.username:
             parsed = parsed.with_username("")
@@ -273,7 +274,7 @@ def _with_bare_authority(parsed: URL, text: str) -> str:
 
 @lru_cache(maxsize=16)
 def _tracked_pattern(rules: UrlRules) -> re.Pattern[str]:
-    """Matches a dropped parameter. Its name is made of literals, so searching takes linear time."""
+    """A pattern for dropped parameters. Names are literals, so searching takes linear time."""
     names = [re.escape(name) + "(?=[=&]|$)" for name in sorted(rules.drop_params)]
     prefixes = [re.escape(prefix) for prefix in rules.drop_prefixes]
     # An empty alternative would match everywhere; `(?!)` matches nowhere.
@@ -281,7 +282,7 @@ def _tracked_pattern(rules: UrlRules) -> re.Pattern[str]:
 
 
 def without_port(host_key: str) -> str:
-    """The host of a host key; an IPv6 address keeps its brackets."""
+    """Return the host of a host key; an IPv6 address keeps its brackets."""
     if host_key.startswith("["):
         return host_key[: host_key.find("]") + 1]
     return host_key.partition(":")[0]

@@ -1,7 +1,7 @@
-"""Links that were passed on lately.
+"""URLs that were passed on lately, so that they are left out before anything else is asked.
 
-Links repeat from page to page, so what was passed on lately (`Recent`) is left out before anything
-else is asked about it. Whether a URL is new is decided by the store alone.
+Nearly every link of a page was seen on the page before it. Forgetting one costs time only: the
+store knows every URL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEFAULT_RECENT = 100_000
 
 
 class Recent:
-    """URLs that were passed on lately: at least the last `size` of them, at most twice as many."""
+    """The URLs that were passed on last: at least `size` of them, at most twice as many."""
 
     __slots__ = ("_earlier", "_latest", "_size")
 
@@ -28,12 +28,12 @@ class Recent:
         return url in self._latest or url in self._earlier
 
     def others(self, urls: Iterable[str]) -> list[str]:
-        """Those that were not, in their order."""
+        """Return the URLs that were not passed on lately, in their order."""
         latest, earlier = self._latest, self._earlier
         return [url for url in urls if url not in latest and url not in earlier]
 
     def add(self, url: str) -> bool:
-        """Note one; whether it was not noted before."""
+        """Note a URL; return whether it was not noted before."""
         if url in self:
             return False
         if len(self._latest) >= self._size:

@@ -1,11 +1,11 @@
-"""Recent: links that were passed on lately are recognised."""
+"""The URLs passed on lately: enough of them, and not too many."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.web.dedup import Recent
+from mannerly.crawler.web.recent import Recent
 
 
 @given(st.lists(st.integers(0, 30), max_size=200), st.integers(1, 8))

@@ -1,0 +1,77 @@
+"""The record of an answer, field for field as it is stored and exported, and what came with it.
+
+Headers are text of a server: what is kept of them is printable and short.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from xxhash import xxh3_128_hexdigest
+
+from mannerly.crawler.model import Candidate, PageRecord
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Entry, Fetched
+
+_MAX_HEADER_LENGTH = 100
+
+
+class Harvest(NamedTuple):
+    """Everything that follows from one answer."""
+
+    record: PageRecord
+    found: list[Candidate]
+    passed_over: dict[str, int]  # links that were not taken, by reason
+
+
+def page_record(
+    entry: Entry,
+    answer: Fetched,
+    wall: float,
+    *,
+    title: str | None = None,
+    canonical_url: str | None = None,
+    links: int = 0,
+    redirect_to: str | None = None,
+    error: str | None = None,
+) -> PageRecord:
+    """Return the record of an answer that was finished at `wall`.
+
+    Without an `error` of the caller, the record has that of the fetcher, if any.
+    """
+    headers = answer.headers
+    body = answer.body
+    content_type = headers.get("content-type")
+    age = headers.get("age", "")
+    if error is None and answer.error is not None:
+        error = answer.error.value
+    elif error is None and answer.is_truncated:
+        error = answer.detail
+    return PageRecord(
+        url=entry.url,
+        status=answer.status,
+        depth=entry.depth,
+        parent=entry.parent,
+        title=title,
+        content_type=_printable(content_type),
+        bytes=len(body),
+        latency_ms=round(answer.latency_s * 1000.0, 3),
+        fetched_at=wall,
+        attempts=entry.attempts + 1,
+        links=links,
+        canonical=canonical_url,
+        redirect_to=redirect_to,
+        error=error,
+        host=entry.host,
+        digest=xxh3_128_hexdigest(body) if body else None,
+        cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
+        age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
+    )
+
+
+def _printable(text: str | None) -> str | None:
+    """The first 100 characters of a header, without control characters."""
+    if text is None or (len(text) < _MAX_HEADER_LENGTH and text.isprintable()):
+        return text
+    return "".join(each for each in text[:_MAX_HEADER_LENGTH] if each.isprintable())
