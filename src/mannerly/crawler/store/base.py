@@ -45,6 +45,10 @@ parsed. A store that is closed or abandoned while a page is noted counts that as
 owner's `suspects` tells how often an owner died while that page was being parsed, until the page
 is recorded or dropped.
 
+**Pages that a program reads.** A program that iterates over a crawl acknowledges each page; only
+then is it committed. `CrawlStore.acknowledge` notes that at once, without a commit, so that a page
+whose commit was lost in a crash is fetched again, but not delivered again (`acknowledged`).
+
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
 thread. Times are wall time.
@@ -57,6 +61,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from types import TracebackType
 
     from mannerly.crawler.control import Control
@@ -196,6 +201,9 @@ class ShardStore(ShardReader, HostMemory, Protocol):
     """One shard's durable state, for its owner."""
 
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
+    acknowledged: AbstractSet[
+        int
+    ]  # seqs acknowledged before this claim; some may be committed already
 
     def commit(self, batch: Batch) -> Committed: ...
 
@@ -303,6 +311,9 @@ class CrawlStore(Protocol):
 
     def unread_links(self, shard: int) -> Iterator[Candidate]:
         """Yield the links that wait there."""
+
+    def acknowledge(self, shard: int, seq: int) -> None:
+        """Note, without a commit, that the program is done with a page."""
 
     def order(self, control: Control) -> int:
         """Append a control record, durably; return its number."""

@@ -28,6 +28,7 @@ from .base import Batch, Committed, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from types import TracebackType
 
 Inboxes = dict[int, list[list[Candidate]]]
@@ -54,6 +55,7 @@ class ShardData:
     applied: int = 0
     parsing: int = 0
     suspects: dict[int, int] = field(default_factory=dict)
+    acknowledged: set[int] = field(default_factory=set)
     committed_at: float = 0.0  # wall time, if the store belongs to a `MemoryCrawl`
     owner: MemoryStore | None = None
 
@@ -180,6 +182,15 @@ class MemoryStore(MemoryReader):
     def suspects(self, suspects: Mapping[int, int]) -> None:
         self._data.suspects = dict(suspects)
 
+    @property
+    def acknowledged(self) -> AbstractSet[int]:
+        """Pages that the program is done with."""
+        return self._data.acknowledged
+
+    @acknowledged.setter
+    def acknowledged(self, seqs: AbstractSet[int]) -> None:
+        self._data.acknowledged = set(seqs)
+
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought."""
         data = self._data
@@ -273,6 +284,7 @@ class MemoryStore(MemoryReader):
         if not queue:
             del data.queues[entry.host]
         data.suspects.pop(entry.seq, None)
+        data.acknowledged.discard(entry.seq)
         return True
 
     def _enqueue(self, entry: Entry) -> None:

@@ -141,6 +141,10 @@ class MemoryCrawl:
         for links in list(self._crawl.inboxes[shard]):
             yield from links
 
+    def acknowledge(self, shard: int, seq: int) -> None:
+        """Note that the program is done with a page."""
+        self._crawl.shards[shard].acknowledged.add(seq)
+
     def order(self, control: Control) -> int:
         """Append a control record; return its number."""
         self._crawl.orders.append(control)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.store.base import StoreError
 
+from .acknowledged import AcknowledgedLog, prune_acknowledged, read_acknowledged
 from .control_file import CONTROL_FILE, ControlFile
 from .database import START_OVER, create, shut
 from .inbox import inbox_path, unread, unread_links
@@ -54,6 +55,7 @@ class SqliteCrawl:
         self._lock: OwnerLock | None = None
         self._control = ControlFile(path)
         self._claimed: list[SqliteStore] = []
+        self._acknowledged: dict[int, AcknowledgedLog] = {}
 
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:
@@ -147,6 +149,8 @@ class SqliteCrawl:
         if self._lock is None:
             self._lock = OwnerLock(self.path / LOCK, what=self.path)
             self._control.retire_all()
+            for shard in range(self.manifest.shards):
+                self._prune_acknowledged(shard)
             self._control.close()  # a caller may start processes now
 
     def claim(self, shard: int, options: ShardOptions) -> SqliteStore:
@@ -199,6 +203,19 @@ class SqliteCrawl:
         """Yield the links that wait in a shard's inbox."""
         return unread_links(self.path, shard)
 
+    def acknowledge(self, shard: int, seq: int) -> None:
+        """Note, without a commit, that the program is done with a page."""
+        log = self._acknowledged.get(shard)
+        if log is None:
+            log = self._acknowledged[shard] = AcknowledgedLog(self.path, shard)
+        log.add(seq)
+
+    def _prune_acknowledged(self, shard: int) -> None:
+        known = read_acknowledged(self.path, shard)
+        if known:
+            with self.read(shard) as reader:
+                prune_acknowledged(self.path, shard, reader.left_queue(known))
+
     def order(self, control: Control) -> int:
         """Append a control record, durably; return its number."""
         return self._control.order(control)
@@ -212,6 +229,9 @@ class SqliteCrawl:
         for store in self._claimed:
             store.close()
         self._control.close()
+        for log in self._acknowledged.values():
+            log.close()
+        self._acknowledged.clear()
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -5,6 +5,7 @@
     lock                             held by the run for as long as it lasts
     control.db                       control records and worker cards
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
+    shard-<n>.done                   pages that the program which reads the crawl is done with
     inbox-<n>.db                     links that other shards found for it
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
@@ -40,7 +41,7 @@ FORMAT = 2
 OLDEST = 1  # that `migration` can bring to the present one
 
 _OURS = re.compile(
-    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing)"
+    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing|done(\.new)?)"
     r"|(control|lock|shard-[0-9]+\.lock|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
 _TYPES: dict[str, type | tuple[type, ...]] = {

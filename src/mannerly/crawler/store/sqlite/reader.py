@@ -20,7 +20,7 @@ from .link_batch import decode_links
 from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -43,6 +43,11 @@ _WINDOW = """
 _KNOWN = """
     SELECT value FROM carray(?) AS asked
     WHERE EXISTS (SELECT 1 FROM seen WHERE url = asked.value)
+"""
+_LEFT = """
+    SELECT value FROM carray(?) AS asked
+    WHERE EXISTS (SELECT 1 FROM pages WHERE seq = asked.value)
+       OR EXISTS (SELECT 1 FROM skipped WHERE seq = asked.value)
 """
 _LOCATE = """
     SELECT seq, host, priority FROM seen WHERE url = ?1
@@ -159,6 +164,15 @@ class SqliteReader:
             return _entry(row)
         row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
         return Skipped._make(row) if row else None
+
+    def left_queue(self, seqs: Iterable[int]) -> set[int]:
+        """Return those of these entries that were recorded or skipped."""
+        asked = sorted(seqs)
+        left: set[int] = set()
+        for start in range(0, len(asked), self.check_limit):
+            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
+            left.update(seq for (seq,) in self._rows(_LEFT, (part,)))
+        return left
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.store.base import Batch, Committed, StoreError
 
+from .acknowledged import read_acknowledged
 from .change import Applied, Change, HostIds
 from .database import (
     START_OVER,
@@ -44,6 +45,7 @@ from .schema import INBOX, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     import apsw
@@ -112,6 +114,7 @@ class SqliteStore(SqliteReader):
             self._note = ParsingNote(parsing_path(directory, shard))
             self._parsed = self._note.cell
             self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
+        self.acknowledged: AbstractSet[int] = read_acknowledged(directory, shard)
         self._confirmed: set[str] = set()
         is_new = not self._recent and not self.counts().hosts
         self._maybe_known = MaybeKnown(None if is_new else self.urls())

@@ -1,0 +1,112 @@
+"""A page as the library hands it to a program. What costs time is done when it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.web.charset import encoding
+
+from .html import parse_page
+from .links import resolve_links
+from .parsed import ParsedPage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mannerly.crawler.model import PageRecord
+
+
+class Page:
+    """One fetched URL, with its content.
+
+    A page that could not be fetched has a `status` of None and an `error`. Going on to the next
+    page tells the crawl that this one is done; `done()` says so earlier.
+
+    Attributes:
+        record: the record as it is stored and exported.
+        headers: the response's headers, names in lower case, without Set-Cookie.
+        body: the response's body, decompressed, cut at `max_bytes`.
+    """
+
+    __slots__ = ("_done", "_parsed", "body", "headers", "record")
+
+    def __init__(
+        self,
+        record: PageRecord,
+        headers: Mapping[str, str],
+        body: bytes,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        self.record = record
+        self.headers = headers
+        self.body = body
+        self._done = done
+        self._parsed: ParsedPage | None = None
+
+    def __repr__(self) -> str:
+        return f"<Page {self.url} {self.status if self.status is not None else self.error}>"
+
+    @property
+    def url(self) -> str:
+        """The URL that was fetched, in its canonical spelling."""
+        return self.record.url
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status; None if there was no answer."""
+        return self.record.status
+
+    @property
+    def error(self) -> str | None:
+        """A reason code if something went wrong, such as "timeout"; else None."""
+        return self.record.error
+
+    @property
+    def title(self) -> str | None:
+        """The text of `<title>`, on one line."""
+        return self.record.title
+
+    @property
+    def content_type(self) -> str | None:
+        """The Content-Type header."""
+        return self.record.content_type
+
+    @property
+    def depth(self) -> int:
+        """Links from a seed to this page."""
+        return self.record.depth
+
+    @property
+    def parent(self) -> str | None:
+        """The URL of the page where this one was found first; None for a seed."""
+        return self.record.parent
+
+    @property
+    def redirect_to(self) -> str | None:
+        """Where a redirect leads; that URL is a page of its own if it is in scope."""
+        return self.record.redirect_to
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from the request to the first byte of the response."""
+        return self.record.latency_ms / 1000.0
+
+    @property
+    def html(self) -> str:
+        """The body as text, by the charset of the response; undecodable bytes are replaced."""
+        charset, mark = encoding(self.body, self.content_type)
+        return self.body[mark:].decode(charset, "replace")
+
+    @property
+    def links(self) -> list[str]:
+        """All URLs that the page links to, absolute, each once, whether in scope or not."""
+        if self._parsed is None:
+            parsed = parse_page(self.body, self.content_type, self.url)
+            self._parsed = parsed if isinstance(parsed, ParsedPage) else ParsedPage(self.url)
+        found = resolve_links(self._parsed)
+        return [*found.urls, *found.nofollow_urls]
+
+    def done(self) -> None:
+        """Tell the crawl that this page is dealt with: it will not be delivered again."""
+        if self._done is not None:
+            self._done()
