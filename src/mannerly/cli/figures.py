@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+from mannerly.crawler.web.words import span
 
-
-def span(seconds: float) -> str:
-    """A duration in its two largest units: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    if seconds < 9.95:
-        return f"{max(0.0, seconds):.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole} s"
-    for unit_s, unit, part_s, part in (
-        (_DAY_S, "d", _HOUR_S, "h"),
-        (_HOUR_S, "h", _MINUTE_S, "min"),
-        (_MINUTE_S, "min", 1, "s"),
-    ):
-        if whole >= unit_s:
-            rest = whole % unit_s // part_s
-            return (
-                f"{whole // unit_s} {unit} {rest} {part}" if rest else f"{whole // unit_s} {unit}"
-            )
-    raise AssertionError(seconds)
+__all__ = ["many", "rate", "size", "span"]
 
 
 def rate(per_second: float) -> str:

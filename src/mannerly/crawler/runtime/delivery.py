@@ -16,8 +16,10 @@ they are two threads' ends of the same thing.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -61,6 +63,15 @@ class Delivery:
         self._out: dict[int, tuple[InFlight, Result]] = {}  # with the program, by token
         self._outgoing: list[Delivered] = []
         self._tokens: deque[int] = deque()  # appended to by the program's thread
+        # The loop watches `descriptor` and so wakes up when a page is acknowledged.
+        self._bell, self._rung = socket.socketpair()
+        self._bell.setblocking(False)
+        self._rung.setblocking(False)
+
+    @property
+    def descriptor(self) -> int:
+        """Readable while there is something to settle."""
+        return self._rung.fileno()
 
     def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
         """Hand a page over; with `flush` it leaves."""
@@ -90,17 +101,30 @@ class Delivery:
 
     def acknowledge(self, tokens: Iterable[int]) -> None:
         """The program is done with these pages. Any thread may call this."""
+        was_empty = not self._tokens
         self._tokens.extend(tokens)
+        if was_empty:
+            with suppress(OSError):  # full: it is readable already; closed: the crawl has ended
+                self._bell.send(b"!")
 
     def settled(self) -> list[tuple[InFlight, Result]]:
         """Return the pages that can be settled now."""
         tokens, out = self._tokens, self._out
+        if not tokens:
+            return []
+        with suppress(BlockingIOError):
+            self._rung.recv(4096)
         found = []
         while tokens:
             page = out.pop(tokens.popleft(), None)
             if page is not None:
                 found.append(page)
         return found
+
+    def close(self) -> None:
+        """Let go of the descriptors."""
+        self._bell.close()
+        self._rung.close()
 
 
 class PageQueue:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant
 
+    from .delivery import Delivery
     from .offload import Offload
 
 TICK_S = 0.25
@@ -80,6 +81,7 @@ class Engine:
         governed: bool = True,
         tick_s: float = TICK_S,
         offload: Offload[Reading] | None = None,
+        delivery: Delivery | None = None,
         events: Events | None = None,
     ) -> None:
         self._fetcher = fetcher
@@ -91,6 +93,7 @@ class Engine:
         self._workers = workers
         self._tick_s = tick_s
         self._offload = offload
+        self._delivery = delivery
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
@@ -125,6 +128,8 @@ class Engine:
     def turn(self, longest_s: float = TICK_S) -> None:
         """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
         now = self._now()
+        if self._delivery is not None:
+            self._settle_acknowledged(self._delivery, now)
         if self._may_start:
             self._start(now)
         answers = self._fetcher.wait(self._patience_s(now, longest_s))
@@ -141,6 +146,8 @@ class Engine:
                 self._governor.turned(self._clock.now() - now.mono)
         if self._offload is not None:
             self._collect(self._offload)
+        if self._delivery is not None:
+            self._delivery.flush()
         try:
             self._commit_if_due()
             self._tick_if_due()
@@ -177,6 +184,11 @@ class Engine:
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
             self._by_number[flight.shard].read(flight, answer, outcome, work, now)
+
+    def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
+        """Settle the pages that the program is done with."""
+        for flight, result in delivery.settled():
+            self._by_number[flight.shard].settle(flight, result, now)
 
     def _patience_s(self, now: Now, longest_s: float) -> float:
         """How long to wait on the sockets: until the next host, tick or commit is due."""
@@ -261,6 +273,8 @@ class Engine:
     def stop(self) -> None:
         """Break off what is under way, keep everything that came in."""
         now = self._now()
+        if self._delivery is not None:
+            self._settle_acknowledged(self._delivery, now)
         for request in self._fetcher.cancel_all():
             flight = _flight(request)
             self._by_number[flight.shard].cancelled(flight, now)

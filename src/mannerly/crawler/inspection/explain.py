@@ -1,0 +1,160 @@
+"""One URL of a crawl explained: what became of it, how it was found, its scope and robots.txt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
+from mannerly.crawler.web.seeds import moved_seeds
+from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
+from mannerly.crawler.web.words import span
+from mannerly.politeness.robots import Robots
+
+from .view import settings_of
+
+if TYPE_CHECKING:
+    from mannerly.crawler.settings import CrawlSettings
+
+    from .view import View
+
+_STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
+
+Place: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
+"""A URL as the stores know it; None: they do not."""
+
+INSIDE = "inside"
+
+
+class Explanation(NamedTuple):
+    """Where a URL stands, and why; `because` is a sentence, the rest are values."""
+
+    url: str
+    state: str  # fetched, failed, skipped, queued or unknown
+    because: str
+    depth: int | None
+    found_by: list[str]  # the parent first, the seed last
+    scope: str
+    robots: str
+
+
+def explain(crawl: View, text: str, *, now: float) -> Explanation:
+    """Return everything that the store knows about one URL.
+
+    Raises:
+        ValueError: it is not a URL.
+    """
+    settings = settings_of(crawl.store.manifest)
+    url = _canonical(text, settings)
+    place = _find(crawl, url) or _on_its_way(crawl, url)
+    depth = None if place is None else place.depth
+    scope = _scope(crawl, settings, url, depth)
+    state, because = _state(crawl, place, now)
+    if place is None and scope != INSIDE:
+        because = "links out of scope are counted, but not kept"
+    found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
+    return Explanation(url, state, because, depth, found_by, scope, robots)
+
+
+def _canonical(text: str, settings: CrawlSettings) -> str:
+    plain = UrlRules(drop_params=frozenset(), drop_prefixes=())
+    rules = UrlRules() if settings.drop_tracking else plain
+    url = canonical(text if "://" in text else f"https://{text}", rules=rules)
+    if url is None:
+        raise ValueError(f"{text} is not a URL: write it like https://example.com/page")
+    return url
+
+
+def _find(crawl: View, url: str) -> Place:
+    """Ask the shard that owns the URL first; a skipped one may be known to another only."""
+    for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
+        place = reader.find(url)
+        if place is not None:
+            return place
+    return None
+
+
+def _on_its_way(crawl: View, url: str) -> Place:
+    """Return a link that one shard has found and another has not taken over yet."""
+    for shard, reader in enumerate(crawl.readers):
+        for link in chain(reader.outgoing(), crawl.store.unread_links(shard)):
+            if link.url == url:
+                return link
+    return None
+
+
+def _state(crawl: View, place: Place, now: float) -> tuple[str, str]:
+    match place:
+        case PageRecord():
+            return _fetched(place, now)
+        case Skipped():
+            return "skipped", place.reason
+        case Entry():
+            return "queued", _queued(crawl, place, now)
+        case Candidate():
+            return "queued", "on its way to the shard that owns its host"
+    return "unknown", "no page, sitemap or seed of this crawl has named it"
+
+
+def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
+    when = f"{span(now - record.fetched_at)} ago, at attempt {record.attempts}"
+    if record.status is None:
+        return "failed", f"{record.error}, {when}"
+    said = [f"status {record.status}, {when}"]
+    if record.redirect_to:
+        said.append(f"redirects to {record.redirect_to}")
+    if record.error:
+        said.append(f"but {record.error}")
+    if record.canonical not in (None, record.url):
+        said.append(f"its canonical URL is {record.canonical}")
+    return "fetched", "; ".join(said)
+
+
+def _queued(crawl: View, entry: Entry, now: float) -> str:
+    said = [f"priority {entry.priority}"]
+    host = crawl.reader_of(entry.host).host(entry.host)
+    if host is not None:
+        if host.retired:
+            said.append(f"its host was given up ({host.retired})")
+        if host.blocked_until > now:
+            said.append(f"its host said Retry-After, {span(host.blocked_until - now)} to go")
+        if host.adaptive_delay_s:
+            said.append(f"its host is asked every {host.adaptive_delay_s:.2f} s")
+    return "; ".join(said)
+
+
+def _found_by(crawl: View, place: Place) -> list[str]:
+    parents: list[str] = []
+    while place is not None and place.parent is not None and len(parents) < _STEPS:
+        parents.append(place.parent)
+        place = _find(crawl, place.parent)
+    if place is not None and place.parent is None and not parents:
+        return ["seed"]
+    return parents
+
+
+def _scope(crawl: View, settings: CrawlSettings, url: str, depth: int | None) -> str:
+    seeds = crawl.store.manifest.seeds
+    scope = settings.scope_of(seeds)
+    at = 1 if depth is None else depth
+    reason = scope.judge(url, at)
+    if reason is not None:  # a look at every seed: only where it can matter
+        moved = moved_seeds(partial(_find, crawl), seeds)
+        reason = replace(scope, seeds=(*seeds, *moved)).judge(url, at)
+    return INSIDE if reason is None else f"outside: {reason.value}"
+
+
+def _robots(crawl: View, settings: CrawlSettings, url: str) -> str:
+    parts = Url.of(url)
+    record = crawl.reader_of(parts.host_key).robots(parts.origin)
+    if record is None:
+        said = "not fetched yet"
+    elif record.body is not None:
+        said = str(Robots.parse(record.body).explain(url, settings.user_agent))
+    elif record.failing_since:
+        said = "unreachable"
+    else:
+        said = f"allowed: robots.txt answered {record.status}"
+    return f"{said} (ignored)" if settings.ignore_robots else said

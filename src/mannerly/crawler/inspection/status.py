@@ -1,0 +1,118 @@
+"""How far a crawl is: state, counts, queues, workers."""
+
+from __future__ import annotations
+
+import heapq
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mannerly.crawler.control import in_force
+
+from .view import View, view
+
+if TYPE_CHECKING:
+    from mannerly.crawler.store.base import CrawlStore
+
+_QUEUES, _SEEDS = 5, 10  # named in a status; the others are counted
+_COUNTS = ("queued", "waiting", "fetched", "failed", "lists", "skipped", "outgoing", "hosts")
+
+
+class State(StrEnum):
+    """Whether a crawl makes progress, and if not, why."""
+
+    RUNNING = "running"
+    PAUSED = "paused"  # by `pause`; it may or may not be running
+    WAITING = "waiting"  # running, and every worker says what it waits for
+    STOPPED = "stopped"  # not running, and there is something left to do
+    FINISHED = "finished"
+
+
+class Status(NamedTuple):
+    """How far a crawl is.
+
+    `total` and `shards` count: `fetched` and `failed` pages, `lists` (sitemaps and public indexes),
+    `queued` URLs (`waiting` of them beyond the frontier's limit), `skipped` ones, `outgoing` links
+    that one shard has found and another has not taken over yet, and `hosts`. `pid` is the first
+    worker's, or None if none is known.
+    """
+
+    id: str
+    crawl: str  # its location
+    state: State
+    data_dir: str  # the same as `crawl`
+    created_at: float
+    last_activity_at: float
+    pid: int | None
+    seeds: list[str]
+    seed_count: int
+    total: dict[str, int]
+    shards: list[dict[str, int]]
+    workers: list[dict[str, Any]]
+    longest_queues: dict[str, int]
+
+
+def status_of(crawl: View, *, now: float) -> Status:
+    """Return how far a crawl is: one row a shard, whatever its size, and its longest queues."""
+    store = crawl.store
+    shards = [_counts(crawl, shard) for shard in range(len(crawl.readers))]
+    total = {name: sum(shard[name] for shard in shards) for name in _COUNTS}
+    queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
+    workers = store.workers()
+    return Status(
+        id=store.manifest.id,
+        crawl=store.location,
+        state=_state(store, total),
+        data_dir=store.location,
+        created_at=store.manifest.created_at,
+        last_activity_at=store.last_activity(),
+        pid=workers[0].pid if workers else None,
+        seeds=store.manifest.seeds[:_SEEDS],
+        seed_count=len(store.manifest.seeds),
+        total=total,
+        shards=shards,
+        workers=[
+            {
+                "id": card.id,
+                "machine": card.machine,
+                "pid": card.pid,
+                "shards": card.shards,
+                "fetched": card.fetched,
+                "seen_s": round(max(0.0, now - card.seen_at), 3),
+                "waits_for": card.waits_for,
+            }
+            for card in workers
+        ],
+        longest_queues=dict(heapq.nlargest(_QUEUES, queues, key=lambda pair: pair[1])),
+    )
+
+
+def pending(store: CrawlStore) -> int:
+    """Return how many URLs are not fetched yet, wherever they wait."""
+    total = 0
+    with view(store) as crawl:
+        for shard in range(len(crawl.readers)):
+            counts = _counts(crawl, shard)
+            total += counts["queued"] + counts["outgoing"]
+    return total
+
+
+def _counts(crawl: View, shard: int) -> dict[str, int]:
+    counts = crawl.readers[shard].counts()
+    found = {name: getattr(counts, name) for name in _COUNTS}
+    found["outgoing"] += crawl.store.unread(shard)
+    return found
+
+
+def _state(store: CrawlStore, total: dict[str, int]) -> State:
+    is_running = store.is_running()
+    has_begun = any(total.values())  # the seeds are the first thing that is committed
+    if not is_running and has_begun and not total["queued"] and not total["outgoing"]:
+        return State.FINISHED
+    if in_force(store.orders()).is_paused:
+        return State.PAUSED
+    if not is_running:
+        return State.STOPPED
+    workers = store.workers()
+    if workers and all(card.waits_for for card in workers):
+        return State.WAITING
+    return State.RUNNING

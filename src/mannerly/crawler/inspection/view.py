@@ -1,0 +1,64 @@
+"""A crawl's store with a reader for each shard: what all inspections start from."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.store.base import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.model import PageRecord, Skipped
+    from mannerly.crawler.store.base import CrawlStore, Manifest, ShardReader
+
+
+class View(NamedTuple):
+    """A crawl's store, and a reader for each of its shards."""
+
+    store: CrawlStore
+    readers: tuple[ShardReader, ...]
+
+    def shard_of(self, host: str) -> int:
+        """Return the shard that has everything about a host."""
+        return Sharding(len(self.readers)).shard_of(host)
+
+    def reader_of(self, host: str) -> ShardReader:
+        """Return the reader of that shard."""
+        return self.readers[self.shard_of(host)]
+
+    def pages(self) -> Iterator[PageRecord]:
+        """Yield the records of all pages, each once, shard after shard."""
+        for reader in self.readers:
+            for _, record in reader.pages():
+                yield record
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield all URLs that will not be fetched, each once."""
+        for reader in self.readers:
+            yield from reader.skipped()
+
+
+@contextmanager
+def view(store: CrawlStore) -> Iterator[View]:
+    """Open a reader for every shard."""
+    with ExitStack() as stack:
+        shards = range(store.manifest.shards)
+        yield View(store, tuple(stack.enter_context(store.read(shard)) for shard in shards))
+
+
+def settings_of(manifest: Manifest) -> CrawlSettings:
+    """Return the settings that a crawl began with.
+
+    Raises:
+        StoreError: they make no sense to this version.
+    """
+    try:
+        return msgspec.convert(manifest.settings, CrawlSettings, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise StoreError(f"the crawl's stored settings cannot be used: {error}") from error

@@ -1,0 +1,21 @@
+"""Durations in words, the same everywhere a person reads them."""
+
+from __future__ import annotations
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+
+
+def span(seconds: float) -> str:
+    """Return a duration in its two largest units: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    units = ((_DAY_S, "d", _HOUR_S, "h"), (_HOUR_S, "h", _MINUTE_S, "min"))
+    for unit_s, unit, part_s, part in (*units, (_MINUTE_S, "min", 1, "s")):
+        if whole >= unit_s:
+            rest = whole % unit_s // part_s
+            both = f"{whole // unit_s} {unit} {rest} {part}"
+            return both if rest else f"{whole // unit_s} {unit}"
+    raise AssertionError(seconds)
