@@ -6,7 +6,7 @@ time, and a page that could hurt is refused. Formatting is always disarmed (`dis
 
 The scan is rough on purpose. It counts tags that are open at once, leaving out those that close
 themselves (`<br>`) or each other (`<li>`), and takes tags inside scripts for tags: it may refuse a
-strange page, but honest ones nest some tens of levels.
+strange page, but normal ones nest some tens of levels.
 
 Unlike turbohtml it does not look inside `<template>`.
 """

@@ -105,7 +105,7 @@ def test_markup_inside_scripts_and_comments_is_no_link(reader: Reader) -> None:
 
 
 def generated_page(rng: random.Random) -> str:
-    """A page of honest and broken markup, different with every seed."""
+    """A page of valid and broken markup, different with every seed."""
     pieces = [
         '<a href="/p/{n}">x</a>', "<a href='q{n}' rel=nofollow>y", "<p>text &lt; &eacute;",
         "<div class=c>", "</div>", "<ul><li>one<li>two</ul>", "<b><i>wrong</b></i>",

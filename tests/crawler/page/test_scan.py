@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 URL = "https://example.com/a/b"
 
-# Markup as it is met: honest, careless, broken, and made to mislead. `no` is never a link.
+# Markup as it is met: valid, careless, broken, and made to mislead. `no` is never a link.
 LINKS = [
     '<a href="/p">x</a>', '<a class="c d" href="/q">y</a>', "<a href='s' rel=nofollow>y</a>",
     '<a rel="it\'s nofollow" href="/r">',
@@ -189,6 +189,8 @@ HOSTILE = {
     "open drawings": "<svg><g>" * 50_000,
     "open choices": "<select><option>" * 50_000,
     "titles": "<title>" * 100_000,
+    "templates": "<template>" * 100_000,
+    "templates and columns": "<template><col>" * 30_000,
     "one endless tag": "<a " + "x='y' " * 100_000,
     "links without an end": '<a class="x" ' * 50_000,
     "names of attributes": "<a " + "h" * 500_000,

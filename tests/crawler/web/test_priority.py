@@ -41,7 +41,7 @@ def test_silence_is_the_protocols_default() -> None:
 
 
 def test_nonsense_is_clamped() -> None:
-    """What a stranger's sitemap says can neither jump the queue nor break the sum."""
+    """Values from a sitemap can neither jump the queue nor break the sum."""
     assert priority(1, sitemap_priority=inf) == priority(1, sitemap_priority=1.0)
     assert priority(1, sitemap_priority=-5.0) == priority(1, sitemap_priority=0.0)
     assert priority(1, sitemap_priority=nan, lastmod_age_s=nan) == priority(1)

@@ -62,7 +62,7 @@ def serving(pages: Mapping[str, tuple[str, bytes]]) -> Iterator[tuple[str, list[
 
 
 def test_certificates_name_hosts_and_wildcards_are_none() -> None:
-    """Each host once, as a home page; wildcards, mail addresses and rubbish do not count."""
+    """Each host once, as a home page; wildcards, mail addresses and other values do not count."""
     rows = [
         {"name_value": "a.example\n*.example\nB.example"},
         {"name_value": "a.example"},

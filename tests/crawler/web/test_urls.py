@@ -193,6 +193,8 @@ def test_canonical_is_idempotent(href: str) -> None:
 @given(HOSTILE)
 @example("page.html #top")
 @example("https:\0#")
+@example("https:#\ud800")
+@example("/a?utm_source=\ud800")
 @example("/a ?utm_source=x")
 @example("/a?b=1 &utm_source=x")
 def test_bare_href_means_the_same(href: str) -> None:

@@ -146,14 +146,17 @@ class LinkBase:
 
         An href that begins with its query (`?a`, ` ?a`, `http:?a`) depends on the page's own path,
         so its query stays. A blank within an href counts (`/a #b` is `/a%20`), at its end it does
-        not; where the short form would end in a blank, the href is returned unchanged.
+        not; where the short form would end in a blank, the href is returned unchanged. So is one
+        that `resolve` refuses because of a lone surrogate, wherever that is.
         """
         mark = href.find("#")
         short = href[:mark] if mark > 0 else href
         mark = short.find("?")
         if mark > 0 and "/" in short[:mark]:
             short = self._with_bare_query(short)
-        return short if short[-1:] > " " else href
+        if short[-1:] <= " " or not (href.isascii() or _is_encodable(href)):
+            return href
+        return short
 
     def _with_bare_query(self, text: str) -> str:
         """The URL without tracking parameters and without an empty query."""
@@ -241,6 +244,15 @@ def _parse_or(href: str, fallback: URL) -> URL:
     except ValueError:
         return fallback
     return parsed if parsed.scheme in ("http", "https") else fallback
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether the text has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=ORIGIN_CACHE_SIZE)
