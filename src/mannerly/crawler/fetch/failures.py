@@ -67,7 +67,10 @@ _CONNECT = {
     errno.ETIMEDOUT: "connect_timeout",
 }
 
-OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+# Windows has a number of its own for sockets.
+OUT_OF_DESCRIPTORS = frozenset(
+    {errno.EMFILE, errno.ENFILE, getattr(errno, "WSAEMFILE", errno.EMFILE)}
+)
 
 
 class Progress(NamedTuple):

@@ -12,7 +12,7 @@ It may not read any other clock, and it draws no random numbers: latencies are t
 
 from __future__ import annotations
 
-import select
+import selectors
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -66,8 +66,7 @@ class FakeFetcher:
         self._instants: list[float] = []
         self._sent: list[tuple[Request, float]] = []
         self._in_flight = 0
-        self._watched = select.poll()
-        self._is_watching = False
+        self._watched: selectors.BaseSelector | None = None
 
     @property
     def in_flight(self) -> int:
@@ -86,7 +85,7 @@ class FakeFetcher:
         due.append(fetched)
 
     def wait(self, timeout_s: float) -> list[Fetched]:
-        if self._is_watching and self._watched.poll(0):
+        if self._watched is not None and self._watched.select(0):
             return self._finished()
         clock = self.clock
         until = clock.now + max(0.0, timeout_s)
@@ -98,8 +97,9 @@ class FakeFetcher:
         return sent
 
     def watch(self, descriptor: int) -> None:
-        self._watched.register(descriptor, select.POLLIN)
-        self._is_watching = True
+        if self._watched is None:
+            self._watched = selectors.DefaultSelector()
+        self._watched.register(descriptor, selectors.EVENT_READ)
 
     def cancel_all(self) -> list[Request]:
         pending = [fetched.request for due in self._due.values() for fetched in due]
@@ -110,6 +110,9 @@ class FakeFetcher:
 
     def close(self) -> None:
         self.cancel_all()
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
 
     def _finished(self) -> list[Fetched]:
         now, instants = self.clock.now, self._instants

@@ -20,7 +20,6 @@ A transfer knows nothing of the loop, of other transfers, or of time.
 
 from __future__ import annotations
 
-import os
 import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -57,6 +56,7 @@ _HEADERS_SUFFICE = 300
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
 
@@ -168,14 +168,12 @@ class Transfer:
         option(pycurl.USERAGENT, settings.user_agent)
         option(pycurl.PROXY, settings.proxy or "")
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
+        option(_SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's headers are not the server's
         option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
         option(pycurl.LOW_SPEED_LIMIT, settings.min_bytes_per_s)
         option(pycurl.LOW_SPEED_TIME, settings.min_speed_window_s)
         option(pycurl.DNS_CACHE_TIMEOUT, FOREVER)
-        if trust.file:
-            option(pycurl.CAINFO, trust.file)
-        if trust.directory:
-            option(pycurl.CAPATH, trust.directory)
+        _set_trust(option, trust)
         option(pycurl.HEADERFUNCTION, self._head.write)
         option(pycurl.WRITEFUNCTION, self._on_body)
         option(pycurl.PREREQFUNCTION, self._on_send)
@@ -215,8 +213,9 @@ class Transfer:
                 return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
         try:
             lent = _Lent(socket.socket(peer.family, peer.socktype, peer.protocol))
-            # pycurl is about to do the same, and would not tell us why it failed.
-            os.close(os.dup(lent.fileno()))
+            # pycurl is about to duplicate it too, and would not tell us why that failed. The
+            # functions of `os` for this take no sockets on Windows.
+            socket.close(socket.dup(lent.fileno()))
         except OSError as problem:
             if problem.errno in OUT_OF_DESCRIPTORS:
                 self._refusal = LocalError.NO_DESCRIPTORS
@@ -231,6 +230,9 @@ class Transfer:
         if self._refusal is not None:
             return self._refusal, self._refusal.value
         info = self.handle.getinfo
+        tunnel_status = info(pycurl.HTTP_CONNECTCODE)
+        if tunnel_status >= _HEADERS_SUFFICE:
+            return ErrorKind.CONNECT, f"proxy_{tunnel_status}"
         total_s = info(pycurl.TOTAL_TIME)
         return explain(
             code,
@@ -260,6 +262,19 @@ class _Lent:
 
     def __del__(self) -> None:
         self._socket.close()
+
+
+def _set_trust(option: Callable[[int, object], None], trust: Trust) -> None:
+    """Verify servers, and a proxy that is reached over TLS, with the same authorities."""
+    if trust.file:
+        option(pycurl.CAINFO, trust.file)
+        option(pycurl.PROXY_CAINFO, trust.file)
+    elif trust.directory:
+        option(pycurl.CAPATH, trust.directory)
+        option(pycurl.PROXY_CAPATH, trust.directory)
+    else:
+        option(pycurl.SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
+        option(pycurl.PROXY_SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
 
 
 def _parse_headers(head: bytes) -> dict[str, str] | None:
