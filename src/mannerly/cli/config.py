@@ -80,9 +80,11 @@ class Configuration(NamedTuple):
                 request_timeout_s=crawl.timeout_s,  # the core has to know our patience
                 **self._chosen(of_politeness=True),
             )
-            return replace(crawl, politeness=politeness)
+            settings = replace(crawl, politeness=politeness)
+            settings.check_files()
         except SettingsError as error:
             raise self._placed(error.field, error.value, error.allowed) from error
+        return settings
 
     def _chosen(self, *, of_politeness: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -95,6 +97,9 @@ class Configuration(NamedTuple):
                 value = self._scope(given)
             elif isinstance(value, list):
                 value = tuple(value)
+            elif OPTIONS[name].kind is Kind.FILE:
+                # A crawl may be resumed in another directory.
+                value = str(Path(str(value)).expanduser().absolute())
             found[target.removeprefix(_POLITENESS)] = value
         return found
 
@@ -112,7 +117,7 @@ class Configuration(NamedTuple):
         for name, given in self.given.items():
             target = OPTIONS[name].target or ""
             if target.removeprefix(_POLITENESS) == field:
-                return ConfigError(_sentence(given.where, given.value, allowed))
+                return ConfigError(_sentence(given.where, printable(name, given.value), allowed))
         return ConfigError(_sentence(field, value, allowed))
 
 
@@ -152,6 +157,15 @@ def effective(configuration: Configuration, settings: CrawlSettings) -> dict[str
         else:
             values[name] = getattr(settings, option.target)
     return values
+
+
+def printable(name: str, value: object) -> object:
+    """Return the value of an option as it may be printed: without the password of a URL."""
+    if not OPTIONS[name].has_password or not isinstance(value, str):
+        return value
+    from mannerly.crawler.fetch.settings import without_password
+
+    return without_password(value)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
@@ -236,7 +250,7 @@ def _checked(option: Option, value: object, where: str) -> Given:
     if option.kind is Kind.NOT_YET:
         raise ConfigError(f"{where} cannot be used: {option.help}")
     if not _fits(option.kind, value):
-        raise ConfigError(_sentence(where, value, option.kind.value))
+        raise ConfigError(_sentence(where, printable(option.name, value), option.kind.value))
     if option.choices and value not in option.choices:
         raise ConfigError(_sentence(where, value, "one of " + ", ".join(option.choices)))
     if option.name == "log_interval" and not 0 < value < math.inf:  # type: ignore[operator]

@@ -25,6 +25,7 @@ class Kind(Enum):
     TEXT = "text of visible characters"
     FLAG = "true or false"
     LIST = "a list of texts"
+    FILE = "the path of a file"
     NOT_YET = "nothing"  # known, promised, and not built: refused, never ignored
 
 
@@ -38,6 +39,7 @@ class Option(NamedTuple):
     metavar: str | None = None
     short: str | None = None
     choices: tuple[str, ...] = ()
+    has_password: bool = False  # a URL whose password is never printed
 
     @property
     def flag(self) -> str:
@@ -169,6 +171,30 @@ def _machine() -> tuple[Option, ...]:
             "A private network or host:port that may be contacted; repeatable.",
             "allow_net",
             "CIDR",
+        ),
+        Option(
+            "proxy",
+            Kind.TEXT,
+            "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
+            "with user:password@ if needed. The network guard cannot see which addresses the "
+            "proxy contacts.",
+            "proxy",
+            "URL",
+            has_password=True,
+        ),
+        Option(
+            "ca_file",
+            Kind.FILE,
+            "Trust the certificate authorities in this PEM file instead of the system's.",
+            "ca_file",
+            "FILE",
+        ),
+        Option(
+            "insecure_host",
+            Kind.LIST,
+            "Do not verify the TLS certificate of this host (name or address); repeatable.",
+            "insecure_hosts",
+            "HOST",
         ),
         Option("frontier_limit", Kind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
         Option("heap_limit", Kind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),

@@ -12,9 +12,9 @@ Hang-ups and socket errors always reach curl, either as flags of their own (epol
 from __future__ import annotations
 
 import errno
-import math
 import select
 import selectors
+import sys
 import time
 from typing import Protocol
 
@@ -66,10 +66,10 @@ def new_poller() -> Poller:
     return EpollPoller() if _has_epoll() else SelectorPoller(selectors.DefaultSelector())
 
 
-def max_sockets() -> float:
-    """Return how many sockets `new_poller` can watch at once; infinite except with `select`."""
+def max_sockets() -> int:
+    """Return how many sockets `new_poller` can watch at once: no limit, except with `select`."""
     if _has_epoll() or not issubclass(selectors.DefaultSelector, selectors.SelectSelector):
-        return math.inf
+        return sys.maxsize
     return _SELECT_ROOM
 
 

@@ -95,7 +95,7 @@ class Transfer:
         if name_age_s != self._name_age_set_s:
             handle.setopt(pycurl.DNS_CACHE_TIMEOUT, name_age_s)
             self._name_age_set_s = name_age_s
-        if (host not in self._settings.unverified_hosts) != self._is_verified:
+        if (host not in self._settings.insecure_hosts) != self._is_verified:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
@@ -167,6 +167,8 @@ class Transfer:
         option(pycurl.ACCEPT_ENCODING, "")  # all that this curl can decode
         option(pycurl.USERAGENT, settings.user_agent)
         option(pycurl.PROXY, settings.proxy or "")
+        if settings.proxy and settings.proxy.lower().startswith("http:"):
+            option(pycurl.PROXYPORT, 80)  # if the URL has none; curl's own default is 1080
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
         option(_SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's headers are not the server's
         option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
