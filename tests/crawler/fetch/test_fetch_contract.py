@@ -14,7 +14,7 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset
 
 from mannerly.crawler.fetch.curl import CurlFetcher
-from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.model import Fetched, Request
 from mannerly.politeness.model import ErrorKind
@@ -67,11 +67,11 @@ def curl_world(stack: ExitStack) -> World:
 
 def fake_world(stack: ExitStack) -> World:
     pages = {
-        "/page": Reply(body=b"hello", headers={"content-type": "text/plain"}, latency_s=0.01),
-        "/big": Reply(body=b"x" * 5000, latency_s=0.02),
-        "/busy": Reply(429, headers={"retry-after": "7"}, latency_s=0.01),
-        "/silent": Reply(latency_s=1e9),
-        "/reset": Reply(error=ErrorKind.RESET, latency_s=0.01),
+        "/page": FakeReply(body=b"hello", headers={"content-type": "text/plain"}, latency_s=0.01),
+        "/big": FakeReply(body=b"x" * 5000, latency_s=0.02),
+        "/busy": FakeReply(429, headers={"retry-after": "7"}, latency_s=0.01),
+        "/silent": FakeReply(latency_s=1e9),
+        "/reset": FakeReply(error=ErrorKind.RESET, latency_s=0.01),
     }
     origin = "http://127.0.0.1"
     table = {origin + path: reply for path, reply in pages.items()}

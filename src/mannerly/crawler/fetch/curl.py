@@ -36,7 +36,7 @@ import pycurl  # type: ignore[import-untyped]
 from mannerly.crawler.model import Fetched, LocalError
 
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
-from .guard import Verdict, split_origin
+from .guard import AddressVerdict, split_origin
 from .poller import new_poller
 from .settings import FetchSettings
 from .transfer import FOREVER, Transfer
@@ -96,7 +96,7 @@ class CurlFetcher:
             self._refuse(request, LocalError.BAD_URL, "host_mismatch")
             return
         verdict = self._guard.judge_host(host, port)
-        if verdict is not Verdict.ALLOWED:
+        if verdict is not AddressVerdict.ALLOWED:
             self._refuse(request, LocalError(verdict.value), verdict.value)
             return
         if len(self._busy) >= self._settings.max_connections:

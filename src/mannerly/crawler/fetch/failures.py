@@ -21,9 +21,9 @@ HTTP2, PARTIAL, WRITE, NO_MEMORY, TIMED_OUT, TLS_CONNECT = 16, 18, 23, 27, 28, 3
 EMPTY_REPLY, SEND, RECEIVE, NOT_VERIFIED, BAD_ENCODING = 52, 55, 56, 60, 61
 BAD_CA_FILE, HTTP2_STREAM, PROXY, TOO_LARGE = 77, 92, 97, 100
 
-Failure = tuple[FetchError, str]
+FetchFailure = tuple[FetchError, str]
 
-_BY_CODE: dict[int, Failure] = {
+_BY_CODE: dict[int, FetchFailure] = {
     UNSUPPORTED: (ErrorKind.PROTOCOL, "not_http"),
     MALFORMED_URL: (LocalError.BAD_URL, "bad_url"),
     NO_PROXY_NAME: (ErrorKind.CONNECT, "proxy_name"),
@@ -73,7 +73,7 @@ OUT_OF_DESCRIPTORS = frozenset(
 )
 
 
-class Progress(NamedTuple):
+class TransferProgress(NamedTuple):
     """How far a failed transfer got: what tells one timeout, or one reset, from another."""
 
     is_https: bool
@@ -86,7 +86,7 @@ class Progress(NamedTuple):
     verify_result: int
 
 
-def explain(code: int, progress: Progress) -> Failure:
+def explain(code: int, progress: TransferProgress) -> FetchFailure:
     """The kind of a failure and its finer code."""
     if code == TIMED_OUT:
         return _timeout(progress)
@@ -103,7 +103,7 @@ def explain(code: int, progress: Progress) -> Failure:
     return _BY_CODE.get(code) or (ErrorKind.PROTOCOL, f"curl_{code}")
 
 
-def _timeout(progress: Progress) -> Failure:
+def _timeout(progress: TransferProgress) -> FetchFailure:
     if not progress.has_name:
         return ErrorKind.DNS, "dns_timeout"
     if not progress.has_connection:
@@ -115,7 +115,7 @@ def _timeout(progress: Progress) -> Failure:
     return ErrorKind.TIMEOUT, "body_timeout" if progress.has_bytes else "first_byte_timeout"
 
 
-def _tls_detail(code: int, progress: Progress) -> str:
+def _tls_detail(code: int, progress: TransferProgress) -> str:
     if code != NOT_VERIFIED:
         return "tls_handshake"
     return _CERTIFICATE.get(progress.verify_result, "tls_not_trusted")

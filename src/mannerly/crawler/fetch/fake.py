@@ -5,7 +5,7 @@ what each URL answers and how long that takes, and `wait` moves a shared clock t
 instead of sleeping. Order is by finishing time, then by start: the same run gives the same log.
 
     clock = VirtualClock()
-    fetcher = FakeFetcher(clock, lambda request: Reply(body=b"hello", latency_s=0.2))
+    fetcher = FakeFetcher(clock, lambda request: FakeReply(body=b"hello", latency_s=0.2))
 
 It may not read any other clock, and it draws no random numbers: latencies are the caller's.
 """
@@ -38,7 +38,7 @@ class VirtualClock:
         self.now += seconds
 
 
-class Reply(NamedTuple):
+class FakeReply(NamedTuple):
     """What a fake server says: a status, or with `error` none. Header names in lower case."""
 
     status: int = 200
@@ -49,15 +49,15 @@ class Reply(NamedTuple):
     detail: str | None = None
 
 
-Answer: TypeAlias = "Callable[[Request], Reply] | Mapping[str, Reply]"
+FakeSite: TypeAlias = "Callable[[Request], FakeReply] | Mapping[str, FakeReply]"
 
-NOT_FOUND = Reply(status=404)
+NOT_FOUND = FakeReply(status=404)
 
 
 class FakeFetcher:
     """Answers every request from a function or a table of URLs; what the table lacks is 404."""
 
-    def __init__(self, clock: VirtualClock, answer: Answer) -> None:
+    def __init__(self, clock: VirtualClock, answer: FakeSite) -> None:
         self.clock = clock
         self._answer = answer if callable(answer) else _from_table(answer)
         # Answers by the instant at which they are due: many share one, and a heap of instants is
@@ -123,11 +123,11 @@ class FakeFetcher:
         return finished
 
 
-def _from_table(table: Mapping[str, Reply]) -> Callable[[Request], Reply]:
+def _from_table(table: Mapping[str, FakeReply]) -> Callable[[Request], FakeReply]:
     return lambda request: table.get(request.url, NOT_FOUND)
 
 
-def _fetched(request: Request, reply: Reply) -> Fetched:
+def _fetched(request: Request, reply: FakeReply) -> Fetched:
     status, body, headers, lasts_s, error, detail = reply
     if lasts_s > request.timeout_s:
         lasts_s = request.timeout_s

@@ -80,7 +80,7 @@ _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".lan", 
 _REMEMBERED = 4096
 
 
-class Verdict(StrEnum):
+class AddressVerdict(StrEnum):
     """May this address be connected?"""
 
     ALLOWED = "allowed"
@@ -107,28 +107,28 @@ class NetworkGuard:
         self._ports = set(PUBLIC_PORTS)
         self._origins: set[tuple[str, int]] = set()
         self._networks: list[Network] = []
-        self._verdicts: dict[tuple[str, int], Verdict] = {}  # of hosts and ports
+        self._verdicts: dict[tuple[str, int], AddressVerdict] = {}  # of hosts and ports
         for seed in seeds:
             self._open_for_seed(seed)
         for entry in allow_net:
             self._open_for_entry(entry)
 
-    def judge(self, address: str, port: int, host: str) -> Verdict:
+    def judge(self, address: str, port: int, host: str) -> AddressVerdict:
         """The verdict on a connection to `address` that `host` led to."""
         if (_canonical(host), port) in self._origins:
-            return Verdict.ALLOWED
+            return AddressVerdict.ALLOWED
         parsed = _parse(address)
         if parsed is None:
-            return Verdict.BLOCKED_ADDRESS
+            return AddressVerdict.BLOCKED_ADDRESS
         inner = _unwrap(parsed)
         # The plain loop, because a network never contains an address of the other family.
         if any(parsed in network or inner in network for network in self._networks):
-            return Verdict.ALLOWED
+            return AddressVerdict.ALLOWED
         if not _is_public(inner):
-            return Verdict.BLOCKED_ADDRESS
-        return Verdict.ALLOWED if port in self._ports else Verdict.BLOCKED_PORT
+            return AddressVerdict.BLOCKED_ADDRESS
+        return AddressVerdict.ALLOWED if port in self._ports else AddressVerdict.BLOCKED_PORT
 
-    def judge_host(self, host: str, port: int) -> Verdict:
+    def judge_host(self, host: str, port: int) -> AddressVerdict:
         """The verdict that can be given before any lookup: on literal addresses and on ports.
 
         A name passes, to be judged by its address later, or by the proxy if there is one.
@@ -140,13 +140,13 @@ class NetworkGuard:
             verdict = self._verdicts[host, port] = self._judge_unresolved(host, port)
         return verdict
 
-    def _judge_unresolved(self, host: str, port: int) -> Verdict:
+    def _judge_unresolved(self, host: str, port: int) -> AddressVerdict:
         literal = _literal(host)
         if literal is not None:
             return self.judge(str(literal), port, host)
         if port in self._ports or self._networks or (_canonical(host), port) in self._origins:
-            return Verdict.ALLOWED
-        return Verdict.BLOCKED_PORT
+            return AddressVerdict.ALLOWED
+        return AddressVerdict.BLOCKED_PORT
 
     def _open_for_seed(self, seed: str) -> None:
         origin = split_origin(seed)

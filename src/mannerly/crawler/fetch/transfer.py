@@ -29,8 +29,8 @@ import pycurl  # type: ignore[import-untyped]
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
-from .failures import OUT_OF_DESCRIPTORS, Progress, explain
-from .guard import Verdict
+from .failures import OUT_OF_DESCRIPTORS, TransferProgress, explain
+from .guard import AddressVerdict
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Request
 
-    from .failures import Failure
+    from .failures import FetchFailure
     from .guard import NetworkGuard
     from .settings import FetchSettings
     from .trust import Trust
@@ -117,7 +117,7 @@ class Transfer:
         status, head = info(pycurl.RESPONSE_CODE), self._head.getvalue()
         is_oversized = self._is_oversized(head)
         headers = None if is_oversized else _parse_headers(head)
-        failure: Failure | None = None
+        failure: FetchFailure | None = None
         if is_oversized:
             failure = _HEADERS_TOO_LARGE
         elif code and not self._is_cut:
@@ -210,7 +210,7 @@ class Transfer:
         # Behind a proxy the peer is the proxy, which the user named; names are its business then.
         if not self._settings.proxy:
             verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)
-            if verdict is not Verdict.ALLOWED:
+            if verdict is not AddressVerdict.ALLOWED:
                 self._refusal = LocalError(verdict.value)
                 return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
         try:
@@ -228,7 +228,7 @@ class Transfer:
         limits = self._settings
         return len(head) > limits.max_header_bytes or head.count(b"\n") > limits.max_headers
 
-    def _failure(self, code: int) -> Failure:
+    def _failure(self, code: int) -> FetchFailure:
         if self._refusal is not None:
             return self._refusal, self._refusal.value
         info = self.handle.getinfo
@@ -238,7 +238,7 @@ class Transfer:
         total_s = info(pycurl.TOTAL_TIME)
         return explain(
             code,
-            Progress(
+            TransferProgress(
                 is_https=self._is_https,
                 has_name=info(pycurl.NAMELOOKUP_TIME) > 0,
                 has_connection=info(pycurl.CONNECT_TIME) > 0,
