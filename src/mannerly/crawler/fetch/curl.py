@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
     from .guard import NetworkGuard
 
-# A name may be remembered for longer than `dns_cache_s` by this part of it.
+# A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
 
-# What a lack of descriptors looks like through curl, depending on who needed one.
+# Codes that curl returns for a lack of descriptors, depending on which part needed one.
 _MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
 
 
@@ -152,8 +152,8 @@ class CurlFetcher:
         return cancelled
 
     def close(self) -> None:
-        """Free everything. It lasts as long as the slowest name lookup under way: whoever must
-        be gone at once commits first and then leaves without closing.
+        """Free everything. This waits for the slowest name lookup under way: a process that must
+        end at once should commit and then exit without closing.
         """
         if self._is_closed:
             return
@@ -166,7 +166,7 @@ class CurlFetcher:
         self._poller.close()
 
     def _name_age_s(self) -> int:
-        """The age at which names are forgotten, when the next request ends."""
+        """Return the age from which names are dropped when the next request ends."""
         now = time.monotonic()
         if now < self._sweep_at:
             return FOREVER
@@ -200,8 +200,8 @@ class CurlFetcher:
         self._idle.append(transfer)
 
     def _is_starved(self) -> bool:
-        # curl does not pass on why a resolver thread or its wake-up socket could not be had, so
-        # we ask the system the same question ourselves.
+        # curl does not say why it could not get a resolver thread or its wake-up socket, so the
+        # same is tried here.
         try:
             socket.socket().close()
         except OSError as problem:

@@ -1,9 +1,9 @@
-"""From curl's error codes to ours: a kind that decides, and a finer code for people.
+"""Translate curl's error codes: into a kind that decides, and a finer code for people.
 
 By code, errno and how far the transfer got; never by curl's text, which changes with versions.
-The kinds follow what retrying or slowing down would help: a name that does not resolve is DNS
-however it failed, a connection that cannot be made is CONNECT even if by timeout, and TIMEOUT
-is left for a server that accepted us and then was too slow.
+The kinds follow from whether retrying or slowing down would help: a name that does not resolve is
+DNS however it failed, a connection that cannot be made is CONNECT even if by timeout, and TIMEOUT
+is left for a server that accepted the connection and then was too slow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BY_CODE: dict[int, FetchFailure] = {
     WEIRD_REPLY: (ErrorKind.PROTOCOL, "bad_header"),
     HTTP2: (ErrorKind.PROTOCOL, "http2"),
     PARTIAL: (ErrorKind.RESET, "body_incomplete"),
-    WRITE: (ErrorKind.PROTOCOL, "bad_content_encoding"),  # ours are told apart before
+    WRITE: (ErrorKind.PROTOCOL, "bad_content_encoding"),  # a cut at the cap is handled before
     EMPTY_REPLY: (ErrorKind.RESET, "empty_reply"),
     SEND: (ErrorKind.RESET, "connection_reset"),
     BAD_ENCODING: (ErrorKind.PROTOCOL, "bad_content_encoding"),
@@ -41,11 +41,11 @@ _BY_CODE: dict[int, FetchFailure] = {
     TOO_LARGE: (ErrorKind.TOO_LARGE, "header_too_large"),
 }
 
-# Every code that is about TLS and nothing else.
+# All codes that are about TLS alone.
 _TLS_CODES = frozenset({TLS_CONNECT, 51, 53, 54, 58, 59, NOT_VERIFIED, 64, 66, 80, 82, 83, 90, 91})
 
-# OpenSSL's verification results (x509_vfy.h). Names are compared by curl itself, before it asks
-# OpenSSL for a result: 1 is the value that it starts with.
+# OpenSSL's verification results (x509_vfy.h). curl itself compares names, before it asks OpenSSL
+# for a result: 1 is the initial value.
 _CERTIFICATE = {
     1: "tls_wrong_host",
     9: "tls_not_yet_valid",
@@ -74,7 +74,7 @@ OUT_OF_DESCRIPTORS = frozenset(
 
 
 class TransferProgress(NamedTuple):
-    """How far a failed transfer got: what tells one timeout, or one reset, from another."""
+    """The progress of a failed transfer: it tells one timeout, or one reset, from another."""
 
     is_https: bool
     has_name: bool
@@ -87,7 +87,7 @@ class TransferProgress(NamedTuple):
 
 
 def explain(code: int, progress: TransferProgress) -> FetchFailure:
-    """The kind of a failure and its finer code."""
+    """Return the kind of a failure and its finer code."""
     if code == TIMED_OUT:
         return _timeout(progress)
     if code in _TLS_CODES:

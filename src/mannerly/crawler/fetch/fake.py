@@ -1,13 +1,13 @@
-"""A fetcher in virtual time, so that the real shard loop can live through a day in a second.
+"""A fetcher in virtual time: the real shard loop runs through a day in a second.
 
-It keeps the contract of `base.py`, but nothing leaves the process: a function or a table says
-what each URL answers and how long that takes, and `wait` moves a shared clock to the next answer
-instead of sleeping. Order is by finishing time, then by start: the same run gives the same log.
+It keeps the contract of `base.py` without any network: a function or a table gives the answer of
+each URL and its latency, and `wait` moves a shared clock to the next answer instead of sleeping.
+Order is by finishing time, then by start: the same run gives the same log.
 
     clock = VirtualClock()
     fetcher = FakeFetcher(clock, lambda request: FakeReply(body=b"hello", latency_s=0.2))
 
-It may not read any other clock, and it draws no random numbers: latencies are the caller's.
+It reads no other clock and draws no random numbers: the caller chooses the latencies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class VirtualClock:
-    """Time that only moves when told to."""
+    """A clock that only moves when told to."""
 
     __slots__ = ("now",)
 
@@ -32,14 +32,14 @@ class VirtualClock:
         self.now = now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; it never runs backwards."""
+        """Move the clock forward. Raises ValueError for a negative number of seconds."""
         if seconds < 0:
             raise ValueError(f"time does not run backwards (by {seconds} s)")
         self.now += seconds
 
 
 class FakeReply(NamedTuple):
-    """What a fake server says: a status, or with `error` none. Header names in lower case."""
+    """The answer of a fake server; with `error` it has no status. Header names in lower case."""
 
     status: int = 200
     body: bytes = b""
@@ -55,7 +55,7 @@ NOT_FOUND = FakeReply(status=404)
 
 
 class FakeFetcher:
-    """Answers every request from a function or a table of URLs; what the table lacks is 404."""
+    """Answers every request from a function or a table of URLs; 404 for others."""
 
     def __init__(self, clock: VirtualClock, answer: FakeSite) -> None:
         self.clock = clock

@@ -32,9 +32,9 @@ class FetchSettings:
 
     user_agent: str = "mannerly"
     connect_timeout_s: float = 10.0  # name lookup, connect and TLS together
-    min_bytes_per_s: int = 1024  # slower than this for `min_speed_window_s` is a slow-loris
+    min_bytes_per_s: int = 1024  # slower than this for `min_speed_window_s` is given up
     min_speed_window_s: int = 30
-    # What browsers take; interim answers and trailers count too. curl itself ends at 300 KB.
+    # As browsers allow; interim answers and trailers count too. curl itself ends at 300 KB.
     max_header_bytes: int = 256 * 1024
     max_headers: int = 1000
     # Open at once, busy or kept alive. Above the 512 requests in flight that are the default,

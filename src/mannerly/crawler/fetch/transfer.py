@@ -1,19 +1,19 @@
 """One reusable curl handle and the state of the request on it.
 
-A handle keeps its options between requests, so they are set once; a request sets its URL and
-what differs from the one before. Everything that a hostile server can make grow is bounded: the
-body here, in its callback, *after* decompression (curl hands over at most 16 KB at a time, so a
-bomb costs its cap and the decoder's window). Header lines are many and short, so curl writes them
-to a buffer without a call into this file: it ends a flood at 300 KB itself, interim answers and
-trailers counted, and our own caps, which are lower, are held against what came.
+A handle keeps its options between requests, so they are set once; a request sets its URL and the
+options that differ from the request before. Everything that a hostile server can make grow is
+bounded. The body is bounded here, in its callback, *after* decompression (curl passes at most 16 KB
+at a time, so a bomb costs its cap and the decoder's window). Header lines are many and short, so
+curl writes them to a buffer without a call into this module: curl itself ends a flood at 300 KB,
+interim answers and trailers counted, and our own caps, which are lower, are checked at the end.
 
-Two callbacks guard the outside:
+Two callbacks control what leaves:
 
 - *open socket* asks the network guard about the address that is about to be connected;
-- *before each send* tells the fetcher that the request leaves now, and stops curl's silent second
-  attempt on a kept-alive connection that was closed under it. That second request would reach
-  the server without a politeness permit, so the request comes back as STALE_CONNECTION and
-  whoever sent it asks for a new permit.
+- *before each send* tells the fetcher that the request leaves now, and stops curl's automatic
+  second attempt when the server closed a kept-alive connection. That second request would reach the
+  server without a politeness permit, so the request comes back as STALE_CONNECTION and the caller
+  asks for a new permit.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
@@ -50,7 +50,7 @@ _REFUSE = -1  # any number but the length ends a transfer from the write callbac
 # A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
 _READ_BYTES = 64 * 1024
 
-# Answers that say all they have to say in their headers (see base.py).
+# From this status on an answer counts without its body (see base.py).
 _HEADERS_SUFFICE = 300
 
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
@@ -111,7 +111,7 @@ class Transfer:
         self._refusal: LocalError | None = None
 
     def finish(self, code: int) -> Fetched:
-        """What came of the request, after curl is done with it. Leaves the handle empty."""
+        """Return the result of the request, after curl is done with it. Leaves the handle empty."""
         info = self.handle.getinfo
         total_s, first_byte_s = info(pycurl.TOTAL_TIME), info(pycurl.STARTTRANSFER_TIME)
         status, head = info(pycurl.RESPONSE_CODE), self._head.getvalue()
@@ -123,7 +123,7 @@ class Transfer:
         elif code and not self._is_cut:
             failure = self._failure(code)
         elif headers is None:
-            failure = _HEADERS_BROKE_OFF  # curl takes a close among the headers for their end
+            failure = _HEADERS_BROKE_OFF  # to curl a close within the headers is their end
         error, detail = failure or (None, "cut_at_cap" if self._is_cut else None)
         if headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
             error = None
@@ -133,7 +133,7 @@ class Transfer:
             status if is_answer else None,
             headers if headers is not None and is_answer else {},
             self._body.getvalue() if is_answer else b"",
-            # Of a second attempt that was stopped, curl knows when it began, not what came of it.
+            # Of a second attempt that was stopped, curl knows the beginning but no first byte.
             max(0.0, first_byte_s - info(pycurl.PRETRANSFER_TIME)) if first_byte_s else total_s,
             total_s,
             error,
@@ -144,7 +144,7 @@ class Transfer:
         return fetched
 
     def unload(self) -> None:
-        """Let go of what the request left behind: idle handles would hold on to their bodies."""
+        """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -164,7 +164,7 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        option(pycurl.ACCEPT_ENCODING, "")  # all that this curl can decode
+        option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
         option(pycurl.USERAGENT, settings.user_agent)
         option(pycurl.PROXY, settings.proxy or "")
         if settings.proxy and settings.proxy.lower().startswith("http:"):
@@ -207,7 +207,7 @@ class Transfer:
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:
-        # Behind a proxy the peer is the proxy, which the user named; names are its business then.
+        # With a proxy the peer is the proxy, which the user named; the proxy resolves names.
         if not self._settings.proxy:
             verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)
             if verdict is not AddressVerdict.ALLOWED:
@@ -252,7 +252,7 @@ class Transfer:
 
 
 class _Lent:
-    """A socket that pycurl duplicates; ours is closed as soon as pycurl lets go of it."""
+    """A socket that pycurl duplicates; ours is closed when pycurl drops this object."""
 
     __slots__ = ("_socket",)
 
@@ -280,9 +280,9 @@ def _set_trust(option: Callable[[int, object], None], trust: Trust) -> None:
 
 
 def _parse_headers(head: bytes) -> dict[str, str] | None:
-    """The headers of the final answer, without interim ones (1xx) and without trailers.
+    """Return the headers of the final answer, without interim ones (1xx) and without trailers.
 
-    None if they never came to an end.
+    None if the answer ended within its headers.
     """
     # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
     # cut at control characters, which a hostile value may hold.
