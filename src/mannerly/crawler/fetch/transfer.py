@@ -29,6 +29,7 @@ import pycurl  # type: ignore[import-untyped]
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
+from .answer_headers import parse_headers
 from .failures import OUT_OF_DESCRIPTORS, TransferProgress, explain
 from .guard import AddressVerdict
 from .settings import check_header
@@ -116,7 +117,7 @@ class Transfer:
         total_s, first_byte_s = info(pycurl.TOTAL_TIME), info(pycurl.STARTTRANSFER_TIME)
         status, head = info(pycurl.RESPONSE_CODE), self._head.getvalue()
         is_oversized = self._is_oversized(head)
-        headers = None if is_oversized else _parse_headers(head)
+        headers = None if is_oversized else parse_headers(head)
         failure: FetchFailure | None = None
         if is_oversized:
             failure = _HEADERS_TOO_LARGE
@@ -277,26 +278,3 @@ def _set_trust(option: Callable[[int, object], None], trust: Trust) -> None:
     else:
         option(pycurl.SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
         option(pycurl.PROXY_SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
-
-
-def _parse_headers(head: bytes) -> dict[str, str] | None:
-    """Return the headers of the final answer, without interim ones (1xx) and without trailers.
-
-    None if the answer ended within its headers.
-    """
-    # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
-    # cut at control characters, which a hostile value may hold.
-    blocks = head.decode("latin-1").replace("\r\n", "\n").split("\n\n")
-    last = len(blocks) - 2
-    while last >= 0 and not blocks[last].startswith("HTTP/"):
-        last -= 1
-    if last < 0:
-        return None
-    headers: dict[str, str] = {}
-    for line in blocks[last].split("\n"):
-        name, colon, value = line.partition(":")
-        if colon:
-            name, value = name.strip().lower(), value.strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    headers.pop("set-cookie", None)
-    return headers
