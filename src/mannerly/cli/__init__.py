@@ -3,7 +3,7 @@
     options → config     every option of `crawl`, and whose value wins
     crawl, resume        arguments → the engine → exports, summary (endings), exit code
     progress, logs       stuck, or just polite?
-    stored               a crawl's directory, for all that only look at it
+    stored, steer        a crawl's store, for commands that look at it or steer it
     terminal             the one door for crawled text, and for mistakes
 
 Data goes to stdout and everything else to stderr. A mistake of the user's is one sentence and exit
@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from . import configuration, hosts
+from . import configuration, hosts, steer
 from .crawl import crawl
 from .demo import demo
 from .explain import explain
@@ -44,10 +44,20 @@ app.command()(resume)
 app.command()(status)
 app.command()(export)
 app.command()(explain)
+app.command()(steer.pause)
+app.command()(steer.unpause)
+app.command()(steer.stop)
+app.command()(steer.add)
+app.command("set")(steer.change)
 app.command("hosts")(hosts.hosts)
 
-_host = typer.Typer(help="One host of a crawl.", no_args_is_help=True, rich_markup_mode=None)
+_host = typer.Typer(
+    help="Look at one host of a crawl, or steer it.", no_args_is_help=True, rich_markup_mode=None
+)
 _host.command("show")(hosts.show)
+_host.command("pause")(hosts.pause)
+_host.command("resume")(hosts.resume)
+_host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 

@@ -20,10 +20,10 @@ from mannerly.crawler.options import (
     ALIASES,
     OPTIONS,
     Given,
-    Kind,
     OptionError,
     checked,
     cores,
+    from_text,
     nearest,
 )
 
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
 PROJECT_FILE = "mannerly.toml"
-_WORDS = {
-    **dict.fromkeys(("1", "true", "yes", "on"), True),
-    **dict.fromkeys(("0", "false", "no", "off"), False),
-}
 
 # The options that are about one run of the command, and their defaults.
 RUN_DEFAULTS: dict[str, object] = {
@@ -182,20 +178,4 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
 
 def _read(option: Option, value: Value, where: str) -> Given:
     """A value from the shell, where everything that is one word is text."""
-    return checked(option, _from_text(option, value) if isinstance(value, str) else value, where)
-
-
-def _from_text(option: Option, text: str) -> object:
-    match option.kind:
-        case Kind.FLAG:
-            return _WORDS.get(text.lower(), text)
-        case Kind.LIST:
-            return text.split()
-        case Kind.INTEGER:
-            return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
-        case Kind.NUMBER | Kind.RATE if text != "unlimited":
-            try:
-                return float(text)
-            except ValueError:
-                return text
-    return text
+    return checked(option, from_text(option, value) if isinstance(value, str) else value, where)

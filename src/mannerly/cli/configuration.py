@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.options import ALIASES, GROUPS
+from mannerly.crawler.options import ALIASES, GROUPS, printable
 
 from .config import effective, resolve
 from .terminal import failing_clearly, print_json, safe_term
@@ -29,7 +29,10 @@ def show(
     """The settings in force here, as a configuration file."""
     with failing_clearly():
         configuration = resolve({}, environment=os.environ, directory=Path.cwd())
-        values = effective(configuration, configuration.settings())
+        values = {
+            name: printable(name, value)
+            for name, value in effective(configuration, configuration.settings()).items()
+        }
     if not json:
         typer.echo(as_toml(configuration, values, with_origin=origin))
         return

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mannerly.crawler.options import GROUPS, OPTIONS, Kind
+from mannerly.crawler.options import GROUPS, OPTIONS, Kind, printable
 
 from .config import ConfigError, resolve
 from .terminal import fail, failing_clearly, note, print_json, safe_term
@@ -100,7 +100,8 @@ def run_order(order: Order) -> None:
 
     if order.configuration.value("verbose"):
         for name, given in order.configuration.given.items():
-            note(f"{name} = {safe_term(str(given.value))} ({given.where})")
+            value = safe_term(str(printable(name, given.value)))
+            note(f"{name} = {value} ({given.where})")
     with _progress(order) as watch:
         result = run_crawl(
             order.settings,

@@ -1,63 +1,44 @@
-"""`mannerly hosts` and `mannerly host show|forget`: what is known of the hosts of a crawl.
+"""`mannerly hosts` and `mannerly host …`: look at the hosts of a crawl, and steer them.
 
-Forgetting lets a host's pace be learned again, for instance after its owner raised the limit. It
-does not shorten a wait that the host asked for: a Retry-After is the owner's word, not something
-that was learned. A running crawl is sent a control record; the record of a stopped one is changed
-at once.
+Steering appends a control record to the crawl's store: a running crawl acts on it within a second,
+a stopped one when it is resumed.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .figures import span
-from .stored import Location, opened
+from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, print_json, safe_term, table
 
 if TYPE_CHECKING:
+    from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.store.base import CrawlStore
-
-    from .stored import StoredCrawl
 
 Host = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-_NEXT_URLS = 5
-
-
-class Sort(StrEnum):
-    """The order of hosts: the largest value first."""
-
-    QUEUED = "queued"
-    FETCHED = "fetched"
-    REFUSED = "refused"
-    FAILED = "failed"
-    DELAY = "delay"
-
-
-class Line(NamedTuple):
-    """A host, and the length of its queue."""
-
-    record: HostRecord
-    queued: int
 
 
 def hosts(
     location: Location,
     *,
-    sort: Annotated[Sort, typer.Option(help="Sort by this, largest first.")] = Sort.QUEUED,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="WORD",
+            help="Largest first, by queued, fetched, refused, failed or delay.",
+        ),
+    ] = "queued",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show this many.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List the hosts of a crawl: queue, pace, refusals."""
     with failing_clearly(), opened(location) as crawl:
-        lines = top_hosts(crawl, sort, limit)
+        lines = crawl.hosts(sort, limit)
     if json:
         print_json([{**line.record._asdict(), "queued": line.queued} for line in lines])
     elif lines:
@@ -67,94 +48,74 @@ def hosts(
 def show(location: Location, host: Host, *, json: AsJson = False) -> None:
     """Show everything that is known of a host."""
     with failing_clearly(), opened(location) as crawl:
-        key = _key(host)
-        reader = crawl.reader_of(key)
-        record = reader.host(key)
-        if record is None:
-            fail(_unknown(host, location))
-        queued = dict(pair for pair in reader.queued_hosts() if pair[0] == key).get(key, 0)
-        urls = [entry.url for entry in reader.queued(key, after=(-1, -1), limit=_NEXT_URLS)]
+        line = crawl.host(host).show()
+        if line is None:
+            fail(f"{safe_term(host)} is not a host of the crawl in {location}")
     if json:
-        print_json({**record._asdict(), "queued": queued, "next_urls": urls})
+        print_json(
+            {**line.record._asdict(), "queued": line.queued, "next_urls": list(line.next_urls)}
+        )
         return
-    for name, value in _described(record, now=time.time()):
+    for name, value in _described(line.record, now=time.time()):
         typer.echo(f"{name:<16}{value}")
-    typer.echo(f"{'queued':<16}{queued:,}")
-    for url in urls:
+    typer.echo(f"{'queued':<16}{line.queued:,}")
+    for url in line.next_urls:
         typer.echo(f"  {safe_term(url)}")
+
+
+def pause(location: Location, host: Host) -> None:
+    """Send nothing to a host until `host resume`."""
+    with failing_clearly(), opened(location) as crawl:
+        handle = crawl.host(host)
+        handle.pause()
+        note(f"Paused {safe_term(handle.name)}{when(crawl)}")
+
+
+def resume(location: Location, host: Host) -> None:
+    """Go on with a host that was paused or given up."""
+    with failing_clearly(), opened(location) as crawl:
+        handle = crawl.host(host)
+        handle.resume()
+        note(f"Resumed {safe_term(handle.name)}{when(crawl)}")
+
+
+def set_pace(
+    location: Location,
+    host: Host,
+    *,
+    delay: Annotated[
+        float | None, typer.Option(metavar="S", help="Smallest gap between requests, in seconds.")
+    ] = None,
+    max_rate: Annotated[
+        float | None, typer.Option(metavar="R", help="Requests a second at most.")
+    ] = None,
+    per_host: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests under way at once.")
+    ] = None,
+) -> None:
+    """Set the pace of one host; what is not named stays as it is."""
+    if delay is None and max_rate is None and per_host is None:
+        fail("nothing to set: give --delay, --max-rate or --per-host")
+    with failing_clearly(), opened(location) as crawl:
+        handle = crawl.host(host)
+        handle.set(delay_s=delay, max_rate=max_rate, per_host=per_host)
+        note(f"Set the pace of {safe_term(handle.name)}{when(crawl)}")
 
 
 def forget(location: Location, host: Host) -> None:
     """Forget what was learned of a host; waits that it asked for stay."""
-    from mannerly.crawler.control import HostForget
-    from mannerly.crawler.store.base import StoreInUse
-
     with failing_clearly(), opened(location) as crawl:
-        key = _key(host)
-        if crawl.reader_of(key).host(key) is None:
-            fail(_unknown(host, location))
-        try:
-            _forget(crawl.store, crawl.shard_of(key), key)
-        except StoreInUse:
-            crawl.store.order(HostForget(key))
-            note(f"Told the running crawl to forget what it learned of {safe_term(key)}")
-            return
-    note(f"Forgot what was learned of {safe_term(key)}; its robots.txt will be read again")
+        handle = crawl.host(host)
+        if handle.show() is None:
+            fail(f"{safe_term(host)} is not a host of the crawl in {location}")
+        handle.forget()
+        note(
+            f"Forgot what was learned of {safe_term(handle.name)}{when(crawl)}; "
+            "its robots.txt will be read again"
+        )
 
 
-def _forget(crawl: CrawlStore, shard: int, key: str) -> None:
-    """Change the record of a crawl that is not running.
-
-    Raises:
-        StoreInUse: it is.
-    """
-    from mannerly.crawler.store.base import Batch, ShardOptions
-
-    crawl.hold()
-    with crawl.claim(shard, ShardOptions(frontier_limit=1)) as store:
-        record = store.host(key)
-        assert record is not None
-        store.commit(Batch(hosts=[without_lessons(record)]))
-        for scheme in ("https", "http"):
-            store.forget_robots(f"{scheme}://{key}")
-
-
-def without_lessons(record: HostRecord) -> HostRecord:
-    """Return a host's record with its counts and the waits that it asked for, and no lessons."""
-    return record._replace(
-        adaptive_delay_s=0.0,
-        adaptive_delay_floor_s=0.0,
-        crawl_delay_s=0.0,
-        allowance=0.0,
-        block_s=0.0,
-        concurrency=0,
-        is_proven=False,
-        retired=None,
-    )
-
-
-def top_hosts(crawl: StoredCrawl, sort: Sort, limit: int) -> list[Line]:
-    """Return the first `limit` hosts, in two passes over the store, without holding all."""
-    queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
-    if sort is Sort.QUEUED:
-        longest = heapq.nlargest(limit, queues, key=lambda pair: pair[1])
-        found = [(crawl.reader_of(host).host(host), queued) for host, queued in longest]
-        lines = [Line(record, queued) for record, queued in found if record is not None]
-        if lines:
-            return lines
-    field = "adaptive_delay_s" if sort is Sort.DELAY else sort.value
-    key = "fetched" if sort is Sort.QUEUED else field  # all queues are empty
-    records = heapq.nlargest(
-        limit,
-        (record for reader in crawl.readers for record in reader.hosts()),
-        key=lambda record: float(getattr(record, key)),
-    )
-    names = {record.host for record in records}
-    queued = {host: count for host, count in queues if host in names}
-    return [Line(record, queued.get(record.host, 0)) for record in records]
-
-
-def as_table(lines: list[Line], *, now: float) -> str:
+def as_table(lines: list[HostLine], *, now: float) -> str:
     """Return hosts as a table, one a line."""
     head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
     rows = [
@@ -199,17 +160,3 @@ def _state(record: HostRecord, now: float) -> str:
     if record.blocked_until > now:
         return f"Retry-After, {span(record.blocked_until - now)}"
     return "open"
-
-
-def _unknown(host: str, location: str) -> str:
-    return f"{safe_term(host)} is not a host of the crawl in {location}"
-
-
-def _key(host: str) -> str:
-    """Return a host as the store has it, from a host name or a URL of it."""
-    from mannerly.crawler.web.urls import canonical, host_key_of
-
-    url = canonical(host if "://" in host else f"https://{host}")
-    if url is None:
-        fail(f"{safe_term(host)} is not a host")
-    return host_key_of(url)

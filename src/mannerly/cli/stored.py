@@ -49,5 +49,10 @@ def require_crawl(location: str | Path) -> None:
         _fail_missing(f"there is no crawl in {location}")
 
 
+def when(crawl: StoredCrawl) -> str:
+    """Return when an order takes effect, to be put behind what was ordered."""
+    return "" if crawl.store.is_running() else " (in force when the crawl is resumed)"
+
+
 def _fail_missing(why: object) -> NoReturn:
     fail(f"{why}: give the --data-dir of one")

@@ -167,7 +167,7 @@ class RobotsRecord(NamedTuple):
 
 
 class LocalError(StrEnum):
-    """Why a request failed on our side of the wire. It says nothing about the server's load."""
+    """Why a request failed on our side. The failure says nothing about the server."""
 
     BLOCKED_ADDRESS = "blocked_address"  # the network guard: no packet was sent
     BLOCKED_PORT = "blocked_port"

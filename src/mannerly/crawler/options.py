@@ -15,10 +15,10 @@ import math
 import os
 from difflib import get_close_matches
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Kind(Enum):
@@ -30,6 +30,7 @@ class Kind(Enum):
     TEXT = "text of visible characters"
     FLAG = "true or false"
     LIST = "a list of texts"
+    FILE = "the path of a file"
 
 
 class Option(NamedTuple):
@@ -42,6 +43,7 @@ class Option(NamedTuple):
     metavar: str | None = None
     short: str | None = None
     choices: tuple[str, ...] = ()
+    has_password: bool = False  # a URL whose password is never printed
 
     @property
     def flag(self) -> str:
@@ -174,6 +176,30 @@ def _machine() -> tuple[Option, ...]:
             "allow_net",
             "CIDR",
         ),
+        Option(
+            "proxy",
+            Kind.TEXT,
+            "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
+            "with user:password@ if needed. The network guard cannot see which addresses the "
+            "proxy contacts.",
+            "proxy",
+            "URL",
+            has_password=True,
+        ),
+        Option(
+            "ca_file",
+            Kind.FILE,
+            "Trust the certificate authorities in this PEM file instead of the system's.",
+            "ca_file",
+            "FILE",
+        ),
+        Option(
+            "insecure_host",
+            Kind.LIST,
+            "Do not verify the TLS certificate of this host (name or address); repeatable.",
+            "insecure_hosts",
+            "HOST",
+        ),
         Option("frontier_limit", Kind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
         Option("heap_limit", Kind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),
         Option(
@@ -255,7 +281,55 @@ def cores() -> int:
 
 Value: TypeAlias = "str | int | float | bool | list[str]"
 
+_WORDS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 _ALIKE = 0.85  # similarity (difflib) from which a name is taken for a misspelled one
+
+
+class CrawlOptions(TypedDict, total=False):
+    """The options of a crawl as keywords of the library, for type checkers."""
+
+    max_urls: int | None
+    max_depth: int | None
+    max_per_host: int | None
+    duration: float | None
+    scope: str | None
+    include: str | Sequence[str] | None
+    exclude: str | Sequence[str] | None
+    drop_tracking: bool | None
+    seeding_strategy: str | None
+    ct_url: str | None
+    commoncrawl_url: str | None
+    strategy: str | None
+    delay: float | None
+    max_rate: float | Literal["unlimited"] | None
+    per_host: int | None
+    ignore_robots: bool | None
+    robots_unreachable: str | None
+    robots_timeout: float | None
+    robots_limit: int | None
+    robots_patience: float | None
+    user_agent: str | None
+    contact: str | None
+    host_failure_limit: int | None
+    give_up_stalled: bool | None
+    workers: int | None
+    processes: int | None
+    timeout: float | None
+    max_bytes: int | None
+    max_redirects: int | None
+    allow_net: str | Sequence[str] | None
+    proxy: str | None
+    ca_file: str | None
+    insecure_host: str | Sequence[str] | None
+    frontier_limit: int | None
+    heap_limit: int | None
+    parse_limit: int | None
+    check_limit: int | None
+    governor: bool | None
+    durable: bool | None
 
 
 class OptionError(ValueError):
@@ -276,7 +350,7 @@ def checked(option: Option, value: object, where: str) -> Given:
         OptionError: it is of another type.
     """
     if not _fits(option.kind, value):
-        raise OptionError(refusal(where, value, option.kind.value))
+        raise OptionError(refusal(where, printable(option.name, value), option.kind.value))
     if option.choices and value not in option.choices:
         raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
     if option.name == "log_interval" and not 0 < value < math.inf:  # type: ignore[operator]
@@ -307,6 +381,32 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """Return "; did you mean …?" if a name looks like a misspelled one, else nothing."""
     close = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def from_text(option: Option, text: str) -> object:
+    """Return the value that a word on a command line or in the environment stands for."""
+    match option.kind:
+        case Kind.FLAG:
+            return _WORDS.get(text.lower(), text)
+        case Kind.LIST:
+            return text.split()
+        case Kind.INTEGER:
+            return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
+        case Kind.NUMBER | Kind.RATE if text != "unlimited":
+            try:
+                return float(text)
+            except ValueError:
+                return text
+    return text
+
+
+def printable(name: str, value: object) -> object:
+    """Return the value of an option as it may be printed: without the password of a URL."""
+    if not OPTIONS[name].has_password or not isinstance(value, str):
+        return value
+    from mannerly.crawler.fetch.settings import without_password
+
+    return without_password(value)
 
 
 def refusal(where: str, value: object, allowed: str) -> str:

@@ -8,13 +8,14 @@ the environment: that is the command's business (`cli.config`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
-from .fetch.settings import check_header
-from .options import OPTIONS, OptionError, refusal
+from .fetch.settings import check_header, check_proxy, host_name, without_password
+from .options import OPTIONS, Kind, OptionError, printable, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 
@@ -28,8 +29,8 @@ SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
 
-def _option(default: Any, doc: str, *, low: float | None = None) -> Any:
-    return field(default=default, metadata={"doc": doc, "low": low})
+def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
+    return field(default=default, repr=is_shown, metadata={"doc": doc, "low": low})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,18 @@ class CrawlSettings:
     max_redirects: int = _option(10, "Hops followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted although they are no seeds."
+    )
+    proxy: str | None = _option(
+        None,
+        "URL of a proxy for all requests: http, https, socks5 or socks5h. With a proxy the network "
+        "guard cannot check the addresses that names lead to.",
+        is_shown=False,  # it may hold a password
+    )
+    ca_file: str | None = _option(
+        None, "PEM file of the certificate authorities to trust, instead of the system's."
+    )
+    insecure_hosts: tuple[str, ...] = _option(
+        (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
     seeding: str = _option("sitemap", "Where further seeds come from: " + ", ".join(SEEDING) + ".")
     ct_url: str = _option(CT_URL, "The certificate-transparency index; {site} stands for the site.")
@@ -103,6 +116,35 @@ class CrawlSettings:
         NetworkGuard(allow_net=self.allow_net)
         check_header("User-Agent", self.user_agent)
         check_header("From", self.contact or "")
+        try:
+            check_proxy(self.proxy)
+        except ValueError as error:
+            shown = without_password(self.proxy or "")
+            raise SettingsError("proxy", shown, str(error)) from None
+        for host in self.insecure_hosts:
+            try:
+                host_name(host)
+            except ValueError:
+                allowed = "host names or addresses, without scheme, port, path and wildcards"
+                raise SettingsError("insecure_hosts", host, allowed) from None
+
+    def check_files(self) -> None:
+        """Raise SettingsError if a file that is named here cannot be used.
+
+        Not part of the checks when the settings are made, so that those of a stored crawl can be
+        read after a file has gone.
+        """
+        if self.ca_file is None:
+            return
+        if not Path(self.ca_file).is_file():
+            raise SettingsError("ca_file", self.ca_file, "the path of a file that exists")
+        import ssl  # slow to import, and needed by few
+
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(self.ca_file)
+        except OSError:  # SSLError is one too
+            allowed = "a readable file of certificates in PEM format"
+            raise SettingsError("ca_file", self.ca_file, allowed) from None
 
     @property
     def agent_token(self) -> str:
@@ -130,15 +172,20 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
         field = target.removeprefix(_POLITENESS)
         if field == "scope":
             chosen[field] = _scope_mode(value, where)
+        elif OPTIONS[name].kind is Kind.FILE:
+            # A crawl may be resumed in another directory.
+            chosen[field] = str(Path(str(value)).expanduser().absolute())
         else:
             chosen[field] = tuple(value) if isinstance(value, list) else value
     try:
         settings = replace(base, **crawl)
         # The core has to know our timeout.
         politeness = replace(base.politeness, request_timeout_s=settings.timeout_s, **pace)
-        return replace(settings, politeness=politeness)
+        settings = replace(settings, politeness=politeness)
+        settings.check_files()
     except SettingsError as error:
         raise OptionError(_placed(error, given)) from error
+    return settings
 
 
 def in_force(settings: CrawlSettings, option: Option) -> object:
@@ -160,5 +207,5 @@ def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
     """The same complaint, with the place where the value was written."""
     for name, (value, where) in given.items():
         if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
-            return refusal(where, value, error.allowed)
+            return refusal(where, printable(name, value), error.allowed)
     return refusal(error.field, error.value, error.allowed)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from math import ceil, exp, inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.fetch.fake import Reply
+from mannerly.crawler.fetch.fake import FakeReply
 from mannerly.politeness.model import ErrorKind
 
 from .audit import TOLERANCE_S, announced_wait_s
@@ -101,7 +101,7 @@ class Servers:
         self._hosts: dict[int, _Host] = {}
         self._delivered: set[int] = set()
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> FakeReply:
         """Judge a request that arrives now, and return its answer."""
         now, url, timeout_s = self._clock.now, request.url, request.timeout_s
         number, page = place_of(url)
@@ -122,17 +122,17 @@ class Servers:
             if page == ROBOTS:
                 if received_at < host.robots_at:
                     host.robots_at = received_at
-                return Reply(200, host.robots, BARE, latency_s)
+                return FakeReply(200, host.robots, BARE, latency_s)
             if 0 <= page < self._web.pages:
                 if latency_s < timeout_s:
                     self._deliver(number, page)
-                return Reply(200, self._web.body(number, page), self._page_headers, latency_s)
-            return Reply(404, b"", BARE, latency_s)
+                return FakeReply(200, self._web.body(number, page), self._page_headers, latency_s)
+            return FakeReply(404, b"", BARE, latency_s)
         if status == 0:
-            return Reply(latency_s=latency_s, error=ErrorKind.CONNECT)
+            return FakeReply(latency_s=latency_s, error=ErrorKind.CONNECT)
         self.seen.refused += 1
         host.add_silence(received_at, announced_wait_s(headers))
-        return Reply(status, b"", dict(headers), latency_s)
+        return FakeReply(status, b"", dict(headers), latency_s)
 
     def _open(self, number: int) -> _Host:
         spec, crawl_delay_s = self._web.limit_and_delay(number)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import select
+import selectors
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.crawler.fetch.raw_server import RawServer, answer, hold
+from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset
 
 from mannerly.crawler.fetch.curl import CurlFetcher
-from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.model import Fetched, Request
 from mannerly.politeness.model import ErrorKind
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class World(NamedTuple):
-    """A fetcher and a site with /page, /big, /busy (429) and /silent, which never answers."""
+    """A fetcher and a site with /page, /big, /busy (429), /reset and /silent (no answer)."""
 
     fetcher: Fetcher
     origin: str
@@ -51,6 +54,8 @@ def curl_world(stack: ExitStack) -> World:
     def handler(connection: socket.socket, path: str) -> bool:
         if path == "/silent":
             return hold(connection)
+        if path == "/reset":
+            return reset(connection)
         connection.sendall(pages[path])
         return True
 
@@ -60,20 +65,38 @@ def curl_world(stack: ExitStack) -> World:
     return World(fetcher, server.url(""))
 
 
-def fake_world(_stack: ExitStack) -> World:
+def fake_world(stack: ExitStack) -> World:
     pages = {
-        "/page": Reply(body=b"hello", headers={"content-type": "text/plain"}, latency_s=0.01),
-        "/big": Reply(body=b"x" * 5000, latency_s=0.02),
-        "/busy": Reply(429, headers={"retry-after": "7"}, latency_s=0.01),
-        "/silent": Reply(latency_s=1e9),
+        "/page": FakeReply(body=b"hello", headers={"content-type": "text/plain"}, latency_s=0.01),
+        "/big": FakeReply(body=b"x" * 5000, latency_s=0.02),
+        "/busy": FakeReply(429, headers={"retry-after": "7"}, latency_s=0.01),
+        "/silent": FakeReply(latency_s=1e9),
+        "/reset": FakeReply(error=ErrorKind.RESET, latency_s=0.01),
     }
     origin = "http://127.0.0.1"
     table = {origin + path: reply for path, reply in pages.items()}
-    return World(FakeFetcher(VirtualClock(), table), origin)
+    fetcher = FakeFetcher(VirtualClock(), table)
+    stack.callback(fetcher.close)
+    return World(fetcher, origin)
+
+
+# The system's own way to wait, and what remains where there is no epoll.
+POLLERS = [None, "DefaultSelector", "PollSelector", "SelectSelector"]
+
+
+@pytest.fixture(params=POLLERS, ids=["native", "default-selector", "poll", "select"])
+def _poller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param is None:
+        return
+    chosen = getattr(selectors, request.param, None)
+    if chosen is None:
+        pytest.skip(f"no {request.param} on this system")
+    monkeypatch.delattr(select, "epoll", raising=False)
+    monkeypatch.setattr(selectors, "DefaultSelector", chosen)
 
 
 @pytest.fixture(params=[curl_world, fake_world], ids=["curl", "fake"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, _poller: None) -> Iterator[World]:
     with ExitStack() as stack:
         yield request.param(stack)
 
@@ -142,6 +165,16 @@ def test_fetcher_gives_up_on_a_silent_server(world: World) -> None:
     assert (fetched.status, fetched.error) == (None, ErrorKind.TIMEOUT)
     assert fetched.detail == "first_byte_timeout"
     assert fetched.total_s >= 0.1
+
+
+def test_fetcher_reports_a_reset_at_once(world: World) -> None:
+    """A connection that is reset while its answer is awaited ends long before the timeout."""
+    began = time.monotonic()
+
+    (fetched,) = world.run(replace(world.request("/reset"), timeout_s=60))
+
+    assert (fetched.status, fetched.error) == (None, ErrorKind.RESET)
+    assert time.monotonic() - began < 30
 
 
 def test_fetcher_wait_ends_with_its_time(world: World) -> None:

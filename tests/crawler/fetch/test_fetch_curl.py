@@ -207,6 +207,42 @@ def test_curl_ignores_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyP
         assert proxy.heads[0].startswith(f"GET {server.url()} ")
 
 
+@pytest.mark.parametrize("status", ["407 Who are you", "502 Bad gateway", "302 Found"])
+def test_curl_types_a_tunnel_that_a_proxy_refused(status: str) -> None:
+    """What a proxy says is not the server's answer: its Retry-After and its status are not read."""
+    refusal = answer(b"no", status, "Retry-After: 99")
+    with RawServer(says(refusal, keeps_open=False)) as proxy:
+        fetcher = CurlFetcher(LOOPBACK, FetchSettings(proxy=proxy.url()))
+
+        fetched = ask(fetcher, "https://127.0.0.1/")
+
+        fetcher.close()
+    assert (fetched.status, fetched.headers) == (None, {})
+    assert (fetched.error, fetched.detail) == (ErrorKind.CONNECT, f"proxy_{status[:3]}")
+
+
+def test_settings_show_no_password() -> None:
+    """A proxy's password is not in the text of the settings, which may end up in a log."""
+    assert "secret" not in repr(FetchSettings(proxy="http://user:secret@127.0.0.1:1"))
+    with pytest.raises(ValueError, match="http, https, socks5"):
+        FetchSettings(proxy="gopher://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("A.Example.", "a.example"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("::1", "::1"),
+        ("[0:0::1]", "::1"),
+        ("127.1", "127.0.0.1"),
+    ],
+)
+def test_insecure_host_is_spelled_as_in_urls(text: str, host: str) -> None:
+    """Whatever spelling a user has, it is compared in the one that requests have."""
+    assert FetchSettings(insecure_hosts=[text]).insecure_hosts == {host}
+
+
 def test_curl_follows_no_redirect(fetcher: CurlFetcher) -> None:
     """A redirect is an answer: the next hop is the frontier's decision."""
     with RawServer(says(answer(b"", "302 Found", "Location: /next"))) as server:

@@ -14,13 +14,13 @@ from mannerly.crawler.fetch.failures import (
     RECEIVE,
     TIMED_OUT,
     WRITE,
-    Progress,
+    TransferProgress,
     explain,
 )
 from mannerly.crawler.model import LocalError
 from mannerly.politeness.model import ErrorKind
 
-NOWHERE = Progress(
+NOWHERE = TransferProgress(
     is_https=True,
     has_name=False,
     has_connection=False,
@@ -49,7 +49,7 @@ PLAIN = CONNECTED._replace(is_https=False)
     ],
 )
 def test_timeout_is_named_after_the_stage_it_hit(
-    progress: Progress, kind: ErrorKind, detail: str
+    progress: TransferProgress, kind: ErrorKind, detail: str
 ) -> None:
     """A timeout in the lookup is DNS, in the connect CONNECT, in the handshake TLS."""
     assert explain(TIMED_OUT, progress) == (kind, detail)
@@ -85,7 +85,7 @@ def test_timeout_is_named_after_the_stage_it_hit(
     ],
 )
 def test_failure_has_a_kind_and_a_code(
-    code: int, progress: Progress, failure: tuple[ErrorKind | LocalError, str]
+    code: int, progress: TransferProgress, failure: tuple[ErrorKind | LocalError, str]
 ) -> None:
     """The kind follows from code, errno and progress alone; an unknown code is named by number."""
     assert explain(code, progress) == failure

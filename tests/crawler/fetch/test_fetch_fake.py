@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.model import LocalError, Request
 from mannerly.politeness.model import ErrorKind
 
@@ -18,7 +18,7 @@ def request(number: int, timeout_s: float = 60.0) -> Request:
 def test_fake_jumps_to_the_next_answer() -> None:
     """`wait` moves the clock to the next answer, and no further than its own timeout."""
     clock = VirtualClock(100.0)
-    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=float(request.flight)))
+    fetcher = FakeFetcher(clock, lambda request: FakeReply(latency_s=float(request.flight)))
     for number in (3, 1, 2):
         fetcher.start(request(number))
 
@@ -47,7 +47,7 @@ def test_fake_never_turns_the_clock_back() -> None:
 def test_fake_times_out_like_a_real_server() -> None:
     """A reply slower than the request's timeout is a timeout at that very moment."""
     clock = VirtualClock()
-    fetcher = FakeFetcher(clock, lambda _: Reply(latency_s=30))
+    fetcher = FakeFetcher(clock, lambda _: FakeReply(latency_s=30))
     fetcher.start(request(1, timeout_s=20))
 
     (fetched,) = fetcher.wait(100)
@@ -58,7 +58,7 @@ def test_fake_times_out_like_a_real_server() -> None:
 @pytest.mark.parametrize("error", [ErrorKind.RESET, LocalError.BLOCKED_ADDRESS])
 def test_fake_plays_errors(error: ErrorKind | LocalError) -> None:
     """An error in the script comes back in place of a status."""
-    fetcher = FakeFetcher(VirtualClock(), lambda _: Reply(error=error, detail="why"))
+    fetcher = FakeFetcher(VirtualClock(), lambda _: FakeReply(error=error, detail="why"))
     fetcher.start(request(1))
 
     (fetched,) = fetcher.wait(1)
@@ -70,7 +70,7 @@ def test_fake_plays_errors(error: ErrorKind | LocalError) -> None:
 def test_fake_is_in_order_and_complete(latencies: list[float], timeout_s: float) -> None:
     """Answers come in the order of their instants, ties in the order of start, none is lost."""
     clock = VirtualClock()
-    fetcher = FakeFetcher(clock, lambda request: Reply(latency_s=latencies[request.flight]))
+    fetcher = FakeFetcher(clock, lambda request: FakeReply(latency_s=latencies[request.flight]))
     for number in range(len(latencies)):
         fetcher.start(request(number, timeout_s=1000))
 

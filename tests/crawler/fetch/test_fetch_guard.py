@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.fetch.guard import NetworkGuard, Verdict, split_origin
+from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
 
 SPECIAL = [
     "0.0.0.0/8",
@@ -89,13 +89,13 @@ def test_guard_refuses_a_special_network_from_end_to_end(network: str) -> None:
     ends = [str(ip_network(network)[0]), str(ip_network(network)[-1])]
 
     verdicts = {guard.judge(address, 80, "example.com") for address in ends}
-    assert verdicts == {Verdict.BLOCKED_ADDRESS}
+    assert verdicts == {AddressVerdict.BLOCKED_ADDRESS}
 
 
 @pytest.mark.parametrize("address", NEIGHBOURS)
 def test_guard_allows_the_public_neighbours(address: str) -> None:
     """An address next to a special network is public and may be connected."""
-    assert NetworkGuard().judge(address, 443, "example.com") is Verdict.ALLOWED
+    assert NetworkGuard().judge(address, 443, "example.com") is AddressVerdict.ALLOWED
 
 
 @given(st.ip_addresses(v=4))
@@ -121,13 +121,13 @@ def test_guard_refuses_cloud_metadata() -> None:
     addresses = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"]
 
     verdicts = {guard.judge(address, 80, "metadata.example.com") for address in addresses}
-    assert verdicts == {Verdict.BLOCKED_ADDRESS}
+    assert verdicts == {AddressVerdict.BLOCKED_ADDRESS}
 
 
 @pytest.mark.parametrize("host", LOOPBACK_SPELLINGS)
 def test_guard_knows_an_address_however_it_is_spelled(host: str) -> None:
     """Every spelling of a loopback or unspecified address is refused before any lookup."""
-    assert NetworkGuard().judge_host(host, 80) is Verdict.BLOCKED_ADDRESS
+    assert NetworkGuard().judge_host(host, 80) is AddressVerdict.BLOCKED_ADDRESS
 
 
 def test_guard_leaves_names_to_their_addresses() -> None:
@@ -137,7 +137,7 @@ def test_guard_leaves_names_to_their_addresses() -> None:
     early = guard.judge_host("localhost", 80)
     late = guard.judge("127.0.0.1", 80, "localhost")
 
-    assert (early, late) == (Verdict.ALLOWED, Verdict.BLOCKED_ADDRESS)
+    assert (early, late) == (AddressVerdict.ALLOWED, AddressVerdict.BLOCKED_ADDRESS)
 
 
 def test_guard_opens_a_private_seed_and_nothing_beside_it() -> None:
@@ -151,32 +151,32 @@ def test_guard_opens_a_private_seed_and_nothing_beside_it() -> None:
         guard.judge("127.0.0.1", 8000, "127.0.0.1"),
     }
 
-    assert own is Verdict.ALLOWED
-    assert others == {Verdict.BLOCKED_ADDRESS}
+    assert own is AddressVerdict.ALLOWED
+    assert others == {AddressVerdict.BLOCKED_ADDRESS}
 
 
 def test_guard_does_not_trust_a_public_seed_with_private_addresses() -> None:
     """A seed under a public name opens no private address: its owner could point it anywhere."""
     guard = NetworkGuard(seeds=["http://example.com/"])
 
-    assert guard.judge("10.0.0.5", 80, "example.com") is Verdict.BLOCKED_ADDRESS
+    assert guard.judge("10.0.0.5", 80, "example.com") is AddressVerdict.BLOCKED_ADDRESS
 
 
 @pytest.mark.parametrize(
     ("entry", "address", "port", "host", "verdict"),
     [
-        ("10.0.0.0/8", "10.1.2.3", 6379, "db.example", Verdict.ALLOWED),
-        ("10.0.0.0/8", "11.0.0.1", 6379, "db.example", Verdict.BLOCKED_PORT),
-        ("10.0.0.0/8", "::ffff:10.1.2.3", 80, "db.example", Verdict.ALLOWED),
-        ("fd00::/8", "fd12::1", 80, "x.example", Verdict.ALLOWED),
-        ("127.0.0.1", "127.0.0.1", 9, "x.example", Verdict.ALLOWED),
-        ("wiki.example:8443", "10.0.0.9", 8443, "wiki.example", Verdict.ALLOWED),
-        ("wiki.example:8443", "10.0.0.9", 443, "wiki.example", Verdict.BLOCKED_ADDRESS),
-        ("[::1]:8000", "::1", 8000, "::1", Verdict.ALLOWED),
+        ("10.0.0.0/8", "10.1.2.3", 6379, "db.example", AddressVerdict.ALLOWED),
+        ("10.0.0.0/8", "11.0.0.1", 6379, "db.example", AddressVerdict.BLOCKED_PORT),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", 80, "db.example", AddressVerdict.ALLOWED),
+        ("fd00::/8", "fd12::1", 80, "x.example", AddressVerdict.ALLOWED),
+        ("127.0.0.1", "127.0.0.1", 9, "x.example", AddressVerdict.ALLOWED),
+        ("wiki.example:8443", "10.0.0.9", 8443, "wiki.example", AddressVerdict.ALLOWED),
+        ("wiki.example:8443", "10.0.0.9", 443, "wiki.example", AddressVerdict.BLOCKED_ADDRESS),
+        ("[::1]:8000", "::1", 8000, "::1", AddressVerdict.ALLOWED),
     ],
 )
 def test_guard_opens_what_allow_net_names(
-    entry: str, address: str, port: int, host: str, verdict: Verdict
+    entry: str, address: str, port: int, host: str, verdict: AddressVerdict
 ) -> None:
     """`--allow-net` opens a network on every port, or one host:port, and nothing more."""
     assert NetworkGuard(allow_net=[entry]).judge(address, port, host) is verdict
@@ -192,16 +192,18 @@ def test_guard_refuses_an_unclear_allow_net(entry: str) -> None:
 @pytest.mark.parametrize(
     ("port", "verdict"),
     [
-        (80, Verdict.ALLOWED),
-        (443, Verdict.ALLOWED),
-        (8080, Verdict.ALLOWED),
-        (22, Verdict.BLOCKED_PORT),
-        (25, Verdict.BLOCKED_PORT),
-        (6379, Verdict.BLOCKED_PORT),
-        (3000, Verdict.ALLOWED),
+        (80, AddressVerdict.ALLOWED),
+        (443, AddressVerdict.ALLOWED),
+        (8080, AddressVerdict.ALLOWED),
+        (22, AddressVerdict.BLOCKED_PORT),
+        (25, AddressVerdict.BLOCKED_PORT),
+        (6379, AddressVerdict.BLOCKED_PORT),
+        (3000, AddressVerdict.ALLOWED),
     ],
 )
-def test_guard_keeps_to_web_ports_and_those_of_the_seeds(port: int, verdict: Verdict) -> None:
+def test_guard_keeps_to_web_ports_and_those_of_the_seeds(
+    port: int, verdict: AddressVerdict
+) -> None:
     """On public addresses only web ports are open, and the port that a seed uses."""
     guard = NetworkGuard(seeds=["https://example.com:3000/"])
 
@@ -218,7 +220,7 @@ def test_guard_says_the_same_however_many_hosts_it_was_asked_about() -> None:
     verdicts = [guard.judge_host(host, port) for host, port in questions]
 
     allowed = [host.startswith("10.1.") for host, _ in questions]
-    assert [verdict is Verdict.ALLOWED for verdict in verdicts] == allowed
+    assert [verdict is AddressVerdict.ALLOWED for verdict in verdicts] == allowed
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.crawler.fetch.certificates import Authority, Certificate
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, says
 
 from mannerly.crawler.fetch.curl import CurlFetcher
@@ -27,44 +24,6 @@ if TYPE_CHECKING:
 
 LOOPBACK = NetworkGuard(allow_net=["127.0.0.0/8"])
 HERE, ELSEWHERE = (x509.IPAddress(ip_address(text)) for text in ("127.0.0.1", "127.0.0.2"))
-FAR_OFF = datetime(2049, 1, 1, tzinfo=UTC)
-
-
-class Certificate(NamedTuple):
-    """Self-signed: it is its own authority."""
-
-    file: Path
-    key: Path
-
-    def context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.file, self.key)
-        return context
-
-
-class Authority:
-    """Makes certificates, in a directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def certificate(self, name: x509.GeneralName, until: datetime = FAR_OFF) -> Certificate:
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-        signed = (
-            x509.CertificateBuilder(subject, subject, key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-            .not_valid_after(until)
-            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        pem, stem = serialization.Encoding.PEM, f"{signed.serial_number:x}"
-        made = Certificate(self._directory / f"{stem}.pem", self._directory / f"{stem}.key")
-        made.file.write_bytes(signed.public_bytes(pem))
-        plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        made.key.write_bytes(key.private_bytes(pem, *plain))
-        return made
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +71,7 @@ def test_tls_takes_an_unverified_host_only_where_told(
     stranger = str(authority.certificate(ELSEWHERE).file)
     with RawServer(says(answer()), tls=valid.context()) as server:
         named, other = (
-            fetch(server, FetchSettings(ca_file=stranger, unverified_hosts=frozenset({host})))
+            fetch(server, FetchSettings(ca_file=stranger, insecure_hosts=frozenset({host})))
             for host in ("127.0.0.1", "127.0.0.9")
         )
 
@@ -222,9 +181,14 @@ def test_trust_prefers_what_was_chosen(tmp_path: Path) -> None:
     ]
 
 
+def test_trust_falls_back_to_the_store_of_the_system() -> None:
+    """Where authorities are kept in no file (Windows), curl is told to read the system's store."""
+    assert find_trust(None, {}, (), has_store=True) == Trust(None, None)
+
+
 def test_trust_says_what_is_missing(tmp_path: Path) -> None:
     """No bundle anywhere, or none where one was named, is an error at start and not per request."""
     with pytest.raises(ValueError, match="ca-certificates"):
-        find_trust(None, {}, ())
+        find_trust(None, {}, (), has_store=False)
     with pytest.raises(ValueError, match="gone"):
         find_trust(None, {"SSL_CERT_FILE": str(tmp_path / "gone")})

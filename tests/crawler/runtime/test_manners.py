@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from tests.crawler.runtime.harness import kept
 
-from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.ending import Ending

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import modest, page_requests, real_pages
 
-from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.page import long_work

@@ -1,25 +1,25 @@
-"""What the fetch stage promises, whoever does the fetching: curl, or a fake in virtual time.
+"""The contract of a fetcher: curl on the network, or a fake in virtual time.
 
-The contract is synchronous, because a shard's loop is: start what is due, wait on the sockets
-until the next wake-up, handle what finished.
+The contract is synchronous, because a shard's loop is: start the requests that are due, wait on
+the sockets until the next wake-up, handle the finished requests.
 
 - Every started request comes back exactly once: from `wait`, or from `cancel_all`.
-- `start` never blocks and never raises for what a URL or a server does: a refusal comes back
-  from `wait` like any answer.
-- Of `status` and `error` exactly one is set. A body that was cut at `max_bytes` is an answer all
-  the same (`is_truncated`): the server did what we asked, asking again would bring the same
-  bytes, and the first ten megabytes of a page hold its links.
-- An answer of 300 or more stands even if its body broke off (`is_truncated`, and `detail` says
-  how): what a redirect or a refusal has to say is in its headers, and a Retry-After must not be
-  forgotten because a connection died after it.
+- `start` never blocks, and never raises because of a URL or a server: a refusal comes back from
+  `wait` like any answer.
+- Of `status` and `error` exactly one is set. A body that was cut at `max_bytes` is still an answer
+  (`is_truncated`): asking again would bring the same bytes, and the first ten megabytes of a page
+  hold its links.
+- An answer of 300 or more counts even if its body broke off (`is_truncated`, and `detail` says
+  how): the content of a redirect or a refusal is in its headers, and a Retry-After must not be
+  lost because the connection broke after it.
 - Redirects are not followed, cookies are neither kept nor sent.
 
-An `ErrorKind` says something about the server, so it belongs in the politeness report; a
-`LocalError` does not (no byte of an answer was waited for in vain): its permit is cancelled.
+An `ErrorKind` says something about the server, so it belongs in the politeness report. With a
+`LocalError` the failure says nothing about the server: its permit is cancelled.
 
 `Request` and `Fetched` are made for every page and read a dozen times; a slotted class takes half
-the time of a named tuple for both. Nobody changes one that was made.
-This file knows no client and no socket.
+the time of a named tuple for both. They are never changed after they were made.
+This module imports no client and no socket.
 """
 
 from __future__ import annotations
@@ -32,37 +32,44 @@ if TYPE_CHECKING:
 
 
 class Fetcher(Protocol):
-    """Starts requests and tells which finished. One owner, one thread, one process."""
+    """Starts requests and returns the finished ones. One owner, one thread, one process."""
 
     @property
     def in_flight(self) -> int:
-        """Requests that were started and have not come back yet."""
+        """Number of requests that were started and have not come back yet."""
         ...
 
     def start(self, request: Request) -> None:
-        """Begin a request; it is sent within the next `wait`, at its very beginning."""
+        """Begin a request; it is sent at the beginning of the next `wait`."""
         ...
 
     def wait(self, timeout_s: float) -> list[Fetched]:
-        """What finished; blocks until something does, a watched descriptor is readable,
-        or the time is over. The time is finite; with 0 it does what can be done at once.
+        """Return the finished requests.
+
+        Blocks until a request finishes, a watched descriptor is readable, or the time is over.
+        The time is finite; 0 means: do what can be done at once.
         """
         ...
 
     def sent(self) -> list[tuple[Request, Instant]]:
-        """What has left since the last call, and when. A connection may take its time to open, so
-        the server sees a request later than it was started: politeness counts from here.
+        """Return the requests that were sent since the last call, each with its instant.
+
+        Opening a connection takes time, so the server sees a request later than it was started:
+        politeness counts from the instant of sending.
         """
         ...
 
     def watch(self, descriptor: int) -> None:
-        """From now on `wait` ends early while this descriptor is readable. Its owner drains it."""
+        """Let `wait` end early while this descriptor is readable; the caller drains it.
+
+        On Windows it must be a socket's.
+        """
         ...
 
     def cancel_all(self) -> list[Request]:
-        """Drop everything in flight and name it: whoever holds the permits gives them back."""
+        """Drop all requests in flight and return them, so that their permits can be cancelled."""
         ...
 
     def close(self) -> None:
-        """Cancel everything and give back every socket. A second call does nothing."""
+        """Cancel all requests and close all sockets. A second call does nothing."""
         ...

@@ -1,32 +1,32 @@
-"""Fetching with curl on a bare epoll loop: a shard's hands on the network.
+"""Fetch over the network with curl, on a loop of its own without asyncio.
 
 curl tells through two callbacks which sockets it wants watched and when it wants to be called;
-this file keeps an epoll set and one alarm, and hands curl each event (`socket_action`). Not
-`CurlMulti.select`: that is select(2) and ends at 1,024 descriptors. Not asyncio: the same work
-there costs half as much CPU again, and a shard's loop could not run in virtual time.
+this module keeps a poller (`poller.py`) and one alarm, and passes each event to curl
+(`socket_action`). `CurlMulti.select` is not used: it is select(2) and ends at 1,024 descriptors.
+asyncio is not used either: the same work there costs half as much CPU again, and a shard's loop
+could not run in virtual time.
 
-Nothing blocks but `wait`: curl resolves names in threads of its own, 20 at most (its default,
-which pycurl cannot change), and queues further lookups. Only `close` may have to wait, for
-lookups that are still under way.
+Only `wait` blocks: curl resolves names in threads of its own, 20 at most (its default, which
+pycurl cannot change), and queues further lookups. `close` may have to wait for lookups that are
+still under way.
 
-No request waits unseen: curl would queue transfers above its connection limits, after their
-politeness permit was taken and counted, so `start` refuses what would be queued, and there is no
-per-host limit here at all (the politeness core is that limit). Kept-alive connections are
-closed, oldest first, to make room for new ones.
+No request is queued inside curl: curl would queue transfers above its connection limits, after
+their politeness permit was taken and counted, so `start` refuses what would be queued. There is no
+per-host limit here (the politeness core is that limit). Kept-alive connections are closed, oldest
+first, to make room for new ones.
 
 curl looks through all names that it remembers whenever a request ends, unless that request's
-handle lets names live for ever: with 20,000 hosts that takes nine times as long as the request
-itself. So most handles do, and once in a while one carries the real limit and clears what is older.
+handle never lets names expire: with 20,000 hosts that takes nine times as long as the request
+itself. So most handles never do, and from time to time one carries the real limit and removes the
+expired names.
 
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
 
 from __future__ import annotations
 
-import errno
 import math
-import os
-import select
+import socket
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -36,7 +36,8 @@ import pycurl  # type: ignore[import-untyped]
 from mannerly.crawler.model import Fetched, LocalError
 
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
-from .guard import Verdict, split_origin
+from .guard import AddressVerdict, split_origin
+from .poller import new_poller
 from .settings import FetchSettings
 from .transfer import FOREVER, Transfer
 from .trust import find_trust
@@ -47,16 +48,10 @@ if TYPE_CHECKING:
 
     from .guard import NetworkGuard
 
-_EVENTS = {
-    pycurl.POLL_IN: select.EPOLLIN,
-    pycurl.POLL_OUT: select.EPOLLOUT,
-    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
-}
-
-# A name may be remembered for longer than `dns_cache_s` by this part of it.
+# A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
 
-# What a lack of descriptors looks like through curl, depending on who needed one.
+# Codes that curl returns for a lack of descriptors, depending on which part needed one.
 _MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
 
 
@@ -67,8 +62,7 @@ class CurlFetcher:
         self._guard = guard
         self._settings = settings or FetchSettings()
         self._trust = find_trust(self._settings.ca_file)
-        self._epoll = select.epoll()
-        self._polled: set[int] = set()
+        self._poller = new_poller()
         self._watched: set[int] = set()
         self._alarm_at = math.inf
         self._sweep_at = -math.inf
@@ -78,7 +72,7 @@ class CurlFetcher:
         self._sent: list[tuple[Request, Instant]] = []
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         # Both, because they count alike but act at different moments: the first when a transfer
         # ends and its connection could stay open, the second when a new one is opened.
@@ -102,7 +96,7 @@ class CurlFetcher:
             self._refuse(request, LocalError.BAD_URL, "host_mismatch")
             return
         verdict = self._guard.judge_host(host, port)
-        if verdict is not Verdict.ALLOWED:
+        if verdict is not AddressVerdict.ALLOWED:
             self._refuse(request, LocalError(verdict.value), verdict.value)
             return
         if len(self._busy) >= self._settings.max_connections:
@@ -126,13 +120,13 @@ class CurlFetcher:
                 self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
-            events = self._epoll.poll(pause_s)
-            for descriptor, event in events:
+            ready = self._poller.wait(pause_s)
+            for descriptor, flags in ready:
                 if descriptor in self._watched:
                     is_woken = True
                 else:
-                    self._multi.socket_action(descriptor, _to_curl(event))
-            if events:
+                    self._multi.socket_action(descriptor, flags)
+            if ready:
                 self._collect()
             if self._done or is_woken or time.monotonic() >= deadline:
                 finished, self._done = self._done, []
@@ -143,7 +137,7 @@ class CurlFetcher:
         return sent
 
     def watch(self, descriptor: int) -> None:
-        self._epoll.register(descriptor, select.EPOLLIN)
+        self._poller.update(pycurl.POLL_IN, descriptor)
         self._watched.add(descriptor)
 
     def cancel_all(self) -> list[Request]:
@@ -158,8 +152,8 @@ class CurlFetcher:
         return cancelled
 
     def close(self) -> None:
-        """Free everything. It lasts as long as the slowest name lookup under way: whoever must
-        be gone at once commits first and then leaves without closing.
+        """Free everything. This waits for the slowest name lookup under way: a process that must
+        end at once should commit and then exit without closing.
         """
         if self._is_closed:
             return
@@ -169,10 +163,10 @@ class CurlFetcher:
         for transfer in self._idle:
             transfer.close()
         self._idle.clear()
-        self._epoll.close()
+        self._poller.close()
 
     def _name_age_s(self) -> int:
-        """The age at which names are forgotten, when the next request ends."""
+        """Return the age from which names are dropped when the next request ends."""
         now = time.monotonic()
         if now < self._sweep_at:
             return FOREVER
@@ -206,42 +200,13 @@ class CurlFetcher:
         self._idle.append(transfer)
 
     def _is_starved(self) -> bool:
-        # curl does not pass on why a resolver thread or its wake-up socket could not be had, so
-        # we ask the system the same question ourselves.
+        # curl does not say why it could not get a resolver thread or its wake-up socket, so the
+        # same is tried here.
         try:
-            os.close(os.dup(self._epoll.fileno()))
+            socket.socket().close()
         except OSError as problem:
             return problem.errno in OUT_OF_DESCRIPTORS
         return False
 
-    def _on_socket(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
-        if what == pycurl.POLL_REMOVE:
-            self._polled.discard(descriptor)
-            self._forget(descriptor)
-        elif descriptor in self._polled:
-            self._epoll.modify(descriptor, _EVENTS[what])
-        else:
-            self._epoll.register(descriptor, _EVENTS[what])
-            self._polled.add(descriptor)
-
-    def _forget(self, descriptor: int) -> None:
-        try:
-            self._epoll.unregister(descriptor)
-        except OSError as problem:
-            # curl may have closed it already, and then the kernel has forgotten it too.
-            if problem.errno not in (errno.ENOENT, errno.EBADF):
-                raise
-
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
-
-
-def _to_curl(event: int) -> int:
-    flags = 0
-    if event & (select.EPOLLIN | select.EPOLLHUP):
-        flags |= pycurl.CSELECT_IN
-    if event & select.EPOLLOUT:
-        flags |= pycurl.CSELECT_OUT
-    if event & select.EPOLLERR:
-        flags |= pycurl.CSELECT_ERR
-    return flags

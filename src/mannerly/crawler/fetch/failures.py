@@ -1,9 +1,9 @@
-"""From curl's error codes to ours: a kind that decides, and a finer code for people.
+"""Translate curl's error codes: into a kind that decides, and a finer code for people.
 
 By code, errno and how far the transfer got; never by curl's text, which changes with versions.
-The kinds follow what retrying or slowing down would help: a name that does not resolve is DNS
-however it failed, a connection that cannot be made is CONNECT even if by timeout, and TIMEOUT
-is left for a server that accepted us and then was too slow.
+The kinds follow from whether retrying or slowing down would help: a name that does not resolve is
+DNS however it failed, a connection that cannot be made is CONNECT even if by timeout, and TIMEOUT
+is left for a server that accepted the connection and then was too slow.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ HTTP2, PARTIAL, WRITE, NO_MEMORY, TIMED_OUT, TLS_CONNECT = 16, 18, 23, 27, 28, 3
 EMPTY_REPLY, SEND, RECEIVE, NOT_VERIFIED, BAD_ENCODING = 52, 55, 56, 60, 61
 BAD_CA_FILE, HTTP2_STREAM, PROXY, TOO_LARGE = 77, 92, 97, 100
 
-Failure = tuple[FetchError, str]
+FetchFailure = tuple[FetchError, str]
 
-_BY_CODE: dict[int, Failure] = {
+_BY_CODE: dict[int, FetchFailure] = {
     UNSUPPORTED: (ErrorKind.PROTOCOL, "not_http"),
     MALFORMED_URL: (LocalError.BAD_URL, "bad_url"),
     NO_PROXY_NAME: (ErrorKind.CONNECT, "proxy_name"),
@@ -31,7 +31,7 @@ _BY_CODE: dict[int, Failure] = {
     WEIRD_REPLY: (ErrorKind.PROTOCOL, "bad_header"),
     HTTP2: (ErrorKind.PROTOCOL, "http2"),
     PARTIAL: (ErrorKind.RESET, "body_incomplete"),
-    WRITE: (ErrorKind.PROTOCOL, "bad_content_encoding"),  # ours are told apart before
+    WRITE: (ErrorKind.PROTOCOL, "bad_content_encoding"),  # a cut at the cap is handled before
     EMPTY_REPLY: (ErrorKind.RESET, "empty_reply"),
     SEND: (ErrorKind.RESET, "connection_reset"),
     BAD_ENCODING: (ErrorKind.PROTOCOL, "bad_content_encoding"),
@@ -41,11 +41,11 @@ _BY_CODE: dict[int, Failure] = {
     TOO_LARGE: (ErrorKind.TOO_LARGE, "header_too_large"),
 }
 
-# Every code that is about TLS and nothing else.
+# All codes that are about TLS alone.
 _TLS_CODES = frozenset({TLS_CONNECT, 51, 53, 54, 58, 59, NOT_VERIFIED, 64, 66, 80, 82, 83, 90, 91})
 
-# OpenSSL's verification results (x509_vfy.h). Names are compared by curl itself, before it asks
-# OpenSSL for a result: 1 is the value that it starts with.
+# OpenSSL's verification results (x509_vfy.h). curl itself compares names, before it asks OpenSSL
+# for a result: 1 is the initial value.
 _CERTIFICATE = {
     1: "tls_wrong_host",
     9: "tls_not_yet_valid",
@@ -67,11 +67,14 @@ _CONNECT = {
     errno.ETIMEDOUT: "connect_timeout",
 }
 
-OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+# Windows has a number of its own for sockets.
+OUT_OF_DESCRIPTORS = frozenset(
+    {errno.EMFILE, errno.ENFILE, getattr(errno, "WSAEMFILE", errno.EMFILE)}
+)
 
 
-class Progress(NamedTuple):
-    """How far a failed transfer got: what tells one timeout, or one reset, from another."""
+class TransferProgress(NamedTuple):
+    """The progress of a failed transfer: it tells one timeout, or one reset, from another."""
 
     is_https: bool
     has_name: bool
@@ -83,8 +86,8 @@ class Progress(NamedTuple):
     verify_result: int
 
 
-def explain(code: int, progress: Progress) -> Failure:
-    """The kind of a failure and its finer code."""
+def explain(code: int, progress: TransferProgress) -> FetchFailure:
+    """Return the kind of a failure and its finer code."""
     if code == TIMED_OUT:
         return _timeout(progress)
     if code in _TLS_CODES:
@@ -100,7 +103,7 @@ def explain(code: int, progress: Progress) -> Failure:
     return _BY_CODE.get(code) or (ErrorKind.PROTOCOL, f"curl_{code}")
 
 
-def _timeout(progress: Progress) -> Failure:
+def _timeout(progress: TransferProgress) -> FetchFailure:
     if not progress.has_name:
         return ErrorKind.DNS, "dns_timeout"
     if not progress.has_connection:
@@ -112,7 +115,7 @@ def _timeout(progress: Progress) -> Failure:
     return ErrorKind.TIMEOUT, "body_timeout" if progress.has_bytes else "first_byte_timeout"
 
 
-def _tls_detail(code: int, progress: Progress) -> str:
+def _tls_detail(code: int, progress: TransferProgress) -> str:
     if code != NOT_VERIFIED:
         return "tls_handshake"
     return _CERTIFICATE.get(progress.verify_result, "tls_not_trusted")

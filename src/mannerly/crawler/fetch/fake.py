@@ -1,18 +1,18 @@
-"""A fetcher in virtual time, so that the real shard loop can live through a day in a second.
+"""A fetcher in virtual time: the real shard loop runs through a day in a second.
 
-It keeps the contract of `base.py`, but nothing leaves the process: a function or a table says
-what each URL answers and how long that takes, and `wait` moves a shared clock to the next answer
-instead of sleeping. Order is by finishing time, then by start: the same run gives the same log.
+It keeps the contract of `base.py` without any network: a function or a table gives the answer of
+each URL and its latency, and `wait` moves a shared clock to the next answer instead of sleeping.
+Order is by finishing time, then by start: the same run gives the same log.
 
     clock = VirtualClock()
-    fetcher = FakeFetcher(clock, lambda request: Reply(body=b"hello", latency_s=0.2))
+    fetcher = FakeFetcher(clock, lambda request: FakeReply(body=b"hello", latency_s=0.2))
 
-It may not read any other clock, and it draws no random numbers: latencies are the caller's.
+It reads no other clock and draws no random numbers: the caller chooses the latencies.
 """
 
 from __future__ import annotations
 
-import select
+import selectors
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class VirtualClock:
-    """Time that only moves when told to."""
+    """A clock that only moves when told to."""
 
     __slots__ = ("now",)
 
@@ -32,14 +32,14 @@ class VirtualClock:
         self.now = now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; it never runs backwards."""
+        """Move the clock forward. Raises ValueError for a negative number of seconds."""
         if seconds < 0:
             raise ValueError(f"time does not run backwards (by {seconds} s)")
         self.now += seconds
 
 
-class Reply(NamedTuple):
-    """What a fake server says: a status, or with `error` none. Header names in lower case."""
+class FakeReply(NamedTuple):
+    """The answer of a fake server; with `error` it has no status. Header names in lower case."""
 
     status: int = 200
     body: bytes = b""
@@ -49,15 +49,15 @@ class Reply(NamedTuple):
     detail: str | None = None
 
 
-Answer: TypeAlias = "Callable[[Request], Reply] | Mapping[str, Reply]"
+FakeSite: TypeAlias = "Callable[[Request], FakeReply] | Mapping[str, FakeReply]"
 
-NOT_FOUND = Reply(status=404)
+NOT_FOUND = FakeReply(status=404)
 
 
 class FakeFetcher:
-    """Answers every request from a function or a table of URLs; what the table lacks is 404."""
+    """Answers every request from a function or a table of URLs; 404 for others."""
 
-    def __init__(self, clock: VirtualClock, answer: Answer) -> None:
+    def __init__(self, clock: VirtualClock, answer: FakeSite) -> None:
         self.clock = clock
         self._answer = answer if callable(answer) else _from_table(answer)
         # Answers by the instant at which they are due: many share one, and a heap of instants is
@@ -66,8 +66,7 @@ class FakeFetcher:
         self._instants: list[float] = []
         self._sent: list[tuple[Request, float]] = []
         self._in_flight = 0
-        self._watched = select.poll()
-        self._is_watching = False
+        self._watched: selectors.BaseSelector | None = None
 
     @property
     def in_flight(self) -> int:
@@ -86,7 +85,7 @@ class FakeFetcher:
         due.append(fetched)
 
     def wait(self, timeout_s: float) -> list[Fetched]:
-        if self._is_watching and self._watched.poll(0):
+        if self._watched is not None and self._watched.select(0):
             return self._finished()
         clock = self.clock
         until = clock.now + max(0.0, timeout_s)
@@ -98,8 +97,9 @@ class FakeFetcher:
         return sent
 
     def watch(self, descriptor: int) -> None:
-        self._watched.register(descriptor, select.POLLIN)
-        self._is_watching = True
+        if self._watched is None:
+            self._watched = selectors.DefaultSelector()
+        self._watched.register(descriptor, selectors.EVENT_READ)
 
     def cancel_all(self) -> list[Request]:
         pending = [fetched.request for due in self._due.values() for fetched in due]
@@ -110,6 +110,9 @@ class FakeFetcher:
 
     def close(self) -> None:
         self.cancel_all()
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
 
     def _finished(self) -> list[Fetched]:
         now, instants = self.clock.now, self._instants
@@ -120,11 +123,11 @@ class FakeFetcher:
         return finished
 
 
-def _from_table(table: Mapping[str, Reply]) -> Callable[[Request], Reply]:
+def _from_table(table: Mapping[str, FakeReply]) -> Callable[[Request], FakeReply]:
     return lambda request: table.get(request.url, NOT_FOUND)
 
 
-def _fetched(request: Request, reply: Reply) -> Fetched:
+def _fetched(request: Request, reply: FakeReply) -> Fetched:
     status, body, headers, lasts_s, error, detail = reply
     if lasts_s > request.timeout_s:
         lasts_s = request.timeout_s

@@ -1,21 +1,25 @@
-"""Nobody can make the crawler talk to our own network: the guard judges connected addresses.
+"""Refuse connections into private networks: the guard judges every address before it is connected.
 
 A page may link to `http://10.0.0.5/admin`, to a name that resolves there, or to a name that
 resolves to one address when checked and to another when connected. So the verdict is given on
 the address that is about to be connected, inside the client's open-socket hook, and names are
-never trusted. What is not plainly the public web is refused: the table below follows IANA's
-special-purpose registries (2025), and of IPv6 only 2000::/3 is public at all.
+never trusted. Only the public web is allowed: the table below follows IANA's special-purpose
+registries (2025), and of IPv6 only 2000::/3 is public at all.
 
-What opens a door:
+Exceptions:
 
 - a seed that is *itself* private (a literal address, `localhost`, a name without a dot or under
-  a suffix for private use) opens exactly its host:port. A seed with a public name opens nothing:
-  if its owner points it at 127.0.0.1, that is the attack;
+  a suffix for private use) allows exactly its host:port. A seed with a public name allows nothing:
+  a public name that its owner points at 127.0.0.1 is the attack;
 - `--allow-net`, a network (every port of it) or a host:port.
 
-Ports: 80, 443, 8000-8999 and the seeds' own, so that no link makes us speak to a mail server.
+Ports: 80, 443, 8000-8999 and the seeds' own, so that no link makes the crawler contact a mail
+server.
 
-Pure: no resolver, no socket. Judging a name is impossible here, and meant to be.
+With a proxy the guard sees URLs only: it refuses literal addresses and ports, but the proxy
+resolves the names and connects.
+
+Pure: no resolver, no socket. A name alone is never judged here.
 """
 
 from __future__ import annotations
@@ -37,8 +41,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 PUBLIC_PORTS = frozenset({80, 443, *range(8000, 9000)})
 
 # A serialised URL, nothing looser: printable ASCII, no userinfo, no backslash before the path.
-# Every parser reads the host of such a string alike, which is what makes the comparison in
-# `start` worth something.
+# All parsers find the same host in such a string; the comparison in `start` relies on that.
 _URL = re.compile(
     r"(https?)://(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._~!$&'()*+,;=-]+)(?::([0-9]{1,5}))?"
     r"(?:[/?#][!-~]*)?"
@@ -51,7 +54,7 @@ _SPECIAL_V4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT; a cloud's metadata service lives here too
         "127.0.0.0/8",
-        "168.63.129.16/32",  # publicly numbered, but a cloud host's own platform service
+        "168.63.129.16/32",  # a public number, but a cloud host's own platform service
         "169.254.0.0/16",
         "172.16.0.0/12",
         "192.0.0.0/24",
@@ -76,12 +79,12 @@ _SIX_TO_FOUR = IPv6Network("2002::/16")
 # RFC 6761, 6762, 8375, and the top-level domain that ICANN reserved for private use in 2024.
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".lan", ".test")
 
-# Hosts whose early verdict is remembered: reading an address takes ten times as long as that.
+# Hosts whose early verdict is cached: parsing an address takes ten times as long as a lookup.
 _REMEMBERED = 4096
 
 
-class Verdict(StrEnum):
-    """May this address be connected?"""
+class AddressVerdict(StrEnum):
+    """Whether an address may be connected, and if not, why."""
 
     ALLOWED = "allowed"
     BLOCKED_ADDRESS = "blocked_address"
@@ -89,7 +92,7 @@ class Verdict(StrEnum):
 
 
 def split_origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host (lower case, no brackets) and port, or None if it is no serialised URL."""
+    """Return scheme, host (lower case, no brackets) and port; None if it is no serialised URL."""
     match = _URL.fullmatch(url)
     if match is None:
         return None
@@ -107,31 +110,31 @@ class NetworkGuard:
         self._ports = set(PUBLIC_PORTS)
         self._origins: set[tuple[str, int]] = set()
         self._networks: list[Network] = []
-        self._verdicts: dict[tuple[str, int], Verdict] = {}  # of hosts and ports
+        self._verdicts: dict[tuple[str, int], AddressVerdict] = {}  # of hosts and ports
         for seed in seeds:
             self._open_for_seed(seed)
         for entry in allow_net:
             self._open_for_entry(entry)
 
-    def judge(self, address: str, port: int, host: str) -> Verdict:
-        """The verdict on a connection to `address` that `host` led to."""
+    def judge(self, address: str, port: int, host: str) -> AddressVerdict:
+        """Return the verdict on a connection to `address`, which `host` resolved to."""
         if (_canonical(host), port) in self._origins:
-            return Verdict.ALLOWED
+            return AddressVerdict.ALLOWED
         parsed = _parse(address)
         if parsed is None:
-            return Verdict.BLOCKED_ADDRESS
+            return AddressVerdict.BLOCKED_ADDRESS
         inner = _unwrap(parsed)
         # The plain loop, because a network never contains an address of the other family.
         if any(parsed in network or inner in network for network in self._networks):
-            return Verdict.ALLOWED
+            return AddressVerdict.ALLOWED
         if not _is_public(inner):
-            return Verdict.BLOCKED_ADDRESS
-        return Verdict.ALLOWED if port in self._ports else Verdict.BLOCKED_PORT
+            return AddressVerdict.BLOCKED_ADDRESS
+        return AddressVerdict.ALLOWED if port in self._ports else AddressVerdict.BLOCKED_PORT
 
-    def judge_host(self, host: str, port: int) -> Verdict:
-        """The verdict that can be given before any lookup: on literal addresses and on ports.
+    def judge_host(self, host: str, port: int) -> AddressVerdict:
+        """Return the verdict that is possible before any lookup: on literal addresses and ports.
 
-        A name passes, to be judged by its address later, or by the proxy if there is one.
+        A name passes: its address is judged later, unless a proxy resolves it.
         """
         verdict = self._verdicts.get((host, port))
         if verdict is None:
@@ -140,13 +143,13 @@ class NetworkGuard:
             verdict = self._verdicts[host, port] = self._judge_unresolved(host, port)
         return verdict
 
-    def _judge_unresolved(self, host: str, port: int) -> Verdict:
+    def _judge_unresolved(self, host: str, port: int) -> AddressVerdict:
         literal = _literal(host)
         if literal is not None:
             return self.judge(str(literal), port, host)
         if port in self._ports or self._networks or (_canonical(host), port) in self._origins:
-            return Verdict.ALLOWED
-        return Verdict.BLOCKED_PORT
+            return AddressVerdict.ALLOWED
+        return AddressVerdict.BLOCKED_PORT
 
     def _open_for_seed(self, seed: str) -> None:
         origin = split_origin(seed)
@@ -187,7 +190,7 @@ def _canonical(host: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _literal(host: str) -> Address | None:
-    """The address that a host *spells*, in any of inet_aton's ways (0x7f.1, 2130706433)."""
+    """Return the address that a host spells, in any of inet_aton's ways (0x7f.1, 2130706433)."""
     if ":" in host:
         return _parse(host.strip("[]"))
     last_label = host.rstrip(".").rpartition(".")[2]
@@ -207,7 +210,7 @@ def _parse(address: str) -> Address | None:
 
 
 def _unwrap(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one carries, where the network would deliver it there."""
+    """Return the IPv4 address inside an IPv6 one, if the network would deliver it there."""
     if isinstance(address, IPv4Address):
         return address
     if address in _MAPPED or address in _NAT64:

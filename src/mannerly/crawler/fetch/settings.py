@@ -1,37 +1,56 @@
-"""What may be set about fetching, each number with its reason. Checked once, when made.
+"""Settings of the fetcher, each number with its reason. Checked once, when made.
 
-The limits are there for the hostile web: none of them should be met by an honest site.
+The limits are there for the hostile web: an honest site should reach none of them.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.web.urls import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+HIDDEN = "***"  # printed in place of a password
 
 _HEADER_VALUE = re.compile(r"[\t -~]*")
+_PROXY = re.compile(
+    r"(?:https?|socks5h?)://"
+    r"(?:[^\s:/?#@]*(?::(?P<password>[^\s/?#@]*))?@)?"
+    r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?/?",
+    re.IGNORECASE,
+)
+_PASSWORD = re.compile(r"((?:[^:/@]*://)?[^:@]*):.*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How to fetch. Durations in seconds, sizes in bytes."""
+    """Settings of a fetcher. Durations in seconds, sizes in bytes."""
 
     user_agent: str = "mannerly"
     connect_timeout_s: float = 10.0  # name lookup, connect and TLS together
-    min_bytes_per_s: int = 1024  # slower than this for `min_speed_window_s` is a slow-loris
+    min_bytes_per_s: int = 1024  # slower than this for `min_speed_window_s` is given up
     min_speed_window_s: int = 30
-    # What browsers take; interim answers and trailers count too. curl itself ends at 300 KB.
+    # As browsers allow; interim answers and trailers count too. curl itself ends at 300 KB.
     max_header_bytes: int = 256 * 1024
     max_headers: int = 1000
     # Open at once, busy or kept alive. Above the 512 requests in flight that are the default,
     # below the 1,024 descriptors that most systems give a process.
     max_connections: int = 768
     dns_cache_s: int = 300  # a tenth longer at most: see `curl.py`
-    proxy: str | None = None  # the proxy variables of the environment are ignored
+    # The proxy variables of the environment are ignored. It may hold a password.
+    proxy: str | None = field(default=None, repr=False)
     ca_file: str | None = None  # None: see `trust.py`
-    unverified_hosts: frozenset[str] = frozenset()  # hosts whose certificate is not checked
+    insecure_hosts: Collection[str] = frozenset()  # hosts whose certificate is not verified
 
     def __post_init__(self) -> None:
         check_header("User-Agent", self.user_agent)
+        check_proxy(self.proxy)
+        normal = frozenset(host_name(host) for host in self.insecure_hosts)
+        object.__setattr__(self, "insecure_hosts", normal)
         for name in (
             "connect_timeout_s",
             "min_bytes_per_s",
@@ -48,3 +67,36 @@ def check_header(name: str, value: str) -> None:
     """Raise ValueError for a header that could smuggle a second one (line breaks, NUL)."""
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not _HEADER_VALUE.fullmatch(value):
         raise ValueError(f"not a valid header: {name!r}: {value!r}")
+
+
+def check_proxy(proxy: str | None) -> None:
+    """Raise ValueError for the URL of a proxy that cannot be used. It does not repeat the URL."""
+    if proxy is None:
+        return
+    match = _PROXY.fullmatch(proxy)
+    if match is None or not 0 < int(match["port"] or 1) < 65536:
+        raise ValueError(
+            "a URL like http://host:port or socks5://user:password@host:port, "
+            "with http, https, socks5 or socks5h"
+        )
+    if match["password"] == HIDDEN:
+        raise ValueError(f"the proxy's real password in place of {HIDDEN}")
+
+
+def without_password(url: str) -> str:
+    """Return a URL, well-formed or not, with its password replaced by asterisks."""
+    return _PASSWORD.sub(rf"\1:{HIDDEN}@", url, count=1)
+
+
+def host_name(text: str) -> str:
+    """Return a host as the fetcher spells it: ASCII, lower case, IPv6 without brackets.
+
+    Raises:
+        ValueError: the text is not a host, or has more than a host in it.
+    """
+    # With a colon only an IPv6 address is left, in brackets or without.
+    spelled = f"[{text.removeprefix('[').removesuffix(']')}]" if ":" in text else text
+    url = None if set(text) & set("/?#@\\") else canonical(f"https://{spelled}/")
+    if url is None:
+        raise ValueError(f"not a host name or address: {text!r}")
+    return url.removeprefix("https://").rstrip("/").strip("[]")

@@ -1,26 +1,25 @@
 """One reusable curl handle and the state of the request on it.
 
-A handle keeps its options between requests, so they are set once; a request sets its URL and
-what differs from the one before. Everything that a hostile server can make grow is bounded: the
-body here, in its callback, *after* decompression (curl hands over at most 16 KB at a time, so a
-bomb costs its cap and the decoder's window). Header lines are many and short, so curl writes them
-to a buffer without a call into this file: it ends a flood at 300 KB itself, interim answers and
-trailers counted, and our own caps, which are lower, are held against what came.
+A handle keeps its options between requests, so they are set once; a request sets its URL and the
+options that differ from the request before. Everything that a hostile server can make grow is
+bounded. The body is bounded here, in its callback, *after* decompression (curl passes at most 16 KB
+at a time, so a bomb costs its cap and the decoder's window). Header lines are many and short, so
+curl writes them to a buffer without a call into this module: curl itself ends a flood at 300 KB,
+interim answers and trailers counted, and our own caps, which are lower, are checked at the end.
 
-Two callbacks guard the outside:
+Two callbacks control what leaves:
 
 - *open socket* asks the network guard about the address that is about to be connected;
-- *before each send* tells the fetcher that the request leaves now, and stops curl's silent second
-  attempt on a kept-alive connection that was closed under it. That second request would reach
-  the server without a politeness permit, so the request comes back as STALE_CONNECTION and
-  whoever sent it asks for a new permit.
+- *before each send* tells the fetcher that the request leaves now, and stops curl's automatic
+  second attempt when the server closed a kept-alive connection. That second request would reach the
+  server without a politeness permit, so the request comes back as STALE_CONNECTION and the caller
+  asks for a new permit.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
 
 from __future__ import annotations
 
-import os
 import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -30,8 +29,9 @@ import pycurl  # type: ignore[import-untyped]
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
-from .failures import OUT_OF_DESCRIPTORS, Progress, explain
-from .guard import Verdict
+from .answer_headers import parse_headers
+from .failures import OUT_OF_DESCRIPTORS, TransferProgress, explain
+from .guard import AddressVerdict
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Request
 
-    from .failures import Failure
+    from .failures import FetchFailure
     from .guard import NetworkGuard
     from .settings import FetchSettings
     from .trust import Trust
@@ -51,12 +51,13 @@ _REFUSE = -1  # any number but the length ends a transfer from the write callbac
 # A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
 _READ_BYTES = 64 * 1024
 
-# Answers that say all they have to say in their headers (see base.py).
+# From this status on an answer counts without its body (see base.py).
 _HEADERS_SUFFICE = 300
 
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
 
@@ -95,7 +96,7 @@ class Transfer:
         if name_age_s != self._name_age_set_s:
             handle.setopt(pycurl.DNS_CACHE_TIMEOUT, name_age_s)
             self._name_age_set_s = name_age_s
-        if (host not in self._settings.unverified_hosts) != self._is_verified:
+        if (host not in self._settings.insecure_hosts) != self._is_verified:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
@@ -111,19 +112,19 @@ class Transfer:
         self._refusal: LocalError | None = None
 
     def finish(self, code: int) -> Fetched:
-        """What came of the request, after curl is done with it. Leaves the handle empty."""
+        """Return the result of the request, after curl is done with it. Leaves the handle empty."""
         info = self.handle.getinfo
         total_s, first_byte_s = info(pycurl.TOTAL_TIME), info(pycurl.STARTTRANSFER_TIME)
         status, head = info(pycurl.RESPONSE_CODE), self._head.getvalue()
         is_oversized = self._is_oversized(head)
-        headers = None if is_oversized else _parse_headers(head)
-        failure: Failure | None = None
+        headers = None if is_oversized else parse_headers(head)
+        failure: FetchFailure | None = None
         if is_oversized:
             failure = _HEADERS_TOO_LARGE
         elif code and not self._is_cut:
             failure = self._failure(code)
         elif headers is None:
-            failure = _HEADERS_BROKE_OFF  # curl takes a close among the headers for their end
+            failure = _HEADERS_BROKE_OFF  # to curl a close within the headers is their end
         error, detail = failure or (None, "cut_at_cap" if self._is_cut else None)
         if headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
             error = None
@@ -133,7 +134,7 @@ class Transfer:
             status if is_answer else None,
             headers if headers is not None and is_answer else {},
             self._body.getvalue() if is_answer else b"",
-            # Of a second attempt that was stopped, curl knows when it began, not what came of it.
+            # Of a second attempt that was stopped, curl knows the beginning but no first byte.
             max(0.0, first_byte_s - info(pycurl.PRETRANSFER_TIME)) if first_byte_s else total_s,
             total_s,
             error,
@@ -144,7 +145,7 @@ class Transfer:
         return fetched
 
     def unload(self) -> None:
-        """Let go of what the request left behind: idle handles would hold on to their bodies."""
+        """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -164,18 +165,18 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        option(pycurl.ACCEPT_ENCODING, "")  # all that this curl can decode
+        option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
         option(pycurl.USERAGENT, settings.user_agent)
         option(pycurl.PROXY, settings.proxy or "")
+        if settings.proxy and settings.proxy.lower().startswith("http:"):
+            option(pycurl.PROXYPORT, 80)  # if the URL has none; curl's own default is 1080
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
+        option(_SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's headers are not the server's
         option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
         option(pycurl.LOW_SPEED_LIMIT, settings.min_bytes_per_s)
         option(pycurl.LOW_SPEED_TIME, settings.min_speed_window_s)
         option(pycurl.DNS_CACHE_TIMEOUT, FOREVER)
-        if trust.file:
-            option(pycurl.CAINFO, trust.file)
-        if trust.directory:
-            option(pycurl.CAPATH, trust.directory)
+        _set_trust(option, trust)
         option(pycurl.HEADERFUNCTION, self._head.write)
         option(pycurl.WRITEFUNCTION, self._on_body)
         option(pycurl.PREREQFUNCTION, self._on_send)
@@ -207,16 +208,17 @@ class Transfer:
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:
-        # Behind a proxy the peer is the proxy, which the user named; names are its business then.
+        # With a proxy the peer is the proxy, which the user named; the proxy resolves names.
         if not self._settings.proxy:
             verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)
-            if verdict is not Verdict.ALLOWED:
+            if verdict is not AddressVerdict.ALLOWED:
                 self._refusal = LocalError(verdict.value)
                 return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
         try:
             lent = _Lent(socket.socket(peer.family, peer.socktype, peer.protocol))
-            # pycurl is about to do the same, and would not tell us why it failed.
-            os.close(os.dup(lent.fileno()))
+            # pycurl is about to duplicate it too, and would not tell us why that failed. The
+            # functions of `os` for this take no sockets on Windows.
+            socket.close(socket.dup(lent.fileno()))
         except OSError as problem:
             if problem.errno in OUT_OF_DESCRIPTORS:
                 self._refusal = LocalError.NO_DESCRIPTORS
@@ -227,14 +229,17 @@ class Transfer:
         limits = self._settings
         return len(head) > limits.max_header_bytes or head.count(b"\n") > limits.max_headers
 
-    def _failure(self, code: int) -> Failure:
+    def _failure(self, code: int) -> FetchFailure:
         if self._refusal is not None:
             return self._refusal, self._refusal.value
         info = self.handle.getinfo
+        tunnel_status = info(pycurl.HTTP_CONNECTCODE)
+        if tunnel_status >= _HEADERS_SUFFICE:
+            return ErrorKind.CONNECT, f"proxy_{tunnel_status}"
         total_s = info(pycurl.TOTAL_TIME)
         return explain(
             code,
-            Progress(
+            TransferProgress(
                 is_https=self._is_https,
                 has_name=info(pycurl.NAMELOOKUP_TIME) > 0,
                 has_connection=info(pycurl.CONNECT_TIME) > 0,
@@ -248,7 +253,7 @@ class Transfer:
 
 
 class _Lent:
-    """A socket that pycurl duplicates; ours is closed as soon as pycurl lets go of it."""
+    """A socket that pycurl duplicates; ours is closed when pycurl drops this object."""
 
     __slots__ = ("_socket",)
 
@@ -262,24 +267,14 @@ class _Lent:
         self._socket.close()
 
 
-def _parse_headers(head: bytes) -> dict[str, str] | None:
-    """The headers of the final answer, without interim ones (1xx) and without trailers.
-
-    None if they never came to an end.
-    """
-    # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
-    # cut at control characters, which a hostile value may hold.
-    blocks = head.decode("latin-1").replace("\r\n", "\n").split("\n\n")
-    last = len(blocks) - 2
-    while last >= 0 and not blocks[last].startswith("HTTP/"):
-        last -= 1
-    if last < 0:
-        return None
-    headers: dict[str, str] = {}
-    for line in blocks[last].split("\n"):
-        name, colon, value = line.partition(":")
-        if colon:
-            name, value = name.strip().lower(), value.strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    headers.pop("set-cookie", None)
-    return headers
+def _set_trust(option: Callable[[int, object], None], trust: Trust) -> None:
+    """Verify servers, and a proxy that is reached over TLS, with the same authorities."""
+    if trust.file:
+        option(pycurl.CAINFO, trust.file)
+        option(pycurl.PROXY_CAINFO, trust.file)
+    elif trust.directory:
+        option(pycurl.CAPATH, trust.directory)
+        option(pycurl.PROXY_CAPATH, trust.directory)
+    else:
+        option(pycurl.SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)
+        option(pycurl.PROXY_SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA)

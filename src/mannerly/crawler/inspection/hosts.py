@@ -6,10 +6,11 @@ import heapq
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import HostRecord
 from mannerly.crawler.web.urls import canonical, host_key_of
 
 if TYPE_CHECKING:
+    from mannerly.crawler.model import HostRecord
+
     from .view import View
 
 _NEXT_URLS = 5  # of a host

@@ -128,16 +128,14 @@ class Delivery:
 
 
 class PageQueue:
-    """The program's end: pages that it has not asked for yet, in order of arrival.
-
-    `acknowledge` takes a page's `Delivered` when the program is done with it.
-    """
+    """The program's end: pages that it has not asked for yet, in order of arrival."""
 
     def __init__(self) -> None:
         self._pages: deque[Delivered] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
         self.on_change: Callable[[], None] | None = None  # for asyncio: called by other threads
+        self.route: Callable[[Delivered], None] = _nowhere  # where acknowledgements go
 
     def put(self, pages: Iterable[Delivered]) -> None:
         """Add pages. Any thread may call this."""
@@ -158,6 +156,10 @@ class PageQueue:
         """Whether no more pages will come."""
         return self._is_closed
 
+    def acknowledge(self, page: Delivered) -> None:
+        """The program is done with a page: it can be settled."""
+        self.route(page)
+
     def take(self) -> Delivered | None:
         """Return the next page, waiting for it; None at the end."""
         pages = self._pages
@@ -175,3 +177,7 @@ class PageQueue:
     def _tell(self) -> None:
         if self.on_change is not None:
             self.on_change()
+
+
+def _nowhere(_page: Delivered) -> None:
+    """The crawl has not begun, or has ended: the page was noted as done in the store."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Now
@@ -52,7 +53,7 @@ class Workplace:
         clock = MonotonicClock()
         self._path = path
         self._numbers = numbers
-        workers = max(1, settings.workers // settings.processes)
+        workers = min(max(1, settings.workers // settings.processes), max_sockets())
         rules = rules_of(settings, manifest)
         sharding = Sharding(manifest.shards)
         self._stores = [
@@ -72,7 +73,13 @@ class Workplace:
                     rules.widen(url)
         self._fetcher = CurlFetcher(
             NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net),
-            FetchSettings(user_agent=settings.user_agent, max_connections=workers + HEADROOM),
+            FetchSettings(
+                user_agent=settings.user_agent,
+                max_connections=workers + HEADROOM,
+                proxy=settings.proxy,
+                ca_file=settings.ca_file,
+                insecure_hosts=settings.insecure_hosts,
+            ),
         )
         self._offload: Offload[Reading] = Offload(settings.parse_limit)
         now = Now(clock.now(), clock.wall())
