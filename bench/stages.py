@@ -28,7 +28,7 @@ from tests.crawler.page import lexbor
 
 from mannerly.crawler.page import HrefMemory, Page, parse_page, resolve_links
 from mannerly.crawler.page import tree as turbo
-from mannerly.crawler.web.dedup import SeenFilter, fingerprints
+from mannerly.crawler.store.sqlite.maybe_known import SeenFilter, fingerprints
 from mannerly.crawler.web.scope import Scope
 
 from . import _figures

@@ -9,6 +9,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -334,7 +335,8 @@ def test_links_between_documents_lead_somewhere(page: Path) -> None:
 
 def all_tests() -> set[str]:
     names = set()
-    for file in (ROOT / "tests").rglob("*.py"):
+    contract = ROOT / "src" / "mannerly" / "crawler" / "store" / "contract"
+    for file in chain((ROOT / "tests").rglob("*.py"), contract.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names.add(node.name)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,11 +19,10 @@ from tests.exports.stored_example import (
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawler.model import Candidate
-from mannerly.crawler.store.base import Batch
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory
-from mannerly.crawler.store.sqlite.reader import SqliteReader
-from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.control import HostForget, Pause, Unpause
+from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.store import open_crawl
+from mannerly.crawler.store.base import Batch, ShardOptions, WorkerCard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,18 +47,95 @@ def test_status_adds_the_shards_up(crawl: Path) -> None:
     assert (facts["total"]["fetched"], facts["total"]["queued"]) == (len(PAGES), 1)
     assert facts["total"]["failed"] == 1
     assert facts["longest_queues"] == {"a.example": 1}
-    assert (facts["seeds"], facts["pid"]) == ([SEED], None)
+    assert (facts["seeds"], facts["pid"], facts["workers"]) == ([SEED], None, [])
+    assert (facts["crawl"], facts["state"]) == (str(crawl), "stopped")
 
 
 def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
-    """The owner keeps its lock, and status says that somebody is at it."""
-    with CrawlDirectory.open(crawl):
+    """The owner keeps its lock, and status tells which process it is."""
+    with closing(open_crawl(crawl)) as owner:
+        owner.hold()
+        owner.renew(WorkerCard("w1", "here", 4711, [0, 1], 12, time.time()))
         outcome = invoke("status", crawl)
+        facts = json.loads(invoke("status", crawl, "--json").stdout)
 
     assert outcome.exit_code == 0
-    assert "running" in outcome.stdout
+    assert outcome.stdout.startswith(f"{crawl}: running (pid 4711), last written ")
+    assert "w1 on here, pid 4711: 2 shards, 12 pages in this run" in outcome.stdout
+    (worker,) = facts["workers"]
+    assert 0 <= worker.pop("seen_s") < 60
+    assert worker == {
+        "id": "w1", "machine": "here", "pid": 4711, "shards": [0, 1], "fetched": 12,
+        "waits_for": None,
+    }
     assert "from https://a.example/, begun" in outcome.stdout
     assert "Longest queues:\n          1  a.example" in outcome.stdout
+
+
+def state_of(crawl: Path) -> str:
+    return str(json.loads(invoke("status", crawl, "--json").stdout)["state"])
+
+
+def test_status_tells_the_state(crawl: Path) -> None:
+    """Stopped, running, waiting, paused (running or not), and finished when nothing is left."""
+    seen = [state_of(crawl)]
+    card = WorkerCard("w1", "here", 4711, [0, 1], 12, time.time())
+    with closing(open_crawl(crawl)) as owner:
+        owner.hold()
+        seen.append(state_of(crawl))
+        owner.renew(card._replace(waits_for="the disk is full"))
+        seen.append(state_of(crawl))
+        owner.order(Pause())
+        seen.append(state_of(crawl))
+    seen.append(state_of(crawl))
+    with closing(open_crawl(crawl)) as owner:
+        owner.order(Unpause())
+        for shard in range(2):
+            with owner.claim(shard, ShardOptions(9)) as store:
+                entries = store.queued("a.example", after=(-1, -1), limit=9)
+                store.commit(Batch(dropped=[(entry, "robots") for entry in entries]))
+    seen.append(state_of(crawl))
+
+    assert seen == ["stopped", "running", "waiting", "paused", "paused", "finished"]
+
+
+def test_crawl_with_links_on_their_way_is_not_finished(crawl: Path) -> None:
+    """Neither in an outbox nor in an inbox; they are counted as outgoing in both."""
+    here = SHARDING.shard_of("b.example")
+    there = 1 - here
+    with closing(open_crawl(crawl)) as owner:
+        for shard in range(2):
+            with owner.claim(shard, ShardOptions(9)) as store:
+                entries = store.queued("a.example", after=(-1, -1), limit=9)
+                store.commit(Batch(dropped=[(entry, "robots") for entry in entries]))
+        finished = state_of(crawl)
+        with owner.claim(there, ShardOptions(9)) as store:
+            link = Candidate("https://b.example/new", "b.example", 1, 1, SEED)
+            store.commit(Batch(outgoing=[(here, link)]))
+            outgoing = json.loads(invoke("status", crawl, "--json").stdout)["total"]["outgoing"]
+            store.deliver()
+    facts = json.loads(invoke("status", crawl, "--json").stdout)
+
+    assert finished == "finished"
+    assert (outgoing, facts["total"]["outgoing"], facts["state"]) == (1, 1, "stopped")
+
+
+def test_sitemaps_are_lists_and_no_pages(crawl: Path) -> None:
+    """Status counts as many pages as the export has records."""
+    with closing(open_crawl(crawl)) as owner:
+        shard = SHARDING.shard_of("a.example")
+        with owner.claim(shard, ShardOptions(9)) as store:
+            url = "https://a.example/sitemap.xml"
+            offered = Candidate(url, "a.example", 0, 0, None, kind=Kind.SITEMAP)
+            (entry,) = store.commit(Batch(found=[offered])).new
+            store.commit(Batch(pages=[(entry, page(url, status=None, error="timeout"))]))
+
+    total = json.loads(invoke("status", crawl, "--json").stdout)["total"]
+    records = [json.loads(line) for line in invoke("export", crawl, "-o", "-").stdout.splitlines()]
+
+    assert (total["fetched"], total["lists"]) == (len(PAGES), 1)
+    assert len(records) == len(PAGES)
+    assert total["failed"] == sum(record["status"] is None for record in records)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +165,10 @@ def test_explain_finds_a_link_between_two_shards(crawl: Path) -> None:
     b_owner = SHARDING.shard_of("b.example")
     link = Candidate("https://b.example/new", "b.example", 1, 1, SEED)
     said = []
-    with SqliteStore.open(crawl, 1 - b_owner, shards=2, frontier_limit=9) as store:
+    with (
+        closing(open_crawl(crawl)) as owner,
+        owner.claim(1 - b_owner, ShardOptions(9)) as store,
+    ):
         store.commit(Batch(outgoing=[(b_owner, link)]))
         said.append(json.loads(invoke("explain", crawl, link.url, "--json").stdout))
         store.deliver()
@@ -95,7 +176,7 @@ def test_explain_finds_a_link_between_two_shards(crawl: Path) -> None:
 
     for facts in said:
         assert (facts["state"], facts["found_by"], facts["depth"]) == ("queued", [SEED], 1)
-        assert facts["because"] == "on its way to the process that has its host"
+        assert facts["because"] == "on its way to the shard that owns its host"
 
 
 def test_explain_names_the_line_of_robots_txt_and_the_scope(crawl: Path) -> None:
@@ -145,7 +226,10 @@ def test_host_forget_keeps_what_the_host_asked_for(crawl: Path) -> None:
     """What was learned goes; a Retry-After and the counts stay."""
     outcome = invoke("host", "forget", crawl, "a.example")
 
-    with SqliteReader.beside(crawl, SHARDING.shard_of("a.example")) as reader:
+    with (
+        closing(open_crawl(crawl)) as owner,
+        owner.read(SHARDING.shard_of("a.example")) as reader,
+    ):
         record, robots = reader.host("a.example"), reader.robots("https://a.example")
     assert outcome.exit_code == 0
     assert record is not None
@@ -154,13 +238,23 @@ def test_host_forget_keeps_what_the_host_asked_for(crawl: Path) -> None:
     assert robots is None
 
 
-def test_host_forget_leaves_a_running_crawl_alone(crawl: Path) -> None:
-    """Two writers are one too many: exit code 4, and who it is."""
-    with CrawlDirectory.open(crawl):
-        outcome = invoke("host", "forget", crawl, "a.example")
+def test_host_forget_sends_a_running_crawl_a_record(crawl: Path) -> None:
+    """The owner of the shard acts on it: there is one writer."""
+    with closing(open_crawl(crawl)) as owner:
+        owner.hold()
+        outcome = invoke("host", "forget", crawl, "https://A.example/x")
 
-    assert outcome.exit_code == 4
-    assert "is in use by pid" in outcome.stderr
+        assert outcome.exit_code == 0
+        assert [order for _, order in owner.orders()] == [HostForget("a.example")]
+
+
+def test_host_that_the_crawl_does_not_have_is_the_users_mistake(crawl: Path) -> None:
+    """Exit code 2, for looking and for forgetting."""
+    for command in ("show", "forget"):
+        outcome = invoke("host", command, crawl, "c.example")
+
+        assert outcome.exit_code == 2
+        assert f"c.example is not a host of the crawl in {crawl}" in outcome.stderr
 
 
 def test_export_writes_data_to_stdout_and_nothing_else(crawl: Path) -> None:
@@ -188,7 +282,7 @@ def test_export_writes_every_file_that_was_asked_for(crawl: Path, tmp_path: Path
         (("export", "-o", "-"), "there is no crawl in"),
         (("resume",), "there is no crawl in"),
         (("hosts",), "there is no crawl in"),
-        (("wipe",), "add --yes"),
+        (("wipe", "--yes"), "there is no crawl in"),
     ],
 )
 def test_directory_without_a_crawl_is_the_users_mistake(
@@ -209,6 +303,15 @@ def test_damaged_crawl_is_exit_code_four(crawl: Path) -> None:
     (crawl / "crawl.json").write_text("{}")
 
     assert invoke("status", crawl).exit_code == 4
+
+
+def test_wipe_asks_first(crawl: Path) -> None:
+    """Without a terminal to ask on, --yes is needed."""
+    outcome = invoke("wipe", crawl)
+
+    assert outcome.exit_code == 2
+    assert "add --yes" in outcome.stderr
+    assert crawl.exists()
 
 
 def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:

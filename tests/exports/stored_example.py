@@ -6,22 +6,25 @@ markup of a terminal library, line ends that only some programs know.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.base import Batch
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
-from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.store import create_crawl
+from mannerly.crawler.store.base import Batch, Manifest, ShardOptions
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from mannerly.crawler.store.base import ShardStore
+
+Location = TypeVar("Location", bound="str | Path")
 SHARDS = 2
 SHARDING = Sharding(SHARDS)
 SEED = "https://a.example/"
@@ -76,8 +79,10 @@ EXCESS = "https://b.example/one-too-many"
 SKIPPED = {PRIVATE: "robots", EXCESS: "max_per_host"}
 
 
-def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: object) -> Path:
-    """A crawl's directory with these pages fetched, one URL queued and some skipped."""
+def make_crawl(
+    location: Location, pages: Iterable[PageRecord] = PAGES, **settings: object
+) -> Location:
+    """A crawl with these pages fetched, one URL queued and some skipped."""
     crawl_settings = CrawlSettings(processes=SHARDS, **settings)  # type: ignore[arg-type]
     manifest = Manifest.new(
         seeds=[SEED],
@@ -85,15 +90,15 @@ def make_crawl(path: Path, pages: Iterable[PageRecord] = PAGES, **settings: obje
         shards=SHARDS,
         created_at=FETCHED_AT,
     )
-    with CrawlDirectory.create(path, manifest):
+    with closing(create_crawl(location, manifest)) as crawl:
         for shard in range(SHARDS):
             mine = [each for each in pages if _shard_of(each.url) == shard]
-            with SqliteStore.open(path, shard, shards=SHARDS, frontier_limit=1_000_000) as store:
+            with crawl.claim(shard, ShardOptions(frontier_limit=1_000_000)) as store:
                 _fill(store, shard, mine)
-    return path
+    return location
 
 
-def _fill(store: SqliteStore, shard: int, pages: list[PageRecord]) -> None:
+def _fill(store: ShardStore, shard: int, pages: list[PageRecord]) -> None:
     skipped = {url: reason for url, reason in SKIPPED.items() if _shard_of(url) == shard}
     offered = [_candidate(each.url, each.parent) for each in pages]
     offered += [_candidate(url, SEED) for url in skipped]

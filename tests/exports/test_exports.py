@@ -189,7 +189,7 @@ def test_link_keeps_pointing_where_it_pointed(tmp_path: Path) -> None:
     [
         ("pages.parquet", ".parquet exports are not built yet"),
         ("pages.warc.gz", ".warc.gz exports are not built yet"),
-        ("pages.txt", "its suffix tells no format"),
+        ("pages.db", r'unknown export format "\.db": use \.jsonl, \.csv or \.xml'),
         ("/nowhere/at/all/pages.csv", "there is no directory /nowhere/at/all"),
         ("/tmp", "is a directory"),
     ],

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from functools import partial
 from itertools import chain
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 
 from .figures import span
-from .stored import opened, settings_of
+from .stored import Location, opened, settings_of
 from .terminal import fail, failing_clearly, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from .stored import StoredCrawl
 
 Place: TypeAlias = "Candidate | Entry | PageRecord | Skipped | None"
-"""What the stores say of a URL; None: nothing."""
+"""A URL as the stores know it; None: they do not."""
 
 _STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
 
@@ -45,13 +44,13 @@ class Facts(NamedTuple):
 
 
 def explain(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+    location: Location,
     url: Annotated[str, typer.Argument(metavar="URL", show_default=False)],
     *,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Where a URL stands in a crawl, and why."""
-    with failing_clearly(), opened(directory) as crawl:
+    """Show where a URL stands in a crawl, and why."""
+    with failing_clearly(), opened(location) as crawl:
         facts = facts_of(crawl, url, now=time.time())
     if json:
         print_json(facts._asdict())
@@ -68,7 +67,7 @@ def explain(
 
 
 def facts_of(crawl: StoredCrawl, text: str, *, now: float) -> Facts:
-    """Ask the store everything about one URL."""
+    """Return everything that the store knows about one URL."""
     settings = settings_of(crawl.manifest)
     url = _canonical(text, settings)
     place = _find(crawl, url) or _on_its_way(crawl, url)
@@ -93,11 +92,10 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
 
 
 def _find(crawl: StoredCrawl, url: str) -> Place:
-    """The owner's word first; a skipped URL may be known only to whoever came across it."""
+    """Ask the shard that owns the URL first; a skipped one may be known to another only."""
     from mannerly.crawler.web.urls import host_key_of
 
-    owner = crawl.owner_of(host_key_of(url))
-    for reader in (crawl.readers[owner], *crawl.readers):
+    for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
         place = reader.find(url)
         if place is not None:
             return place
@@ -105,11 +103,9 @@ def _find(crawl: StoredCrawl, url: str) -> Place:
 
 
 def _on_its_way(crawl: StoredCrawl, url: str) -> Place:
-    """A link that one shard has found and another has not taken over yet."""
-    from mannerly.crawler.store.sqlite.inbox import unread_links
-
+    """Return a link that one shard has found and another has not taken over yet."""
     for shard, reader in enumerate(crawl.readers):
-        for link in chain(reader.outgoing(), unread_links(crawl.path, shard)):
+        for link in chain(reader.outgoing(), crawl.store.unread_links(shard)):
             if link.url == url:
                 return link
     return None
@@ -126,7 +122,7 @@ def _state(crawl: StoredCrawl, place: Place, now: float) -> tuple[str, str]:
         case Entry():
             return "queued", _queued(crawl, place, now)
         case Candidate():
-            return "queued", "on its way to the process that has its host"
+            return "queued", "on its way to the shard that owns its host"
     return "unknown", "no page, sitemap or seed of this crawl has named it"
 
 
@@ -148,7 +144,7 @@ def _queued(crawl: StoredCrawl, entry: Entry, now: float) -> str:
     said = [f"priority {entry.priority}"]
     if entry.attempts:
         said.append(f"{entry.attempts} failed attempts")
-    host = crawl.readers[crawl.owner_of(entry.host)].host(entry.host)
+    host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:
         if host.retired:
             said.append(f"its host was given up ({host.retired})")
@@ -189,7 +185,7 @@ def _robots(crawl: StoredCrawl, settings: CrawlSettings, url: str) -> str:
     from mannerly.politeness.robots import Robots
 
     parts = Url.of(url)
-    record = crawl.readers[crawl.owner_of(parts.host_key)].robots(parts.origin)
+    record = crawl.reader_of(parts.host_key).robots(parts.origin)
     if record is None:
         said = "not fetched yet"
     elif record.body is not None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import Annotated
 
 import typer
 
-from .stored import require_crawl
+from .stored import Location, require_crawl
 from .terminal import failing_clearly, note
 
 
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+    location: Location,
     *,
     output: Annotated[
         list[str],
@@ -25,20 +24,21 @@ def export(
         ),
     ],
     include_skipped: Annotated[
-        bool, typer.Option("--include-skipped", help="URLs that were not fetched, too, and why.")
+        bool,
+        typer.Option("--include-skipped", help="Add URLs that were not fetched, with the reason."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Write a crawl's records to files."""
     from mannerly.exports import ExportError, Format, check_target
     from mannerly.exports import export as write
 
     with failing_clearly():
-        require_crawl(directory)
+        require_crawl(location)
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists pages only: leave out --include-skipped")
         for target in output:
-            outcome = write(directory, target, include_skipped=include_skipped)
+            outcome = write(location, target, include_skipped=include_skipped)
             for line in [] if quiet else outcome.told():
                 note(line)

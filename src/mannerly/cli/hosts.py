@@ -1,7 +1,9 @@
 """`mannerly hosts` and `mannerly host show|forget`: what is known of the hosts of a crawl.
 
-Forgetting lets a host be learned anew, for instance after its owner raised the limit. It does not
-shorten a wait that the host asked for: a Retry-After is the owner's word, not something we learned.
+Forgetting lets a host's pace be learned again, for instance after its owner raised the limit. It
+does not shorten a wait that the host asked for: a Retry-After is the owner's word, not something
+that was learned. A running crawl is sent a control record; the record of a stopped one is changed
+at once.
 """
 
 from __future__ import annotations
@@ -9,29 +11,28 @@ from __future__ import annotations
 import heapq
 import time
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from .figures import span
-from .stored import opened, require_crawl
+from .stored import Location, opened
 from .terminal import fail, failing_clearly, note, print_json, safe_term, table
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.store.base import CrawlStore
 
     from .stored import StoredCrawl
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", show_default=False)]
 Host = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _NEXT_URLS = 5
 
 
 class Sort(StrEnum):
-    """What comes first."""
+    """The order of hosts: the largest value first."""
 
     QUEUED = "queued"
     FETCHED = "fetched"
@@ -41,21 +42,21 @@ class Sort(StrEnum):
 
 
 class Line(NamedTuple):
-    """A host, and how long its queue is."""
+    """A host, and the length of its queue."""
 
     record: HostRecord
     queued: int
 
 
 def hosts(
-    directory: Directory,
+    location: Location,
     *,
-    sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.QUEUED,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 20,
+    sort: Annotated[Sort, typer.Option(help="Sort by this, largest first.")] = Sort.QUEUED,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show this many.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """The hosts of a crawl: queue, pace, refusals."""
-    with failing_clearly(), opened(directory) as crawl:
+    """List the hosts of a crawl: queue, pace, refusals."""
+    with failing_clearly(), opened(location) as crawl:
         lines = top_hosts(crawl, sort, limit)
     if json:
         print_json([{**line.record._asdict(), "queued": line.queued} for line in lines])
@@ -63,14 +64,14 @@ def hosts(
         typer.echo(as_table(lines, now=time.time()))
 
 
-def show(directory: Directory, host: Host, *, json: AsJson = False) -> None:
-    """Everything that is known of a host."""
-    with failing_clearly(), opened(directory) as crawl:
+def show(location: Location, host: Host, *, json: AsJson = False) -> None:
+    """Show everything that is known of a host."""
+    with failing_clearly(), opened(location) as crawl:
         key = _key(host)
-        reader = crawl.readers[crawl.owner_of(key)]
+        reader = crawl.reader_of(key)
         record = reader.host(key)
         if record is None:
-            fail(f"{safe_term(host)} is no host of the crawl in {directory}")
+            fail(_unknown(host, location))
         queued = dict(pair for pair in reader.queued_hosts() if pair[0] == key).get(key, 0)
         urls = [entry.url for entry in reader.queued(key, after=(-1, -1), limit=_NEXT_URLS)]
     if json:
@@ -83,32 +84,43 @@ def show(directory: Directory, host: Host, *, json: AsJson = False) -> None:
         typer.echo(f"  {safe_term(url)}")
 
 
-def forget(directory: Directory, host: Host) -> None:
+def forget(location: Location, host: Host) -> None:
     """Forget what was learned of a host; waits that it asked for stay."""
-    from mannerly.crawler.store.base import Batch
-    from mannerly.crawler.store.sqlite.directory import CrawlDirectory
-    from mannerly.crawler.store.sqlite.shard import SqliteStore
+    from mannerly.crawler.control import HostForget
+    from mannerly.crawler.store.base import StoreInUse
 
-    with failing_clearly():
-        require_crawl(directory)
+    with failing_clearly(), opened(location) as crawl:
         key = _key(host)
-        with opened(directory) as crawl:
-            shard, shards = crawl.owner_of(key), crawl.manifest.shards
-        with (
-            CrawlDirectory.open(directory),
-            SqliteStore.open(directory, shard, shards=shards, frontier_limit=1) as store,
-        ):
-            record = store.host(key)
-            if record is None:
-                fail(f"{safe_term(host)} is no host of the crawl in {directory}")
-            store.commit(Batch(hosts=[unlearned(record)]))
-            for scheme in ("https", "http"):
-                store.forget_robots(f"{scheme}://{key}")
+        if crawl.reader_of(key).host(key) is None:
+            fail(_unknown(host, location))
+        try:
+            _forget(crawl.store, crawl.shard_of(key), key)
+        except StoreInUse:
+            crawl.store.order(HostForget(key))
+            note(f"Told the running crawl to forget what it learned of {safe_term(key)}")
+            return
     note(f"Forgot what was learned of {safe_term(key)}; its robots.txt will be read again")
 
 
-def unlearned(record: HostRecord) -> HostRecord:
-    """A host as on the first day, but for its counts and the waits that it asked for."""
+def _forget(crawl: CrawlStore, shard: int, key: str) -> None:
+    """Change the record of a crawl that is not running.
+
+    Raises:
+        StoreInUse: it is.
+    """
+    from mannerly.crawler.store.base import Batch, ShardOptions
+
+    crawl.hold()
+    with crawl.claim(shard, ShardOptions(frontier_limit=1)) as store:
+        record = store.host(key)
+        assert record is not None
+        store.commit(Batch(hosts=[without_lessons(record)]))
+        for scheme in ("https", "http"):
+            store.forget_robots(f"{scheme}://{key}")
+
+
+def without_lessons(record: HostRecord) -> HostRecord:
+    """Return a host's record with its counts and the waits that it asked for, and no lessons."""
     return record._replace(
         adaptive_delay_s=0.0,
         adaptive_delay_floor_s=0.0,
@@ -122,11 +134,11 @@ def unlearned(record: HostRecord) -> HostRecord:
 
 
 def top_hosts(crawl: StoredCrawl, sort: Sort, limit: int) -> list[Line]:
-    """The first `limit` hosts, in two passes over the store and without holding all of them."""
+    """Return the first `limit` hosts, in two passes over the store, without holding all."""
     queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
     if sort is Sort.QUEUED:
         longest = heapq.nlargest(limit, queues, key=lambda pair: pair[1])
-        found = [(crawl.readers[crawl.owner_of(host)].host(host), n) for host, n in longest]
+        found = [(crawl.reader_of(host).host(host), queued) for host, queued in longest]
         lines = [Line(record, queued) for record, queued in found if record is not None]
         if lines:
             return lines
@@ -143,7 +155,7 @@ def top_hosts(crawl: StoredCrawl, sort: Sort, limit: int) -> list[Line]:
 
 
 def as_table(lines: list[Line], *, now: float) -> str:
-    """Hosts under each other."""
+    """Return hosts as a table, one a line."""
     head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
     rows = [
         [
@@ -189,8 +201,12 @@ def _state(record: HostRecord, now: float) -> str:
     return "open"
 
 
+def _unknown(host: str, location: str) -> str:
+    return f"{safe_term(host)} is not a host of the crawl in {location}"
+
+
 def _key(host: str) -> str:
-    """A host as the store has it, from whatever a person may paste."""
+    """Return a host as the store has it, from a host name or a URL of it."""
     from mannerly.crawler.web.urls import canonical, host_key_of
 
     url = canonical(host if "://" in host else f"https://{host}")

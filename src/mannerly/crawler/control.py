@@ -12,64 +12,68 @@ Two sorts:
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
-This file holds values only: what they do is in `shard` and `runtime`.
+`in_force` adds the lasting ones up. This file holds values only: what they do is in `shard` and
+`runtime`.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class _Control(msgspec.Struct, frozen=True, tag_field="order", tag=str.lower):
     """Base of all control records: stored as JSON, with the class name under "order"."""
 
 
-class Pause(_Control):
+class Pause(_Control, frozen=True):
     """Start no request until `Unpause`; requests under way come to their end."""
 
 
-class Unpause(_Control):
+class Unpause(_Control, frozen=True):
     """Go on after `Pause`."""
 
 
-class Stop(_Control):
+class Stop(_Control, frozen=True):
     """End this run as SIGTERM does: drain, commit, exit 143. The crawl can be resumed."""
 
 
-class AddSeeds(_Control):
+class AddSeeds(_Control, frozen=True):
     """Queue these URLs (canonical), and let the scope include them."""
 
     urls: tuple[str, ...]
 
 
-class SetOption(_Control):
+class SetOption(_Control, frozen=True):
     """Change an option of the running crawl: max_rate, max_urls, duration or workers."""
 
     name: str
     value: float | None  # None: no limit
 
 
-class Exclude(_Control):
+class Exclude(_Control, frozen=True):
     """Fetch no URL that matches this glob from now on; queued ones are dropped at their turn."""
 
     glob: str
 
 
-class HostPause(_Control):
+class HostPause(_Control, frozen=True):
     """Send nothing to a host until `HostResume`."""
 
     host: str
 
 
-class HostResume(_Control):
+class HostResume(_Control, frozen=True):
     """End a `HostPause`, and give a host that was given up another chance."""
 
     host: str
 
 
-class HostSet(_Control):
+class HostSet(_Control, frozen=True):
     """Set the pace of one host; None leaves a value as it is."""
 
     host: str
@@ -78,7 +82,7 @@ class HostSet(_Control):
     per_host: int | None = None  # requests under way at once
 
 
-class HostForget(_Control):
+class HostForget(_Control, frozen=True):
     """Forget what was learned about a host; waits that it asked for stay."""
 
     host: str
@@ -99,3 +103,51 @@ Control: TypeAlias = (
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Control).decode
+
+
+class HostOrders(NamedTuple):
+    """The sum of the lasting control records about one host; None: none was given."""
+
+    is_paused: bool = False
+    delay_s: float | None = None
+    max_rate: float | None = None
+    per_host: int | None = None
+
+
+class InForce(NamedTuple):
+    """The sum of a crawl's lasting control records."""
+
+    is_paused: bool
+    options: Mapping[str, float | None]  # by name, from SetOption; None: no limit
+    excludes: tuple[str, ...]  # globs, in the order in which they were given
+    hosts: Mapping[str, HostOrders]
+
+
+def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
+    """Add up what `CrawlStore.orders` returned from the beginning: later records win.
+
+    Records that are acted on once (AddSeeds, HostForget, Stop) are left out.
+    """
+    is_paused = False
+    options: dict[str, float | None] = {}
+    excludes: dict[str, None] = {}
+    hosts: dict[str, HostOrders] = {}
+    for _, order in orders:
+        match order:
+            case Pause() | Unpause():
+                is_paused = isinstance(order, Pause)
+            case SetOption():
+                options[order.name] = order.value
+            case Exclude():
+                excludes[order.glob] = None
+            case HostPause() | HostResume():
+                before = hosts.get(order.host, HostOrders())
+                hosts[order.host] = before._replace(is_paused=isinstance(order, HostPause))
+            case HostSet():
+                hosts[order.host] = _set(hosts.get(order.host, HostOrders()), order)
+    return InForce(is_paused, options, tuple(excludes), hosts)
+
+
+def _set(before: HostOrders, order: HostSet) -> HostOrders:
+    given = {name: getattr(order, name) for name in ("delay_s", "max_rate", "per_host")}
+    return before._replace(**{name: each for name, each in given.items() if each is not None})

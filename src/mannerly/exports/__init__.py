@@ -6,7 +6,7 @@
     sitemap    the pages that a site owner would list
     whole      a file is the old one or the new one, never a half
 
-`export(directory, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
+`export(location, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
 while the crawl runs: the export then holds what was committed until it got there.
 """
 

@@ -1,9 +1,9 @@
 """Comma-separated values with a head line, in UTF-8, as RFC 4180 has them (CR LF ends a row).
 
-A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page is a
-stranger's text. So a text cell that begins with one of them, or with a tab or a carriage return
+A spreadsheet runs a cell that begins with = + - or @ as a formula, and anyone may have written the
+title of a page. So a text cell that begins with one of them, or with a tab or a carriage return
 (which some programs drop before they look), gets an apostrophe in front: spreadsheets hide it, and
-other programs can take it off. Numbers are ours and stay as they are.
+other programs can take it off. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
-    """Write the rows under `fields`; returns how many they were."""
+    """Write the rows under `fields`; return how many they were."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # With LF alone Python would not quote a cell that holds a CR, and readers would see two rows.
     writer = csv.writer(text, lineterminator="\r\n")

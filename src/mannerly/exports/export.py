@@ -1,4 +1,4 @@
-"""From a name like `pages.csv` to a file: the format by suffix, the records from the store."""
+"""Write an export: the format by the suffix of its name, the records from a crawl's store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROMISED = (".parquet", ".warc", ".warc.gz")
 
 
 class Format(StrEnum):
-    """What can be written; the values are the suffixes."""
+    """The formats that can be written; the values are the suffixes."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -30,12 +30,12 @@ class Format(StrEnum):
 
 
 class ExportError(ValueError):
-    """A target that cannot be written to, known before anything is."""
+    """A target that cannot be written to; raised before anything is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written where."""
+    """The outcome of an export."""
 
     target: str
     format: Format
@@ -43,7 +43,7 @@ class Exported:
     files: int = 1
 
     def told(self) -> list[str]:
-        """In words; nothing about standard output, which speaks for itself."""
+        """Return it in words; nothing for standard output, where only data belongs."""
         if self.target == STDOUT:
             return []
         what = "URLs" if self.format is Format.XML else "records"
@@ -52,7 +52,7 @@ class Exported:
 
 
 def check_target(target: str, fmt: Format | None = None) -> Format:
-    """The format of a target.
+    """Return the format of a target.
 
     Raises:
         ExportError: there is none for its suffix, or it cannot be written where it is.
@@ -68,24 +68,24 @@ def check_target(target: str, fmt: Format | None = None) -> Format:
     if not path.absolute().parent.is_dir():
         raise ExportError(f"cannot write {target}: there is no directory {path.parent}")
     if not os.access(path.absolute().parent, os.W_OK) and not path.exists():
-        raise ExportError(f"cannot write {target}: {path.parent} is not yours to write in")
+        raise ExportError(f"cannot write {target}: no permission to write in {path.parent}")
     return fmt or _by_suffix(path)
 
 
 def export(
-    directory: Path, target: str, fmt: Format | None = None, *, include_skipped: bool = False
+    location: str | Path, target: str, fmt: Format | None = None, *, include_skipped: bool = False
 ) -> Exported:
     """Write a crawl's records to a file, or to standard output ("-").
 
     Raises:
-        ExportError: the target makes no sense.
+        ExportError: the target cannot be written to.
         StoreError: the crawl cannot be read.
         OSError: the target cannot be written; an earlier file of that name is still whole.
     """
     from .records import Records
 
     chosen = check_target(target, fmt)
-    with Records(directory) as records:
+    with Records(location) as records:
         if chosen is Format.XML:
             from .sitemap import write_sitemap
 
@@ -101,11 +101,12 @@ def _by_suffix(path: Path) -> Format:
     for fmt in Format:
         if name.endswith(f".{fmt}"):
             return fmt
-    allowed = ", ".join(f".{fmt}" for fmt in Format)
+    *most, last = (f".{fmt}" for fmt in Format)
+    allowed = f"use {', '.join(most)} or {last}"
     for suffix in _PROMISED:
         if name.endswith(suffix):
-            raise ExportError(f"{path}: {suffix} exports are not built yet; there are {allowed}")
-    raise ExportError(f"{path}: its suffix tells no format; there are {allowed}")
+            raise ExportError(f"{suffix} exports are not built yet: {allowed}")
+    raise ExportError(f'unknown export format "{path.suffix}": {allowed}')
 
 
 def _write(records: Records, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:

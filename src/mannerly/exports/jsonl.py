@@ -1,7 +1,7 @@
 """One JSON object a line, in UTF-8, every field in every line.
 
-A line is a line to everybody: JSON lets U+2028, U+2029 and U+0085 stand as they are, but some
-readers end a line there, so they are escaped.
+A record is one line to every reader: JSON lets U+2028, U+2029 and U+0085 stand as they are, but
+some readers end a line there, so they are escaped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINE_ENDS = (
 
 
 def write_jsonl(rows: Iterable[Row], file: BinaryIO) -> int:
-    """Write the rows; returns how many they were."""
+    """Write the rows; return how many they were."""
     encode = msgspec.json.Encoder().encode
     count = 0
     for row in rows:

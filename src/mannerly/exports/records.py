@@ -1,6 +1,7 @@
 """The records of a whole crawl, shard after shard, without holding them.
 
-A URL belongs to the shard of its host, so no page and no skipped URL is in two shards.
+A URL belongs to the shard of its host, so no page and no skipped URL is in two shards. Only pages
+are records: sitemaps and public indexes are counted, not exported.
 """
 
 from __future__ import annotations
@@ -8,8 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from mannerly.crawler.store.sqlite.directory import read_manifest
-from mannerly.crawler.store.sqlite.reader import SqliteReader
+from mannerly.crawler.store import open_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 
 
 class Records:
-    """What a crawl's directory holds, for exports.
+    """The records of a stored crawl, for exports.
 
     Raises:
         StoreError: there is no crawl, or it cannot be read.
     """
 
-    def __init__(self, directory: Path) -> None:
-        shards = read_manifest(directory).shards
+    def __init__(self, location: str | Path) -> None:
         with ExitStack() as stack:
-            self._readers = [
-                stack.enter_context(SqliteReader.beside(directory, shard))
-                for shard in range(shards)
-            ]
+            crawl = open_crawl(location)
+            stack.callback(crawl.close)
+            shards = range(crawl.manifest.shards)
+            self._readers = [stack.enter_context(crawl.read(shard)) for shard in shards]
             self._open = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -47,12 +46,12 @@ class Records:
         self._open.close()
 
     def pages(self) -> Iterator[PageRecord]:
-        """Every page record, each once."""
+        """Yield every page record, each once."""
         for reader in self._readers:
             for _, record in reader.pages():
                 yield record
 
     def skipped(self) -> Iterator[Skipped]:
-        """Every skipped URL, each once."""
+        """Yield every skipped URL, each once."""
         for reader in self._readers:
             yield from reader.skipped()

@@ -1,4 +1,4 @@
-"""A record as the values that go into a file, in the order of the contract (design §4.4).
+"""A record as the values that go into a file, in the order of `PageRecord`.
 
 Instants leave as ISO 8601 in UTC, because files are read by people and by other programs. A skipped
 URL has the same columns, nearly all of them empty, and its reason in one more, `skipped`.
@@ -22,14 +22,14 @@ SKIPPED = "skipped"
 
 
 def page_row(record: PageRecord) -> Row:
-    """A page record's values by their names."""
+    """Return a page record's values by their names."""
     row: Row = record._asdict()
     row["fetched_at"] = instant(record.fetched_at)
     return row
 
 
 def skipped_row(skipped: Skipped) -> Row:
-    """A skipped URL's values by the same names, and the reason."""
+    """Return a skipped URL's values by the same names, and the reason."""
     row: Row = dict.fromkeys(FIELDS)
     row.update(
         url=skipped.url,
@@ -42,6 +42,6 @@ def skipped_row(skipped: Skipped) -> Row:
 
 
 def instant(wall: float) -> str:
-    """Wall time as `2026-11-15T20:51:03.250Z`."""
+    """Return wall time as `2026-11-15T20:51:03.250Z`."""
     text = datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")

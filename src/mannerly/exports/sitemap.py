@@ -1,8 +1,8 @@
 """The pages of a site as a sitemap (sitemaps.org, version 0.9).
 
 Listed is what a search engine should show: answered 2xx, HTML, and canonical to itself. A page that
-names another as its canonical is a copy, and a redirect is no page. When a page last changed is not
-known (we know when we fetched it), so nothing is said about it.
+names another as its canonical is a copy, and a redirect is no page. There is no <lastmod>: the time
+of a page's last change is not known, only that of its fetch.
 
 A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
 `sitemap-1.xml`, `sitemap-2.xml` …; the index is put in place last, so that it never names a file
@@ -33,7 +33,7 @@ _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 def is_listed(record: PageRecord) -> bool:
-    """Whether a page belongs in a sitemap."""
+    """Return whether a page belongs in a sitemap."""
     kind = (record.content_type or "").partition(";")[0].strip().lower()
     return (
         record.status is not None
@@ -52,7 +52,7 @@ def write_sitemap(
     max_urls: int = MAX_URLS,
     max_bytes: int = MAX_BYTES,
 ) -> tuple[int, int]:
-    """Write the sitemap or the index and its parts; returns how many URLs and how many parts."""
+    """Write the sitemap, or an index and its parts; return the numbers of URLs and of parts."""
     part = _Part(max_urls, max_bytes)
     urls = 0
     origin = ""
@@ -79,7 +79,7 @@ def write_sitemap(
 
 
 class _Part:
-    """The lines of one file: at most 50 MB, so they may wait in memory."""
+    """The lines of one file: at most 50 MB, so they are kept in memory."""
 
     _TAIL = b"</urlset>\n"
 

@@ -1,6 +1,6 @@
 """A file that is written beside its name and takes it when it is complete.
 
-Whoever reads the name sees the earlier export or the new one. A pipe or a device has no "beside":
+A reader of the name sees the earlier export or the new one. A pipe or a device has no "beside":
 it is written as it comes. A link keeps pointing where it points: its target is what is replaced.
 """
 
@@ -19,10 +19,10 @@ _BUFFER_BYTES = 1 << 20
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write to what becomes `path` if nothing goes wrong.
+    """Yield a file that becomes `path` if no exception is raised.
 
     Raises:
-        OSError: it cannot be written; what was there before still is.
+        OSError: it cannot be written; the earlier file is kept.
     """
     target = path.resolve()
     if target.exists() and not target.is_file():

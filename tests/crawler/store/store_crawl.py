@@ -10,10 +10,9 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.crawler.store.store_contract import START, candidate, offer, page
-
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import Batch, Counts, ShardStore
+from mannerly.crawler.store.contract import START, candidate, offer, page
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:

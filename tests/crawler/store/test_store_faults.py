@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
-from tests.crawler.store.store_contract import candidate, offer, page
+from tests.crawler.store.checkup import examine
 from tests.crawler.store.store_crawl import PAGES, crawl, create_stores, link, opened, state
 from tests.crawler.store.store_disk import FailingDisk
 
 from mannerly.crawler.store.base import Batch, ShardStore, StoreError, StoreFull
+from mannerly.crawler.store.contract import candidate, offer, page
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.store.sqlite.checkup import examine
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.crawler.store.store_contract import candidate, offer, page
+from mannerly.crawler.store.contract import candidate, offer, page
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.sqlite.shard import SqliteStore

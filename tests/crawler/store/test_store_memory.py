@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.store.store_contract import OpenStores, StoreContract
 
-from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.store import wipe
+from mannerly.crawler.store.contract import StoreContract
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mannerly.crawler.store.base import ShardStore
+    from collections.abc import Iterator
 
 
 class TestMemoryStore(StoreContract):
     @pytest.fixture
-    def open_stores(self) -> OpenStores:
-        def opened(shards: int = 1, *, frontier_limit: int = 1000) -> Sequence[ShardStore]:
-            return MemoryStore.group(shards, frontier_limit=frontier_limit)
-
-        return opened
+    def location(self) -> Iterator[str]:
+        yield "memory:contract"
+        self.teardown_method()
+        wipe("memory:contract")

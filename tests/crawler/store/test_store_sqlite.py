@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import apsw
 import pytest
-from tests.crawler.store.store_contract import (
+from tests.crawler.store.checkup import examine
+
+from mannerly.crawler.model import HostRecord, Skipped
+from mannerly.crawler.store.base import Batch, StoreError
+from mannerly.crawler.store.contract import (
     START,
-    OpenStores,
     StoreContract,
     candidate,
     counts,
     offer,
     page,
 )
-
-from mannerly.crawler.model import HostRecord, Skipped
-from mannerly.crawler.store.base import Batch, StoreError
-from mannerly.crawler.store.sqlite.checkup import examine
 from mannerly.crawler.store.sqlite.inbox import inbox_path, unread
 from mannerly.crawler.store.sqlite.reader import SqliteReader, shard_path
 from mannerly.crawler.store.sqlite.schema import SHARD
 from mannerly.crawler.store.sqlite.shard import CARRY_OVER, SqliteStore, create_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
-
-    from mannerly.crawler.store.base import ShardStore
 
 
 def open_shard(directory: Path, shard: int = 0, *, shards: int = 1) -> SqliteStore:
@@ -51,23 +47,11 @@ def damage(path: Path, offset: int, content: bytes) -> None:
 
 class TestSqliteStore(StoreContract):
     @pytest.fixture
-    def open_stores(self, tmp_path: Path) -> Iterator[OpenStores]:
-        with ExitStack() as stack:
-
-            def opened(shards: int = 1, *, frontier_limit: int = 1000) -> Sequence[ShardStore]:
-                stores = []
-                for shard in range(shards):
-                    create_shard(tmp_path, shard, shards=shards)
-                    store = SqliteStore.open(
-                        tmp_path, shard, shards=shards, frontier_limit=frontier_limit
-                    )
-                    stack.callback(store.close)
-                    stores.append(store)
-                return stores
-
-            yield opened
-            for file in tmp_path.glob("shard-*.db"):
-                assert examine(tmp_path, int(file.stem.partition("-")[2])) == []
+    def location(self, tmp_path: Path) -> Iterator[str]:
+        path = tmp_path / "crawl"
+        yield str(path)
+        for file in path.glob("shard-*.db"):
+            assert examine(path, int(file.stem.partition("-")[2])) == []
 
 
 def test_everything_is_there_after_reopening(directory):
@@ -100,7 +84,6 @@ def test_arrivals_are_carried_over_into_the_index_without_a_trace(directory):
 
         assert again.new == []
         assert sum(1 for _ in store.urls()) == CARRY_OVER + 1
-        assert store.known([urls[7].url, "https://a.example/none"]) == {urls[7].url}
         assert store.find(urls[7].url) == store.queued("a.example", after=START, limit=8)[7]
     assert examine(directory, 0) == []
 
@@ -142,7 +125,6 @@ def test_a_reader_beside_the_owner_sees_the_last_commit(directory):
 
         assert reader.counts() == counts(queued=1, hosts=1)
         assert reader.find(entry.url) == entry
-        assert reader.known([entry.url, "https://a.example/none"]) == {entry.url}
         assert list(reader.urls()) == [entry.url]
         assert repr(reader) == f"<SqliteReader {directory / 'shard-0.db'}>"
 
@@ -288,7 +270,7 @@ def test_an_inbox_that_is_busy_is_left_for_the_next_round(tmp_path):
 
 
 def test_a_full_inbox_is_read_as_far_as_wanted(tmp_path):
-    """What has piled up behind the letters that are taken now costs nothing: it is not opened."""
+    """What has piled up behind the links that are taken now costs nothing: it is not opened."""
     for shard in range(2):
         create_shard(tmp_path, shard, shards=2)
     with open_shard(tmp_path, 0, shards=2) as store:
@@ -296,7 +278,7 @@ def test_a_full_inbox_is_read_as_far_as_wanted(tmp_path):
             store.commit(Batch(outgoing=[(1, candidate(f"/{number}", "b.example"))]))
         store.deliver()
     other = apsw.Connection(str(inbox_path(tmp_path, 1)))
-    other.execute("UPDATE letters SET text = 'damaged' WHERE id = 3")
+    other.execute("UPDATE link_batches SET links = 'damaged' WHERE id = 3")
     other.close()
 
     with open_shard(tmp_path, 1, shards=2) as owner:
@@ -306,7 +288,7 @@ def test_a_full_inbox_is_read_as_far_as_wanted(tmp_path):
     assert unread(tmp_path, 1) == 1
 
 
-def test_a_damaged_letter_stops_the_crawl_and_is_kept(tmp_path):
+def test_a_damaged_batch_of_links_stops_the_crawl_and_is_kept(tmp_path):
     """Nobody can tell which links it held, so it is neither passed over nor thrown away."""
     for shard in range(2):
         create_shard(tmp_path, shard, shards=2)
@@ -314,11 +296,11 @@ def test_a_damaged_letter_stops_the_crawl_and_is_kept(tmp_path):
         store.commit(Batch(outgoing=[(1, candidate(host="b.example"))]))
         store.deliver()
     other = apsw.Connection(str(inbox_path(tmp_path, 1)))
-    other.execute("UPDATE letters SET text = substr(text, 1, 9)")
+    other.execute("UPDATE link_batches SET links = substr(links, 1, 9)")
     other.close()
 
     with open_shard(tmp_path, 1, shards=2) as owner:
-        with pytest.raises(StoreError, match="letter between two shards is damaged"):
+        with pytest.raises(StoreError, match="batch of links between two shards is damaged"):
             owner.receive(10)
 
         assert owner.counts() == counts()

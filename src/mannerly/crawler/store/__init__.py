@@ -1,9 +1,101 @@
-"""Where a crawl's state lives. The contract is in `base`, in prose; read that first.
+"""The durable state of crawls. The contracts are in `base`, in prose; read that first.
 
-    directory   the crawl's directory: manifest, lock, which files are ours
-    sqlite      one shard's state on disk, for its owner; `reader` for everyone else
-    memory      the same without a disk
-    checkup     whether a file holds together
+    base        CrawlStore (a whole crawl), ShardStore (one shard), and the values that they take
+    contract    the test suite that every implementation passes
+    sqlite      a crawl in a directory of SQLite files
+    memory      a shard in this process; memory_crawl: a crawl of them
 
-Nothing is imported here: a simulated crawl needs no SQLite.
+A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
+store of another kind, such as `memory:NAME`. The functions here take any location:
+
+    crawl = create_crawl("crawl-example", Manifest.new(seeds=[…], settings={}, shards=4, …))
+    crawl = open_crawl("crawl-example")
+
+To add a store, write a class with the class methods of `Implementation` whose instances are
+`CrawlStore`s, and name it in `SCHEMES`. It is imported when a location with its scheme is used, so
+importing this package loads no database.
 """
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from .base import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .base import CrawlStore, Manifest
+
+__all__ = ["SCHEMES", "Implementation", "create_crawl", "exists", "open_crawl", "wipe"]
+
+SCHEMES = {
+    "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
+}
+"""By scheme: the module and the class of the implementation."""
+
+_DIRECTORY = "mannerly.crawler.store.sqlite.crawl:SqliteCrawl"
+
+# Two characters at least: `C:\crawl` is a path.
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):")
+
+
+class Implementation(Protocol):
+    """The class methods of a store's class. `location` is passed with its scheme."""
+
+    def create(self, location: str, manifest: Manifest) -> CrawlStore: ...
+
+    def open(self, location: str) -> CrawlStore: ...
+
+    def exists(self, location: str) -> bool: ...
+
+    def wipe(self, location: str) -> None: ...
+
+
+def create_crawl(location: str | Path, manifest: Manifest) -> CrawlStore:
+    """Create an empty crawl. It is not held: call `hold` to run it.
+
+    Raises:
+        StoreError: there is a crawl or something else at this location, or it cannot be written.
+    """
+    return _implementation(location).create(str(location), manifest)
+
+
+def open_crawl(location: str | Path) -> CrawlStore:
+    """Open a crawl, to look at it or (after `hold`) to run it.
+
+    Raises:
+        StoreMissing: there is no crawl.
+        StoreError: it is damaged, incomplete, or of another version.
+    """
+    return _implementation(location).open(str(location))
+
+
+def exists(location: str | Path) -> bool:
+    """Return whether there is a crawl at this location, usable or not."""
+    return _implementation(location).exists(str(location))
+
+
+def wipe(location: str | Path) -> None:
+    """Remove a crawl; nothing happens if there is none.
+
+    Raises:
+        StoreError: a process works on it, or something else is stored there too.
+    """
+    _implementation(location).wipe(str(location))
+
+
+def _implementation(location: str | Path) -> Implementation:
+    """Return the implementation for a location. A `Path` is always a directory."""
+    name = _DIRECTORY
+    if isinstance(location, str) and (match := _SCHEME.match(location)):
+        scheme = match[1]
+        if scheme in SCHEMES:
+            name = SCHEMES[scheme]
+        elif location.startswith(f"{scheme}://"):
+            known = ", ".join(f"{each}:" for each in SCHEMES)
+            raise StoreError(f"no store is known for {scheme}: use a directory, or one of {known}")
+    module, _, attribute = name.partition(":")
+    return cast("Implementation", getattr(import_module(module), attribute))

@@ -41,7 +41,9 @@ room (still "queued" in the sense above, but in no host's window) and let in as 
 back-pressure without loss. `counts().waiting` tells how many.
 
 **Pages that kill their reader.** `parsing(seq)` notes, without a commit, which page is about to be
-parsed. After a crash `suspects` tells how often the owner died while that page was being parsed.
+parsed. A store that is closed or abandoned while a page is noted counts that as a death. The next
+owner's `suspects` tells how often an owner died while that page was being parsed, until the page
+is recorded or dropped.
 
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
@@ -225,6 +227,17 @@ class Manifest:
     shards: int
     seeds: list[str]
     settings: dict[str, Json]
+
+    @classmethod
+    def new(
+        cls, *, seeds: list[str], settings: dict[str, Json], shards: int, created_at: float
+    ) -> Self:
+        """Make the manifest of a crawl that begins now, with a random id."""
+        from uuid import uuid4
+
+        return cls(
+            id=uuid4().hex, created_at=created_at, shards=shards, seeds=seeds, settings=settings
+        )
 
 
 class ShardOptions(NamedTuple):

@@ -1,13 +1,15 @@
-"""The same promises without a disk: for crawls in virtual time, and to tell what durability costs.
+"""Shards without a disk: for crawls in virtual time, for tests, and to measure durability's cost.
 
-Plain dictionaries, one per set of URLs. A host's queue is put in order when somebody reads it: most
-hosts of a large crawl have one URL, and their queue is never read.
+Plain dictionaries, one per set of URLs. A host's queue is put in order when it is read: most hosts
+of a large crawl have one URL, and their queue is never read. `memory_crawl` makes whole crawls of
+them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
@@ -25,12 +27,126 @@ from mannerly.crawler.model import (
 from .base import Batch, Committed, Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+Inboxes = dict[int, list[list[Candidate]]]
 
 _in_order = attrgetter("priority", "seq")
 
 
-class MemoryStore:
+@dataclass(slots=True, eq=False)
+class ShardData:
+    """Everything that is kept of a shard."""
+
+    next_seq: int = 1
+    seen: dict[str, int] = field(default_factory=dict)
+    queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
+    queued: dict[int, Entry] = field(default_factory=dict)
+    waiting: dict[int, Entry] = field(default_factory=dict)
+    pages: list[PageRecord] = field(default_factory=list)
+    fetched: dict[int, PageRecord] = field(default_factory=dict)
+    failed: int = 0
+    skipped: dict[int, Skipped] = field(default_factory=dict)
+    outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
+    hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
+    robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    applied: int = 0
+    parsing: int = 0
+    suspects: dict[int, int] = field(default_factory=dict)
+    committed_at: float = 0.0  # wall time, if the store belongs to a `MemoryCrawl`
+    owner: MemoryStore | None = None
+
+
+class MemoryReader:
+    """`ShardReader` in memory."""
+
+    def __init__(self, data: ShardData) -> None:
+        self._data = data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
+        entries = sorted(self._data.queues.get(host, {}).values(), key=_in_order)
+        first = bisect_right(entries, after, key=_in_order)
+        return entries[first : first + limit]
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host with queued URLs, and how many; without the waiting room."""
+        yield from [(host, len(queue)) for host, queue in self._data.queues.items()]
+
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
+        hosts = self._data.hosts
+        return (hosts[host] or HostRecord(host=host)) if host in hosts else None
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Yield every host, in the order in which they were found."""
+        yield from [record or HostRecord(host=host) for host, record in self._data.hosts.items()]
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """Return the robots.txt kept for an origin."""
+        return self._data.robots.get(origin)
+
+    def counts(self) -> Counts:
+        """Return exact totals."""
+        data = self._data
+        return Counts(
+            queued=len(data.queued) + len(data.waiting),
+            waiting=len(data.waiting),
+            fetched=len(data.pages),
+            failed=data.failed,
+            lists=len(data.fetched) - len(data.pages),
+            skipped=len(data.skipped),
+            outgoing=sum(len(links) for _, links in data.outbox),
+            hosts=len(data.hosts),
+        )
+
+    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages in the order of commits, each once, with their positions."""
+        pages = self._data.pages
+        position = after
+        while position < len(pages):
+            position += 1
+            yield position, pages[position - 1]
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield every URL that will not be fetched, in the order of arrival."""
+        for seq in sorted(self._data.skipped):
+            yield self._data.skipped[seq]
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Return where a URL of this shard stands; None if it is unknown."""
+        data = self._data
+        seq = data.seen.get(url, 0)
+        if record := data.fetched.get(seq):
+            return record
+        return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Yield links to other shards that were not handed over yet."""
+        for _, links in list(self._data.outbox):
+            yield from links
+
+    def urls(self) -> Iterator[str]:
+        """Yield every URL known to the shard, each once."""
+        yield from list(self._data.seen)
+
+    def close(self) -> None:
+        """Do nothing: a reader holds nothing."""
+
+
+class MemoryStore(MemoryReader):
     """`ShardStore` in memory. The stores of one crawl share their inboxes: see `group`."""
 
     def __init__(
@@ -38,85 +154,75 @@ class MemoryStore:
         shard: int = 0,
         *,
         frontier_limit: int,
-        inboxes: dict[int, list[list[Candidate]]] | None = None,
+        inboxes: Inboxes | None = None,
+        data: ShardData | None = None,
     ) -> None:
+        super().__init__(ShardData() if data is None else data)
         self.shard = shard
         self.handed_over = 0  # links to other shards
         self._inboxes = {shard: []} if inboxes is None else inboxes
         self._frontier_limit = frontier_limit
-        self._next_seq = 1
-        self._seen: dict[str, int] = {}
-        self._queues: defaultdict[str, dict[int, Entry]] = defaultdict(dict)  # by number
-        self._queued: dict[int, Entry] = {}
-        self._waiting: dict[int, Entry] = {}
-        self._pages: list[PageRecord] = []
-        self._fetched: dict[int, PageRecord] = {}
-        self._skipped: dict[int, Skipped] = {}
-        self._outbox: list[tuple[int, list[Candidate]]] = []
-        self._hosts: dict[str, HostRecord | None] = {}  # None: met, and nothing to say of it yet
-        self._robots: dict[str, RobotsRecord] = {}
-        self._failed = 0
+        self._data.owner = self
+        self._count_death()
 
     @classmethod
     def group(cls, shards: int, *, frontier_limit: int) -> list[Self]:
-        """The stores of a crawl of several shards, in one process."""
-        inboxes: dict[int, list[list[Candidate]]] = {shard: [] for shard in range(shards)}
+        """Return the stores of a crawl of several shards, in one process."""
+        inboxes: Inboxes = {shard: [] for shard in range(shards)}
         return [cls(shard, frontier_limit=frontier_limit, inboxes=inboxes) for shard in inboxes]
+
+    @property
+    def suspects(self) -> Mapping[int, int]:
+        """By seq: how often a process died while parsing this page."""
+        return self._data.suspects
+
+    @suspects.setter
+    def suspects(self, suspects: Mapping[int, int]) -> None:
+        self._data.suspects = dict(suspects)
 
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought."""
+        data = self._data
         for shard, _ in batch.outgoing:
             if shard == self.shard or shard not in self._inboxes:
                 raise ValueError(f"shard {self.shard} cannot send to shard {shard}")
         for entry, record in batch.pages:
             if self._take(entry):
-                self._fetched[entry.seq] = record
+                data.fetched[entry.seq] = record
                 if entry.kind == Kind.PAGE:
-                    self._pages.append(record)
-                    self._failed += record.status is None
+                    data.pages.append(record)
+                    data.failed += record.status is None
         for entry, reason in batch.dropped:
             if self._take(entry):
-                self._skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
+                data.skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
         committed = self._arrive(batch.found)
         self._send(batch.outgoing)
-        self._hosts.update([(record.host, record) for record in batch.hosts])
-        self._robots.update(batch.robots)
+        data.hosts.update([(record.host, record) for record in batch.hosts])
+        data.robots.update(batch.robots)
+        data.applied = max(data.applied, batch.applied)
         return committed
 
-    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
-        entries = sorted(self._queues.get(host, {}).values(), key=_in_order)
-        first = bisect_right(entries, after, key=_in_order)
-        return entries[first : first + limit]
-
-    def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Every host with URLs in its window, and how many."""
-        yield from [(host, len(queue)) for host, queue in self._queues.items()]
-
-    def known(self, urls: Sequence[str]) -> set[str]:
-        """Which of these the store already has."""
-        return {url for url in urls if url in self._seen}
-
     def admit_waiting(self, room: int) -> list[Entry]:
-        """Move up to `room` URLs from the waiting room into the queue."""
-        room = max(min(room, self._frontier_limit - len(self._queued)), 0)
-        entries = list(islice(self._waiting.values(), room))
+        """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
+        data = self._data
+        room = max(min(room, self._frontier_limit - len(data.queued)), 0)
+        entries = list(islice(data.waiting.values(), room))
         for entry in entries:
-            del self._waiting[entry.seq]
+            del data.waiting[entry.seq]
             self._enqueue(entry)
         return entries
 
     def deliver(self) -> int:
-        """Hand outgoing links over to their shards; returns how many were handed over."""
+        """Hand outgoing links over to their shards; return how many were handed over."""
         delivered = self.counts().outgoing
-        for shard, letter in self._outbox:
-            self._inboxes[shard].append(letter)
-        self._outbox.clear()
+        for shard, links in self._data.outbox:
+            self._inboxes[shard].append(links)
+        self._data.outbox.clear()
         self.handed_over += delivered
         return delivered
 
     def receive(self, limit: int) -> Committed:
-        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
+        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
         inbox = self._inboxes[self.shard]
         found: list[Candidate] = []
         while inbox and len(found) < limit:
@@ -128,84 +234,61 @@ class MemoryStore:
         """Whether there is anything in the inbox."""
         return bool(self._inboxes[self.shard])
 
-    def host(self, host: str) -> HostRecord | None:
-        """What is kept of a host; None if no URL of it was ever offered."""
-        return (self._hosts[host] or HostRecord(host=host)) if host in self._hosts else None
+    def parsing(self, seq: int) -> None:
+        """Note that this page is about to be parsed; 0: none is any more."""
+        self._data.parsing = seq
 
-    def hosts(self) -> Iterator[HostRecord]:
-        """Every host, in the order in which they were found."""
-        yield from [record or HostRecord(host=host) for host, record in self._hosts.items()]
+    def applied(self) -> int:
+        """Return the number of the last control record that this shard has acted on."""
+        return self._data.applied
 
-    def robots(self, origin: str) -> RobotsRecord | None:
-        """The robots.txt kept for an origin."""
-        return self._robots.get(origin)
+    def claim_host(self, host: str) -> float | None:
+        """Grant it: the owner of a shard is the only sender to its hosts."""
 
-    def counts(self) -> Counts:
-        """Exact totals."""
-        return Counts(
-            queued=len(self._queued) + len(self._waiting),
-            waiting=len(self._waiting),
-            fetched=len(self._pages),
-            failed=self._failed,
-            lists=len(self._fetched) - len(self._pages),
-            skipped=len(self._skipped),
-            outgoing=sum(len(letter) for _, letter in self._outbox),
-            hosts=len(self._hosts),
-        )
-
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Page records in the order they were committed, each once, with their positions."""
-        position = after
-        while position < len(self._pages):
-            position += 1
-            yield position, self._pages[position - 1]
-
-    def skipped(self) -> Iterator[Skipped]:
-        """Every URL that will not be fetched, in the order of arrival."""
-        for seq in sorted(self._skipped):
-            yield self._skipped[seq]
-
-    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL of this shard stands; None if it is unknown."""
-        seq = self._seen.get(url, 0)
-        if record := self._fetched.get(seq):
-            return record
-        return self._queued.get(seq) or self._waiting.get(seq) or self._skipped.get(seq)
-
-    def urls(self) -> Iterator[str]:
-        """Every URL known to the shard, each once."""
-        yield from list(self._seen)
+    def release_host(self, host: str) -> None:
+        """Do nothing: see `claim_host`."""
 
     def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched anew."""
-        self._robots.pop(origin, None)
+        """Have an origin's robots.txt fetched again."""
+        self._data.robots.pop(origin, None)
 
     def close(self) -> None:
-        """Nothing is held that others could want."""
+        """Release the shard; twice is harmless."""
+        if self._data.owner is self:
+            self._data.owner = None
+
+    def _count_death(self) -> None:
+        """Count that the last owner went away while parsing a page that is still queued."""
+        seq, self._data.parsing = self._data.parsing, 0
+        if seq in self._data.queued:
+            self._data.suspects[seq] = self._data.suspects.get(seq, 0) + 1
 
     def _take(self, entry: Entry) -> bool:
         """Remove an entry from the queue, unless it has left already."""
-        if self._queued.pop(entry.seq, None) is None:
+        data = self._data
+        if data.queued.pop(entry.seq, None) is None:
             return False
-        queue = self._queues[entry.host]
+        queue = data.queues[entry.host]
         del queue[entry.seq]
         if not queue:
-            del self._queues[entry.host]
+            del data.queues[entry.host]
+        data.suspects.pop(entry.seq, None)
         return True
 
     def _enqueue(self, entry: Entry) -> None:
-        self._queued[entry.seq] = entry
-        self._queues[entry.host][entry.seq] = entry
+        self._data.queued[entry.seq] = entry
+        self._data.queues[entry.host][entry.seq] = entry
 
     def _arrive(self, candidates: list[Candidate]) -> Committed:
+        data = self._data
         new: list[Entry] = []
         waiting = 0
         for url, host, depth, priority, parent, hops, kind in candidates:
             if seq := self._number(url):
                 entry = Entry(seq, url, host, depth, priority, parent, hops, kind)
-                self._hosts.setdefault(host, None)
-                if self._waiting or len(self._queued) >= self._frontier_limit:
-                    self._waiting[seq] = entry
+                data.hosts.setdefault(host, None)
+                if data.waiting or len(data.queued) >= self._frontier_limit:
+                    data.waiting[seq] = entry
                     waiting += 1
                 else:
                     self._enqueue(entry)
@@ -213,17 +296,18 @@ class MemoryStore:
         return Committed(new, waiting)
 
     def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
-        """A letter to every shard that is named."""
-        letters: defaultdict[int, list[Candidate]] = defaultdict(list)
+        """Put a batch of links into the outbox for every shard that is named."""
+        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
         for shard, candidate in outgoing:
-            letters[shard].append(candidate)
-        self._outbox += letters.items()
+            by_shard[shard].append(candidate)
+        self._data.outbox += by_shard.items()
 
     def _number(self, url: str) -> int:
-        """The number of a new URL; 0 if it is known."""
-        if url in self._seen:
+        """Return the number of a new URL; 0 if it is known."""
+        data = self._data
+        if url in data.seen:
             return 0
-        seq = self._next_seq
-        self._next_seq += 1
-        self._seen[url] = seq
+        seq = data.next_seq
+        data.next_seq += 1
+        data.seen[url] = seq
         return seq

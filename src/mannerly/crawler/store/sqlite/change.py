@@ -1,4 +1,4 @@
-"""What a batch does to the tables, inside the transaction that its caller opened.
+"""The changes that a batch makes to the tables, inside the transaction that its caller opened.
 
 The order is part of the contract: what leaves the queue leaves first, so that its room is free;
 then URLs arrive.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord
 from mannerly.crawler.store.base import Batch, Committed
 
-from . import link_batch as letters
+from .link_batch import encode_links
 from .schema import HOST_COLUMNS
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ _WAIT = """
     INSERT INTO waiting (seq, host, priority, url, depth, parent, hops, kind)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_SEND = "INSERT INTO outbox (shard, links, text) VALUES (?, ?, ?)"
-_FORGET = "DELETE FROM outbox WHERE id = ? RETURNING links"
+_SEND = "INSERT INTO outbox (shard, count, links) VALUES (?, ?, ?)"
+_FORGET = "DELETE FROM outbox WHERE id = ? RETURNING count"
+_CLEAR_SUSPECT = "DELETE FROM suspects WHERE seq = ?"
 _ARRIVE = "INSERT INTO arrivals (seq, url, host, priority) VALUES (?, ?, ?, ?)"
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
 _HOST = f"""
@@ -62,14 +63,15 @@ _NEXT_WAITING = """
 """
 _TOTALS = (
     *("next_seq", "ready", "waiting", "fetched", "failed", "lists", "skipped", "outgoing"),
-    "hosts",
+    *("hosts", "applied"),
 )
 _READ_TOTALS = """
-    SELECT next_seq, ready, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
+    SELECT next_seq, ready, waiting, fetched, failed, lists, skipped, outgoing, hosts, applied
+    FROM totals
 """
 _WRITE_TOTALS = """
     UPDATE totals SET next_seq = ?, ready = ?, waiting = ?, fetched = ?, failed = ?, lists = ?,
-                      skipped = ?, outgoing = ?, hosts = ?
+                      skipped = ?, outgoing = ?, hosts = ?, applied = ?
 """
 
 PAGE = Kind.PAGE  # found faster than by its full name
@@ -111,7 +113,7 @@ class HostIds(dict[str, int]):
 
 
 class Applied(NamedTuple):
-    """What a change brought, to be believed once it is committed."""
+    """The outcome of a change, to be remembered once it is committed."""
 
     committed: Committed
     arrived: list[str]  # every new URL, whichever table it went to
@@ -130,7 +132,7 @@ class Change:
         ids.begin()
 
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
-        """The whole batch; `fresh` tells which URLs are in none of the tables."""
+        """Apply the whole batch; `fresh` tells which URLs are in none of the tables."""
         self._leave(batch.pages, batch.dropped)
         applied = self._arrive(batch.found, fresh)
         self._send(batch.outgoing)
@@ -148,10 +150,14 @@ class Change:
             self._totals["waiting"] -= len(entries)
         return entries
 
+    def clear_suspects(self, numbers: Iterable[int]) -> None:
+        """Forget how often these pages were being parsed when their owner died."""
+        self._connection.executemany(_CLEAR_SUSPECT, [(number,) for number in numbers])
+
     def forget_outgoing(self, numbers: Iterable[int]) -> int:
-        """Remove letters that were handed over; returns how many links that were."""
+        """Remove batches of links that were handed over; return how many links that were."""
         gone = self._connection.executemany(_FORGET, [(number,) for number in numbers])
-        links: int = sum(links for (links,) in gone)
+        links: int = sum(count for (count,) in gone)
         self._totals["outgoing"] -= links
         return links
 
@@ -213,7 +219,7 @@ class Change:
         self._connection.executemany(_ARRIVE, arrivals)
         room = len(entries)
         if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
-            # Nobody overtakes in the waiting room.
+            # The waiting room is left in the order of arrival.
             room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
         self._enqueue(entries[:room])
         self._wait(entries[room:])
@@ -225,9 +231,9 @@ class Change:
         for shard, candidate in outgoing:
             by_shard[shard].append(candidate)
         rows = [
-            (shard, *letter)
+            (shard, *links)
             for shard, candidates in by_shard.items()
-            for letter in letters.written(candidates)
+            for links in encode_links(candidates)
         ]
         self._connection.executemany(_SEND, rows)
         self._totals["outgoing"] += len(outgoing)
@@ -254,6 +260,7 @@ class Change:
         records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
         self._connection.executemany(_HOST, records)
         self._connection.executemany(_ROBOTS, batch.robots.values())
+        self._totals["applied"] = max(self._totals["applied"], batch.applied)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq
@@ -265,7 +272,7 @@ class Change:
 
 
 def _page_row(entry: Entry, host: int, record: PageRecord) -> Row:
-    """The columns of `_PAGE`, in its order."""
+    """Return the columns of `_PAGE`, in its order."""
     return (
         *(entry.seq, host, entry.kind, record.url, record.status, record.depth, record.parent),
         *(record.title, record.content_type, record.bytes, record.latency_ms, record.fetched_at),

@@ -1,4 +1,4 @@
-"""How a file of ours is made, opened and written, and what its errors mean to the crawl.
+"""Make, open and write files of ours, and translate SQLite's errors.
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
     another process is writing     StoreBusy    a matter of moments; only inboxes have two writers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .schema import Kind
+    from .schema import FileKind
 
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
 PAGE_BYTES = 4096
@@ -33,6 +33,8 @@ PAGE_BYTES = 4096
 # 4,000 pages are 16 MB: then the log is copied into the file and used again from its start.
 CHECKPOINT_PAGES = 4000
 _LOG_BYTES_KEPT = 32 << 20
+
+_RECOVERY_MS = 1000  # a reader waits so long while the writer recovers its log
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
@@ -43,7 +45,7 @@ class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
     """Another process is writing to the file at this moment."""
 
 
-def create(path: Path, kind: Kind, *, vfs: str | None = None) -> apsw.Connection:
+def create(path: Path, kind: FileKind, *, vfs: str | None = None) -> apsw.Connection:
     """Make an empty file of this kind; the tables and the marks of ownership appear together."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = _connection(path, flags, vfs)
@@ -58,14 +60,20 @@ def create(path: Path, kind: Kind, *, vfs: str | None = None) -> apsw.Connection
 
 
 def connect(
-    path: Path, kind: Kind, *, durable: bool, cache_bytes: int, vfs: str | None = None
+    path: Path,
+    kind: FileKind,
+    *,
+    durable: bool,
+    cache_bytes: int,
+    busy_ms: int = 0,
+    vfs: str | None = None,
 ) -> apsw.Connection:
-    """Open a file for its writer.
+    """Open a file for its writer, or for one of several that wait `busy_ms` for each other.
 
     Raises:
-        StoreError: it is missing, somebody else's, of another version, or damaged.
+        StoreError: it is missing, another program's, of another version, or damaged.
     """
-    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs)
+    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs, busy_ms)
     with closed_on_error(connection), translated(connection, path):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -76,11 +84,9 @@ def connect(
     return connection
 
 
-def connect_reader(path: Path, kind: Kind) -> apsw.Connection:
+def connect_reader(path: Path, kind: FileKind) -> apsw.Connection:
     """Open a file beside its writer; nothing can be written through this connection."""
-    connection = _open(path, kind, apsw.SQLITE_OPEN_READONLY, None)
-    connection.set_busy_timeout(1000)  # the writer may be recovering its log
-    return connection
+    return _open(path, kind, apsw.SQLITE_OPEN_READONLY, None, _RECOVERY_MS)
 
 
 @contextmanager
@@ -142,10 +148,11 @@ def shut(connection: apsw.Connection) -> None:
         connection.close()
 
 
-def _open(path: Path, kind: Kind, flags: int, vfs: str | None) -> apsw.Connection:
+def _open(path: Path, kind: FileKind, flags: int, vfs: str | None, busy_ms: int) -> apsw.Connection:
     if not path.exists():
         raise StoreError(f"{path} is missing: {START_OVER}")
     connection = _connection(path, flags, vfs)
+    connection.set_busy_timeout(busy_ms)
     with closed_on_error(connection), translated(connection, path):
         _identify(connection, path, kind)
     return connection
@@ -158,7 +165,7 @@ def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
         raise _meaning(error, path, 0) from error
 
 
-def _identify(connection: apsw.Connection, path: Path, kind: Kind) -> None:
+def _identify(connection: apsw.Connection, path: Path, kind: FileKind) -> None:
     """Refuse what is not ours, before anything is written to it."""
     if connection.pragma("application_id") != kind.application_id:
         raise StoreError(f"{path} is not a {kind.name} file of mannerly: choose another --data-dir")

@@ -1,10 +1,10 @@
 """Links between shards: at least once, deduplicated on arrival, so that a crash loses none.
 
-    sender      commit: page + letters in the outbox   one transaction, in the sender's file
-                post: letters into the owner's inbox   one transaction, in the inbox, ON DISK
-                forget: letters out of the outbox
-    owner       take: their links into the queue       one transaction, in the owner's file, ON DISK
-                remove: letters out of the inbox
+    sender      commit: page + link batches in the outbox   one transaction, in the sender's file
+                post: batches into the owner's inbox        one transaction, in the inbox, ON DISK
+                forget: batches out of the outbox
+    owner       take: their links into the queue            one transaction, owner's file, ON DISK
+                remove: batches out of the inbox
 
 A copy is removed only when the next one is safe; whatever is repeated after a crash is known by
 then and changes nothing. "On disk" matters because the two files are written out independently: if
@@ -20,8 +20,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from . import link_batch as letters
 from .database import connect, connect_reader, on_disk, shut, transaction, translated
+from .link_batch import decode_links
 from .schema import INBOX
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Candidate
 
-    from .link_batch import Letter
+    from .link_batch import LinkBatch
 
 _CACHE_BYTES = 1 << 20
 
 # Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
 _BUSY_MS = 200
 
-_POST = "INSERT INTO letters (links, text) VALUES (?, ?)"
-_READ = "SELECT id, text FROM letters ORDER BY id"
+_POST = "INSERT INTO link_batches (count, links) VALUES (?, ?)"
+_READ = "SELECT id, links FROM link_batches ORDER BY id"
 
 
 class Inbox:
@@ -52,31 +52,35 @@ class Inbox:
     def __init__(self, directory: Path, shard: int, *, vfs: str | None = None) -> None:
         self._path = inbox_path(directory, shard)
         self._connection = connect(
-            self._path, INBOX, durable=False, cache_bytes=_CACHE_BYTES, vfs=vfs
+            self._path,
+            INBOX,
+            durable=False,
+            cache_bytes=_CACHE_BYTES,
+            busy_ms=_BUSY_MS,
+            vfs=vfs,
         )
-        self._connection.set_busy_timeout(_BUSY_MS)
 
-    def post(self, posted: Iterable[Letter]) -> None:
+    def post(self, batches: Iterable[LinkBatch]) -> None:
         """Add these; they are on disk when this returns."""
         with on_disk(self._connection, self._path), transaction(self._connection, self._path):
-            self._connection.executemany(_POST, posted)
+            self._connection.executemany(_POST, batches)
 
     def read(self, limit: int) -> tuple[int, list[Candidate]]:
-        """What the oldest letters say, `limit` links or the rest of a letter more.
+        """Return the links of the oldest batches: `limit` of them or the rest of a batch more.
 
         And the number by which to remove them; nothing is removed here. However many there are,
         no more are looked at than it takes.
         """
         last = 0
-        links: list[Candidate] = []
+        found: list[Candidate] = []
         with translated(self._connection, self._path):
             rows: Any = self._connection.execute(_READ)  # the schema says what the columns hold
             with closing(rows):
-                for last, text in rows:  # noqa: B007 - of the last one that was read
-                    links += letters.read(text)
-                    if len(links) >= limit:
+                for last, links in rows:  # noqa: B007 - of the last one that was read
+                    found += decode_links(links)
+                    if len(found) >= limit:
                         break
-        return last, links
+        return last, found
 
     def remove(self, last: int) -> None:
         """Remove what was read, up to the number that `read` gave.
@@ -85,7 +89,7 @@ class Inbox:
         the file's write lock, and only from beyond the largest one present.
         """
         with transaction(self._connection, self._path):
-            self._connection.execute("DELETE FROM letters WHERE id <= ?", (last,))
+            self._connection.execute("DELETE FROM link_batches WHERE id <= ?", (last,))
 
     def close(self) -> None:
         """Let go of the file; twice is harmless."""
@@ -93,23 +97,23 @@ class Inbox:
 
 
 def inbox_path(directory: Path, shard: int) -> Path:
-    """The file of a shard's inbox."""
+    """Return the file of a shard's inbox."""
     return directory / f"inbox-{shard}.db"
 
 
 def unread(directory: Path, shard: int) -> int:
-    """How many links wait in a shard's inbox: a crawl with any is not finished."""
-    return sum(links for (links,) in _asked(directory, shard, "SELECT links FROM letters"))
+    """Return how many links wait in a shard's inbox: a crawl with any is not finished."""
+    return sum(count for (count,) in _asked(directory, shard, "SELECT count FROM link_batches"))
 
 
 def unread_links(directory: Path, shard: int) -> Iterator[Candidate]:
-    """The links that wait there."""
-    for (text,) in _asked(directory, shard, "SELECT text FROM letters ORDER BY id"):
-        yield from letters.read(text)
+    """Yield the links that wait in a shard's inbox."""
+    for (links,) in _asked(directory, shard, "SELECT links FROM link_batches ORDER BY id"):
+        yield from decode_links(links)
 
 
 def _asked(directory: Path, shard: int, query: str) -> list[tuple[Any, ...]]:
-    """A look into an inbox beside its owner."""
+    """Ask an inbox beside its owner."""
     path = inbox_path(directory, shard)
     connection = connect_reader(path, INBOX)
     try:

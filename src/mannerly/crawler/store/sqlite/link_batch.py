@@ -1,7 +1,7 @@
-"""Links to another shard travel in letters: many links, one row.
+"""Links to another shard travel in batches: many links, one row.
 
-A link is written once, when its page is committed, and read once, by the shard it belongs to; what
-lies between (`inbox`) moves closed letters. A row for each link took four times as long.
+A link is encoded once, when its page is committed, and decoded once, by the shard that it belongs
+to; what lies between (`inbox`) moves encoded batches. A row for each link took four times as long.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from .database import START_OVER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# A receiver takes whole letters, and what it takes is one transaction.
-LINKS = 500
+# A receiver takes whole batches, and what it takes is one transaction.
+MAX_LINKS = 500
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Candidate]).decode
 
 
-class Letter(NamedTuple):
+class LinkBatch(NamedTuple):
     """Some links for one shard, as a row of an outbox or an inbox holds them."""
 
-    links: int
-    text: bytes
+    size: int
+    links: bytes
 
 
-def written(candidates: Sequence[Candidate]) -> Iterator[Letter]:
-    """The letters that it takes to send these."""
-    for start in range(0, len(candidates), LINKS):
-        part = candidates[start : start + LINKS]
-        yield Letter(len(part), _encode(part))
+def encode_links(candidates: Sequence[Candidate]) -> Iterator[LinkBatch]:
+    """Yield the batches that it takes to send these."""
+    for start in range(0, len(candidates), MAX_LINKS):
+        part = candidates[start : start + MAX_LINKS]
+        yield LinkBatch(len(part), _encode(part))
 
 
-def read(text: bytes) -> list[Candidate]:
-    """What a letter says.
+def decode_links(links: bytes) -> list[Candidate]:
+    """Return the links of a batch.
 
     Raises:
         StoreError: it is damaged.
     """
     try:
-        return _decode(text)
+        return _decode(links)
     except msgspec.MsgspecError as error:
         raise StoreError(
-            f"a letter between two shards is damaged ({error}): {START_OVER}"
+            f"a batch of links between two shards is damaged ({error}): {START_OVER}"
         ) from error

@@ -1,49 +1,159 @@
-"""One owner at a time, by a lock that dies with its process.
+"""One owner at a time, by a lock that ends with its process.
 
-The kernel holds the lock (flock), the file only tells who has it; so the file of a process that
-was killed is no obstacle, and the file is never removed: whoever waits on a removed file holds a
-lock that nobody sees.
+The kernel holds the lock, so a process that was killed leaves no obstacle; the file only tells the
+pid of the owner. Two ways to get one:
+
+    flock          where there is `fcntl`
+    a transaction  of SQLite on a small database beside the file (`NAME.db`), everywhere else:
+                   SQLite knows the locks of every system that it runs on
+
+flock goes first because SQLite's locks on Unix are POSIX locks, and a process loses those when any
+part of it opens and closes the same file (a backup, for instance).
+
+`is_held` looks without being in the way: it takes a shared lock for some microseconds. An owner
+that starts in this moment would be refused, so owners try again for PATIENCE_S.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.base import StoreError, StoreInUse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import ModuleType
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+PATIENCE_S = 0.25
+_PAUSE_S = 0.005
 
 
 class OwnerLock:
-    """Held from creation to `release`.
+    """A lock that is held from creation to `release`.
+
+    `what` is named in errors. With more `patience_s` a longer operation of another process is
+    waited for.
 
     Raises:
-        StoreError: another process has it; the message names the process.
+        StoreInUse: another process has it; the message names the process.
+        StoreError: the file cannot be made or locked.
     """
 
-    def __init__(self, path: Path, *, what: Path) -> None:
-        self._descriptor: int | None = None
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StoreError(f"cannot lock {what}: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise StoreError(f"{what} is in use by pid {owner or 'unknown'}") from error
-        with suppress(OSError):  # a full disk must not keep a crawl from going on
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor
+    def __init__(self, path: Path, *, what: Path, patience_s: float = PATIENCE_S) -> None:
+        self._release: Callable[[], None] | None = None
+        give_up_at = time.monotonic() + patience_s
+        while True:
+            try:
+                self._release = _take(path)
+            except OSError as error:
+                raise StoreError(f"cannot lock {what}: {error.strerror}") from error
+            if self._release is not None:
+                return
+            if time.monotonic() >= give_up_at:
+                raise StoreInUse(f"{what} is in use by pid {_owner(path)}")
+            time.sleep(_PAUSE_S)
 
     def release(self) -> None:
         """Let the next owner in; twice is harmless."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._release is not None:
+            self._release()
+            self._release = None
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds this lock."""
+    if fcntl is None:
+        return _is_in_transaction(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _owner(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(errors="replace").strip() or "unknown"
+    return "unknown"
+
+
+def _take(path: Path) -> Callable[[], None] | None:
+    """Take the lock and write our pid; None: another process has it."""
+    release = _begin(path) if fcntl is None else _flock(path)
+    if release is not None:
+        with suppress(OSError):  # a full disk must not keep a crawl from going on
+            path.write_text(f"{os.getpid()}\n")
+    return release
+
+
+def _flock(path: Path) -> Callable[[], None] | None:
+    assert fcntl is not None
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return lambda: os.close(descriptor)
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)  # held, or removed by `wipe` while we waited for it
+    return None
+
+
+def _begin(path: Path) -> Callable[[], None] | None:
+    """Take the lock by a transaction that is never committed."""
+    import apsw
+
+    connection: apsw.Connection | None = None
+    try:
+        connection = apsw.Connection(str(_database(path)))
+        connection.set_busy_timeout(0)
+        connection.execute("CREATE TABLE IF NOT EXISTS lock (unused)")
+        connection.execute("BEGIN IMMEDIATE")
+    except apsw.Error as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, apsw.BusyError):
+            return None
+        raise OSError(0, str(error)) from error
+    return connection.close
+
+
+def _is_in_transaction(path: Path) -> bool:
+    """Try to begin three times: another process that only looks has the lock for a moment."""
+    for _ in range(3):
+        if not _database(path).exists():
+            return False
+        try:
+            release = _begin(path)
+        except OSError:
+            return False
+        if release is not None:
+            release()
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def _database(path: Path) -> Path:
+    return path.with_name(path.name + ".db")

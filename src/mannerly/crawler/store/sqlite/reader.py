@@ -15,8 +15,8 @@ import apsw
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Counts, StoreError
 
-from . import link_batch as letters
 from .database import connect_reader, shut, translated
+from .link_batch import decode_links
 from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _PAGES = f"""
     WHERE position > ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
-_OUTGOING = "SELECT id, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
+_OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 _HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
@@ -85,7 +85,7 @@ class SqliteReader:
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
-        """A reader beside the owner, or after it.
+        """Open a reader beside the owner, or after it.
 
         Raises:
             StoreError: the file is missing, not ours, of another version, or damaged.
@@ -108,54 +108,48 @@ class SqliteReader:
         self.close()
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """A host's next entries in order, past (priority, seq); (−1, −1) is the beginning."""
+        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
         return [_entry(row) for row in self._rows(_WINDOW, (host, *after, limit))]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Every host with URLs in its window, and how many; the waiting room has no window."""
+        """Yield every host with queued URLs, and how many; without the waiting room."""
         for _, host, ready in self._slices(_READY_HOSTS, 0):
             yield host, ready
 
-    def known(self, urls: Sequence[str]) -> set[str]:
-        """Which of these the store already has."""
-        arrived = self._arrivals()
-        asked = set(urls)
-        return (asked & arrived) | self._seen(asked - arrived)
-
     def host(self, host: str) -> HostRecord | None:
-        """What is kept of a host; None if no URL of it was ever offered."""
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
         row = self._row(_HOST, (host,))
         return None if row is None else _host_record(row)
 
     def hosts(self) -> Iterator[HostRecord]:
-        """Every host, in the order in which they were found."""
+        """Yield every host, in the order in which they were found."""
         for _, *row in self._slices(_HOSTS, 0):
             yield _host_record(row)
 
     def robots(self, origin: str) -> RobotsRecord | None:
-        """The robots.txt kept for an origin."""
+        """Return the robots.txt kept for an origin."""
         row = self._row(_ROBOTS, (origin,))
         return None if row is None else RobotsRecord._make(row)
 
     def counts(self) -> Counts:
-        """Exact totals; they are kept by every commit, so nothing is counted here."""
+        """Return exact totals; every commit keeps them, so nothing is counted here."""
         row = self._row(_COUNTS)
         if row is None:
             raise StoreError(f"{self.path} is damaged: its totals are gone")
         return Counts(*row)
 
     def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Page records in the order they were committed, each once, with their positions."""
+        """Yield the records of pages in the order of commits, each once, with their positions."""
         for position, *row in self._slices(_PAGES, after):
             yield position, PageRecord._make(row)
 
     def skipped(self) -> Iterator[Skipped]:
-        """Every URL that will not be fetched, in the order of arrival."""
+        """Yield every URL that will not be fetched, in the order of arrival."""
         for _, *row in self._slices(_SKIPPED, 0):
             yield Skipped._make(row)
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Where a URL of this shard stands; None if it is unknown."""
+        """Return where a URL of this shard stands; None if it is unknown."""
         place = self._row(_LOCATE, (url,))
         if place is None:
             return None
@@ -167,12 +161,12 @@ class SqliteReader:
         return Skipped._make(row) if row else None
 
     def outgoing(self) -> Iterator[Candidate]:
-        """Links to other shards that are not handed over yet."""
-        for _, text in self._slices(_OUTGOING, 0):
-            yield from letters.read(text)
+        """Yield links to other shards that were not handed over yet."""
+        for _, links in self._slices(_OUTGOING, 0):
+            yield from decode_links(links)
 
     def urls(self) -> Iterator[str]:
-        """Every URL known to the shard, each once."""
+        """Yield every URL known to the shard, each once."""
         arrived = self._arrivals()
         yield from arrived
         last = ""
@@ -188,11 +182,11 @@ class SqliteReader:
         shut(self._connection)
 
     def _arrivals(self) -> set[str]:
-        """The URLs that the index does not have yet: a bounded number."""
+        """Return the URLs that the index does not have yet: a bounded number."""
         return {url for (url,) in self._rows("SELECT url FROM arrivals")}
 
     def _seen(self, urls: set[str]) -> set[str]:
-        """Which of these the index has. In order: neighbours are on the same page of the file."""
+        """Return those that the index has. Asked in order: neighbours share a page of the file."""
         asked = sorted(urls)
         known: set[str] = set()
         for start in range(0, len(asked), self.check_limit):
@@ -215,7 +209,7 @@ class SqliteReader:
 
 
 def shard_path(directory: Path, shard: int) -> Path:
-    """The file of a shard."""
+    """Return the file of a shard."""
     return directory / f"shard-{shard}.db"
 
 

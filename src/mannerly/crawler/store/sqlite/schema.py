@@ -1,7 +1,8 @@
 """The tables of a shard, and why each has the key it has.
 
 Every URL gets a number on arrival, `seq`, that is never used again, and has one row in exactly one
-of `queue`, `waiting`, `pages` and `skipped`. Links to other shards have none: they are `letters`.
+of `queue`, `waiting`, `pages` and `skipped`. Links to other shards have none: they are rows of
+`outbox`, many links a row.
 
 What a commit costs is the number of pages that it makes dirty, not the number of rows: a row that
 lands anywhere in a large tree costs ten times as much as one at the end. Hence
@@ -25,8 +26,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Kind(NamedTuple):
-    """A kind of file: whose it is, which version we write, and how to make one."""
+class FileKind(NamedTuple):
+    """A kind of file: whose it is, which version is written, and how to make one."""
 
     name: str
     application_id: int
@@ -34,7 +35,7 @@ class Kind(NamedTuple):
     tables: str
 
 
-SHARD = Kind(
+SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
     3,
@@ -49,7 +50,8 @@ SHARD = Kind(
         lists INTEGER NOT NULL DEFAULT 0,
         skipped INTEGER NOT NULL DEFAULT 0,
         outgoing INTEGER NOT NULL DEFAULT 0,
-        hosts INTEGER NOT NULL DEFAULT 0
+        hosts INTEGER NOT NULL DEFAULT 0,
+        applied INTEGER NOT NULL DEFAULT 0
     );
     INSERT INTO totals DEFAULT VALUES;
     CREATE TABLE seen (
@@ -72,7 +74,7 @@ SHARD = Kind(
         kind INTEGER NOT NULL
     );
     CREATE TABLE outbox (
-        id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, links INTEGER NOT NULL, text BLOB NOT NULL
+        id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, count INTEGER NOT NULL, links BLOB NOT NULL
     );
     CREATE TABLE skipped (
         seq INTEGER PRIMARY KEY, url TEXT NOT NULL, reason TEXT NOT NULL,
@@ -107,17 +109,31 @@ SHARD = Kind(
         origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
         expires_at REAL NOT NULL, failing_since REAL NOT NULL
     ) WITHOUT ROWID;
+    CREATE TABLE suspects (seq INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
     """,
 )
 
-INBOX = Kind(
+INBOX = FileKind(
     "inbox",
     0x6D6E6962,  # "mnib"
-    2,
+    3,
     """
-    CREATE TABLE letters (
-        id INTEGER PRIMARY KEY, links INTEGER NOT NULL, text BLOB NOT NULL
+    CREATE TABLE link_batches (
+        id INTEGER PRIMARY KEY, count INTEGER NOT NULL, links BLOB NOT NULL
     );
+    """,
+)
+
+CONTROL = FileKind(
+    "control",
+    0x6D6E6374,  # "mnct"
+    1,
+    """
+    CREATE TABLE orders (number INTEGER PRIMARY KEY, record TEXT NOT NULL);
+    CREATE TABLE workers (
+        id TEXT PRIMARY KEY NOT NULL, machine TEXT NOT NULL, pid INTEGER NOT NULL,
+        shards TEXT NOT NULL, fetched INTEGER NOT NULL, seen_at REAL NOT NULL, waits_for TEXT
+    ) WITHOUT ROWID;
     """,
 )
 

@@ -5,15 +5,15 @@ known?", is answered in four steps, each cheaper than the next:
 
     recent      a set of the URLs that arrived lately; the table `arrivals`, in memory
     confirmed   URLs that were asked about lately and known: a site's menu is on every page
-    doubts      a Bloom filter: what it has never seen is new, and needs no look at the disk
+    maybe       a Bloom filter: what it has never seen is new, and needs no look at the disk
     seen        the index on disk, asked once per batch and in order
 
 Arrivals are carried over into the index when there are CARRY_OVER of them: one sorted pass instead
 of a random page per URL (see `schema`). Known stays known, so neither set can be wrong, and both
 are bounded, so that memory does not grow with the crawl.
 
-Only this class writes. The parent process holds the directory's lock and the owner the shard's, so
-that a worker that outlived its parent keeps others out for as long as it can write.
+Only this class writes. The run holds the crawl's lock and the owner the shard's, so that a worker
+that outlived its parent keeps others out for as long as it can write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.store.base import Batch, Committed, StoreError
-from mannerly.crawler.web.dedup import Doubts
 
 from .change import Applied, Change, HostIds
 from .database import (
@@ -36,13 +35,15 @@ from .database import (
     transaction,
 )
 from .inbox import Inbox, inbox_path
-from .link_batch import Letter
+from .link_batch import LinkBatch
 from .lock import OwnerLock
+from .maybe_known import MaybeKnown
+from .parsing import NOTHING, ParsingNote, parsing_path
 from .reader import Row, SqliteReader, shard_path
 from .schema import INBOX, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import apsw
@@ -58,15 +59,24 @@ CATCH_UP = 8
 
 # Five million queued URLs of a thousand hosts then need some 80 MB in all, Python included.
 _CACHE_BYTES = 48 << 20
-_OUTBOX_SLICE = 100  # letters
+_OUTBOX_SLICE = 100  # batches of links
 
-_OUTBOX = "SELECT id, shard, links, text FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
+_OUTBOX = "SELECT id, shard, count, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 
 # OR ROLLBACK: to undo one statement alone SQLite would keep a copy of every page that it touches,
 # 60 MB here.
 _CARRY_OVER = """
     INSERT OR ROLLBACK INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;
     DELETE FROM arrivals;
+"""
+
+
+# A page that has a record or a reason by now was committed before the owner died: not its fault.
+_SUSPECT = """
+    INSERT INTO suspects (seq, deaths)
+    SELECT ?1, 1 WHERE NOT EXISTS (SELECT 1 FROM pages WHERE seq = ?1)
+                   AND NOT EXISTS (SELECT 1 FROM skipped WHERE seq = ?1)
+    ON CONFLICT (seq) DO UPDATE SET deaths = deaths + 1
 """
 
 
@@ -99,9 +109,12 @@ class SqliteStore(SqliteReader):
         with closed_on_error(connection):
             self._check_owner()
             self._recent = self._arrivals()
+            self._note = ParsingNote(parsing_path(directory, shard))
+            self._parsed = self._note.cell
+            self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
         self._confirmed: set[str] = set()
         is_new = not self._recent and not self.counts().hosts
-        self._doubts = Doubts(None if is_new else self.urls())
+        self._maybe_known = MaybeKnown(None if is_new else self.urls())
         self._inboxes: dict[int, Inbox] = {}
 
     @classmethod
@@ -156,15 +169,15 @@ class SqliteStore(SqliteReader):
         for shard, _ in batch.outgoing:
             self._check_recipient(shard)
         self._carry_over()
-        self._doubts.catch_up(CATCH_UP * len(batch.found))
+        self._maybe_known.catch_up(CATCH_UP * len(batch.found))
+        cleared = self._cleared(batch) if self.suspects else ()
         with self._change() as change:
             applied = change.apply(batch, self._fresh)
-        return self._believe(applied)
-
-    def known(self, urls: Sequence[str]) -> set[str]:
-        """Which of these the store already has."""
-        asked = set(urls)
-        return asked - self._fresh(asked)
+            if cleared:
+                change.clear_suspects(cleared)
+        if cleared:
+            self.suspects = {seq: n for seq, n in self.suspects.items() if seq not in cleared}
+        return self._remember(applied)
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue."""
@@ -174,7 +187,7 @@ class SqliteStore(SqliteReader):
             return change.admit(room)
 
     def deliver(self) -> int:
-        """Hand outgoing links over to their shards; returns how many were handed over."""
+        """Hand outgoing links over to their shards; return how many were handed over."""
         delivered = last = 0
         while rows := self._rows(_OUTBOX, (last, _OUTBOX_SLICE)):
             last = rows[-1][0]
@@ -183,7 +196,7 @@ class SqliteStore(SqliteReader):
         return delivered
 
     def receive(self, limit: int) -> Committed:
-        """Take over what is in the inbox, a letter at a time until `limit` is reached."""
+        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
         inbox = self._inbox(self.shard)
         last, candidates = inbox.read(limit)
         if not candidates:
@@ -192,13 +205,28 @@ class SqliteStore(SqliteReader):
         durably = on_disk(self._connection, self.path, usually=self._durable)
         with durably, self._change() as change:
             applied = change.apply(Batch(found=candidates), self._fresh)
-        committed = self._believe(applied)
+        committed = self._remember(applied)
         with suppress(StoreBusy):  # then they come again, and are known
             inbox.remove(last)
         return committed
 
+    def parsing(self, seq: int) -> None:
+        """Note that this page is about to be parsed; 0: none is any more."""
+        self._parsed[0] = seq
+
+    def applied(self) -> int:
+        """Return the number of the last control record that this shard has acted on."""
+        row = self._row("SELECT applied FROM totals")
+        return int(row[0]) if row else 0
+
+    def claim_host(self, host: str) -> float | None:
+        """Grant it: the owner of a shard is the only sender to its hosts."""
+
+    def release_host(self, host: str) -> None:
+        """Do nothing: see `claim_host`."""
+
     def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched anew."""
+        """Have an origin's robots.txt fetched again."""
         with transaction(self._connection, self.path):
             self._connection.execute("DELETE FROM robots WHERE origin = ?", (origin,))
 
@@ -206,12 +234,13 @@ class SqliteStore(SqliteReader):
         """Let go of the files and of the shard; twice is harmless."""
         for inbox in self._inboxes.values():
             inbox.close()
+        self._note.close()
         super().close()
         self._lock.release()
 
     @contextmanager
     def _change(self) -> Iterator[Change]:
-        """A change in a transaction of its own."""
+        """Make a change in a transaction of its own."""
         try:
             with transaction(self._connection, self.path):
                 change = Change(self._connection, self._ids, frontier_limit=self._frontier_limit)
@@ -222,22 +251,22 @@ class SqliteStore(SqliteReader):
             raise
 
     def _fresh(self, urls: set[str]) -> set[str]:
-        """Which of these are in none of the tables."""
+        """Return those that are in none of the tables."""
         fresh = urls - self._recent - self._confirmed
-        known = self._seen(self._doubts.among(fresh))
+        known = self._seen(self._maybe_known.among(fresh))
         if len(self._confirmed) + len(known) > _CONFIRMED_KEPT:
             self._confirmed.clear()
         self._confirmed |= known
         return fresh - known
 
-    def _believe(self, applied: Applied) -> Committed:
-        """The transaction is committed: now its URLs are known."""
+    def _remember(self, applied: Applied) -> Committed:
+        """Count the URLs of a transaction as known, now that it is committed."""
         self._recent.update(applied.arrived)
-        self._doubts.learn(applied.arrived)
+        self._maybe_known.learn(applied.arrived)
         return applied.committed
 
     def _carry_over(self) -> None:
-        """Before a commit rather than after one, which must not fail once it is done."""
+        """Move arrivals into the index, before a commit: nothing may fail once that is done."""
         if len(self._recent) < self._carry_over_at:
             return
         with transaction(self._connection, self.path):
@@ -245,13 +274,26 @@ class SqliteStore(SqliteReader):
         self._recent = set()
 
     def _hand_over(self, shard: int, rows: Sequence[Row]) -> int:
-        """Post first, forget then: a crash in between only repeats it."""
+        """Post to an inbox, then forget: a crash in between only repeats it."""
         try:
-            self._inbox(shard).post(Letter(*row[2:]) for row in rows)
+            self._inbox(shard).post(LinkBatch(*row[2:]) for row in rows)
         except StoreBusy:
             return 0
         with self._change() as change:
             return change.forget_outgoing(row[0] for row in rows)
+
+    def _count_death(self, seq: int) -> dict[int, int]:
+        """Count that the last owner died while parsing this page; return all such counts."""
+        if seq:
+            durably = on_disk(self._connection, self.path, usually=self._durable)
+            with durably, transaction(self._connection, self.path):
+                self._connection.execute(_SUSPECT, (seq,))
+            self._parsed[0] = 0
+        return dict(self._rows("SELECT seq, deaths FROM suspects"))
+
+    def _cleared(self, batch: Batch) -> set[int]:
+        """Return the suspects that this batch records or drops."""
+        return {entry.seq for entry, _ in batch.pages + batch.dropped} & self.suspects.keys()
 
     def _inbox(self, shard: int) -> Inbox:
         if shard not in self._inboxes:
@@ -263,7 +305,7 @@ class SqliteStore(SqliteReader):
             raise ValueError(f"shard {self.shard} of {self._shards} cannot send to shard {shard}")
 
     def _check_owner(self) -> None:
-        """A file that was renamed or copied from another crawl would mix two crawls' URLs."""
+        """Refuse a file that was renamed or copied from another crawl: it would mix their URLs."""
         row = self._row("SELECT shard, shards FROM owner")
         if row != (self.shard, self._shards):
             raise StoreError(
@@ -279,3 +321,4 @@ def create_shard(directory: Path, shard: int, *, shards: int, vfs: str | None = 
         connection.execute("INSERT INTO owner VALUES (?, ?)", (shard, shards))
     shut(connection)
     shut(create(inbox_path(directory, shard), INBOX, vfs=vfs))
+    parsing_path(directory, shard).write_bytes(NOTHING)

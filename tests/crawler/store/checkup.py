@@ -1,4 +1,4 @@
-"""Does a shard's file hold together? For `doctor`, and for every test that breaks something.
+"""Check whether a shard's file holds together: for every test that breaks something.
 
 SQLite's own check covers the file. Ours covers what a commit promises: every number has its row in
 exactly one table, and what is counted along the way equals what there is. It reads everything, so
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .database import connect_reader, shut, translated
-from .reader import shard_path
-from .schema import SHARD
+from mannerly.crawler.store.sqlite.database import connect_reader, shut, translated
+from mannerly.crawler.store.sqlite.reader import shard_path
+from mannerly.crawler.store.sqlite.schema import SHARD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,10 +45,11 @@ _CLAIMS = {
     "the totals are exact": """
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
-             + (fetched != (SELECT count(*) FROM pages))
-             + (failed != (SELECT count(*) FROM pages WHERE status IS NULL))
+             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0))
+             + (lists != (SELECT count(*) FROM pages WHERE kind != 0))
+             + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL))
              + (skipped != (SELECT count(*) FROM skipped))
-             + (outgoing != (SELECT coalesce(sum(links), 0) FROM outbox))
+             + (outgoing != (SELECT coalesce(sum(count), 0) FROM outbox))
              + (hosts != (SELECT count(*) FROM hosts)) FROM totals
     """,
     "every host's queue is as long as it says": """
@@ -58,7 +59,7 @@ _CLAIMS = {
 
 
 def examine(directory: Path, shard: int) -> list[str]:
-    """What is wrong with a shard's file; nothing, if it holds together.
+    """Return what is wrong with a shard's file; nothing, if it holds together.
 
     Raises:
         StoreError: it cannot even be opened or read.

@@ -1,0 +1,45 @@
+"""The test suite that every store passes. To run it on yours, subclass it in a test module:
+
+    import pytest
+    from mannerly.crawler.store import SCHEMES
+    from mannerly.crawler.store.contract import StoreContract
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def location(self, monkeypatch):
+            monkeypatch.setitem(SCHEMES, "mine", "my_package.my_module:MyCrawl")
+            return "mine:test"
+
+`location` names a place where there is no crawl yet, another one for each test. Everything goes
+through `mannerly.crawler.store` and the contracts of `base`, so a store that passes here can be
+used by every command. Nothing of this package needs pytest to be imported.
+
+    ShardContract   queue, pages, skipped URLs, hosts, robots.txt
+    LinkContract    links between shards
+    CrawlContract   creating, holding, claiming, readers, control records, worker cards
+"""
+
+from __future__ import annotations
+
+from .crawl import CrawlContract
+from .links import LinkContract
+from .shard import ShardContract
+from .values import START, candidate, counts, enter, new_manifest, offer, page
+
+__all__ = [
+    "START",
+    "CrawlContract",
+    "LinkContract",
+    "ShardContract",
+    "StoreContract",
+    "candidate",
+    "counts",
+    "enter",
+    "new_manifest",
+    "offer",
+    "page",
+]
+
+
+class StoreContract(ShardContract, LinkContract, CrawlContract):
+    """The whole suite."""

@@ -1,0 +1,158 @@
+"""Whole crawls in this process: `memory:NAME`.
+
+A crawl lives until `wipe` or the end of the process, and other processes cannot see it: it runs in
+one process only.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from .base import StoreError, StoreInUse, StoreMissing
+from .memory import MemoryReader, MemoryStore, ShardData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.control import Control
+    from mannerly.crawler.model import Candidate
+
+    from .base import Batch, Committed, Manifest, ShardOptions, WorkerCard
+    from .memory import Inboxes
+
+
+class _DatedStore(MemoryStore):
+    """A store of a `MemoryCrawl`, which can tell when it was last written to."""
+
+    def commit(self, batch: Batch) -> Committed:
+        self._data.committed_at = time.time()
+        return super().commit(batch)
+
+
+@dataclass(slots=True, eq=False)
+class _Crawl:
+    """Everything that is kept of a crawl."""
+
+    manifest: Manifest
+    shards: list[ShardData]
+    inboxes: Inboxes
+    orders: list[Control] = field(default_factory=list)
+    cards: dict[str, WorkerCard] = field(default_factory=dict)
+    holder: MemoryCrawl | None = None
+
+
+_crawls: dict[str, _Crawl] = {}  # by location, for the whole process
+
+
+class MemoryCrawl:
+    """`CrawlStore` in memory; every `open` of a name sees the same crawl."""
+
+    def __init__(self, location: str, crawl: _Crawl) -> None:
+        self.location = location
+        self.manifest = crawl.manifest
+        self._crawl = crawl
+        self._claimed: list[MemoryStore] = []
+
+    @classmethod
+    def create(cls, location: str, manifest: Manifest) -> Self:
+        """Create a crawl under a name that is not in use."""
+        if location in _crawls:
+            raise StoreError(f"{location} holds a crawl already: resume it, or start over")
+        shards = range(manifest.shards)
+        _crawls[location] = _Crawl(manifest, [ShardData() for _ in shards], {n: [] for n in shards})
+        return cls(location, _crawls[location])
+
+    @classmethod
+    def open(cls, location: str) -> Self:
+        """Open a crawl of this process."""
+        if location not in _crawls:
+            raise StoreMissing(f"there is no crawl in {location}")
+        return cls(location, _crawls[location])
+
+    @classmethod
+    def exists(cls, location: str) -> bool:
+        """Return whether there is a crawl under this name."""
+        return location in _crawls
+
+    @classmethod
+    def wipe(cls, location: str) -> None:
+        """Forget a crawl."""
+        if location in _crawls:
+            if cls(location, _crawls[location]).is_running():
+                raise StoreInUse(f"{location} is in use by this process")
+            del _crawls[location]
+
+    def __repr__(self) -> str:
+        return f"<MemoryCrawl {self.location} of {self.manifest.shards} shards>"
+
+    def hold(self) -> None:
+        """Become the one run of this crawl, until `close`."""
+        if self._crawl.holder not in (None, self):
+            raise StoreInUse(f"{self.location} is in use by this process")
+        if self._crawl.holder is None:
+            self._crawl.holder = self
+            self._crawl.cards.clear()
+
+    def claim(self, shard: int, options: ShardOptions) -> MemoryStore:
+        """Become the owner of a shard, until its store is closed."""
+        data = self._crawl.shards[shard]
+        if data.owner is not None:
+            raise StoreInUse(f"shard {shard} of {self.location} is in use by this process")
+        store = _DatedStore(
+            shard, frontier_limit=options.frontier_limit, inboxes=self._crawl.inboxes, data=data
+        )
+        self._claimed.append(store)
+        return store
+
+    def renew(self, card: WorkerCard) -> None:
+        """Show what a worker does."""
+        self._crawl.cards[card.id] = card
+
+    def retire(self, worker: str) -> None:
+        """Take a worker's card away: it has ended."""
+        self._crawl.cards.pop(worker, None)
+
+    def workers(self) -> list[WorkerCard]:
+        """Return the cards of the workers, if anything is at work at all."""
+        return sorted(self._crawl.cards.values()) if self.is_running() else []
+
+    def is_running(self) -> bool:
+        """Return whether the crawl or one of its shards is held."""
+        shards = self._crawl.shards
+        return self._crawl.holder is not None or any(shard.owner for shard in shards)
+
+    def last_activity(self) -> float:
+        """Return the wall time of the last commit, or of the crawl's beginning."""
+        written = max(shard.committed_at for shard in self._crawl.shards)
+        return written or self.manifest.created_at
+
+    def read(self, shard: int) -> MemoryReader:
+        """Open a reader beside the shard's owner."""
+        return MemoryReader(self._crawl.shards[shard])
+
+    def unread(self, shard: int) -> int:
+        """Return how many links wait in a shard's inbox."""
+        return sum(len(links) for links in self._crawl.inboxes[shard])
+
+    def unread_links(self, shard: int) -> Iterator[Candidate]:
+        """Yield the links that wait in a shard's inbox."""
+        for links in list(self._crawl.inboxes[shard]):
+            yield from links
+
+    def order(self, control: Control) -> int:
+        """Append a control record; return its number."""
+        self._crawl.orders.append(control)
+        return len(self._crawl.orders)
+
+    def orders(self, *, after: int = 0) -> list[tuple[int, Control]]:
+        """Return the control records with larger numbers, in order."""
+        return list(enumerate(self._crawl.orders[after:], after + 1))
+
+    def close(self) -> None:
+        """Let go of the crawl and of its claimed shards; twice is harmless."""
+        for store in self._claimed:
+            store.close()
+        if self._crawl.holder is self:
+            self._crawl.holder = None

@@ -1,0 +1,119 @@
+"""A crawl's control records and worker cards, in `control.db`.
+
+Any number of processes write to it, each for one short transaction; readers are never in the way.
+Every worker asks for new control records four times a second, so the connection stays open and the
+question is one look at the end of a table (about 10 µs).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mannerly.crawler import control
+from mannerly.crawler.store.base import StoreError, WorkerCard
+
+from .database import START_OVER, connect, connect_reader, on_disk, shut, transaction, translated
+from .schema import CONTROL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import apsw
+
+    from mannerly.crawler.control import Control
+
+CONTROL_FILE = "control.db"
+
+_CACHE_BYTES = 1 << 20
+_BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
+
+_ORDERS = "SELECT number, record FROM orders WHERE number > ? ORDER BY number"
+_ORDER = "INSERT INTO orders (record) VALUES (?) RETURNING number"
+_RENEW = """
+    INSERT OR REPLACE INTO workers (id, machine, pid, shards, fetched, seen_at, waits_for)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_CARDS = "SELECT id, machine, pid, shards, fetched, seen_at, waits_for FROM workers ORDER BY id"
+
+
+class ControlFile:
+    """The file, opened when it is first needed: for reading, and for writing only if need be."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / CONTROL_FILE
+        self._reader: apsw.Connection | None = None
+        self._writer: apsw.Connection | None = None
+
+    def order(self, record: Control) -> int:
+        """Append a control record; it is on disk when this returns."""
+        writer = self._for_writing()
+        with on_disk(writer, self._path), transaction(writer, self._path):
+            row = writer.execute(_ORDER, (control.encode(record).decode(),)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def orders(self, *, after: int) -> list[tuple[int, Control]]:
+        """Return the control records with larger numbers, in order."""
+        reader = self._for_reading()
+        with translated(reader, self._path):
+            rows: list[tuple[Any, ...]] = reader.execute(_ORDERS, (after,)).fetchall()
+        if not rows:
+            return []
+        try:
+            return [(number, control.decode(record)) for number, record in rows]
+        except msgspec.MsgspecError as error:
+            raise StoreError(
+                f"{self._path} holds a control record that this version of mannerly cannot read "
+                f"({error}): use the version that wrote it, or {START_OVER}"
+            ) from error
+
+    def renew(self, card: WorkerCard) -> None:
+        """Show or replace a worker's card."""
+        writer = self._for_writing()
+        shards = msgspec.json.encode(card.shards).decode()
+        with transaction(writer, self._path):
+            writer.execute(_RENEW, card._replace(shards=shards))  # type: ignore[arg-type]
+
+    def retire(self, worker: str) -> None:
+        """Take a worker's card away."""
+        writer = self._for_writing()
+        with transaction(writer, self._path):
+            writer.execute("DELETE FROM workers WHERE id = ?", (worker,))
+
+    def retire_all(self) -> None:
+        """Take all cards away: their run is over."""
+        writer = self._for_writing()
+        if self.cards():  # a full disk must not keep a crawl from being held
+            with transaction(writer, self._path):
+                writer.execute("DELETE FROM workers")
+
+    def cards(self) -> list[WorkerCard]:
+        """Return all cards, of the living and of those that ended without `retire`."""
+        reader = self._for_reading()
+        with translated(reader, self._path):
+            rows = reader.execute(_CARDS).fetchall()
+        cards = map(WorkerCard._make, rows)
+        return [card._replace(shards=msgspec.json.decode(str(card.shards))) for card in cards]
+
+    def close(self) -> None:
+        """Let go of the file; twice is harmless."""
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                shut(connection)
+        self._reader = self._writer = None
+
+    def _for_reading(self) -> apsw.Connection:
+        if self._writer is not None:
+            return self._writer
+        if self._reader is None:
+            self._reader = connect_reader(self._path, CONTROL)
+        return self._reader
+
+    def _for_writing(self) -> apsw.Connection:
+        if self._writer is None:
+            self._writer = connect(
+                self._path, CONTROL, durable=False, cache_bytes=_CACHE_BYTES, busy_ms=_BUSY_MS
+            )
+        return self._writer

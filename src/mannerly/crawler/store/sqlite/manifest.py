@@ -1,0 +1,121 @@
+"""The files of a crawl's directory, and the one that makes it a crawl.
+
+    crawl.json                       the manifest, written last and in one piece: with it the
+                                     directory is a crawl, without it nothing has begun
+    lock                             held by the run for as long as it lasts
+    control.db                       control records and worker cards
+    shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
+    inbox-<n>.db                     links that other shards found for it
+    …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
+    lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
+
+Nothing else is ever made, removed or written here, and a directory with anything else in it and no
+manifest belongs to something else: it is refused. The manifest's `settings` are plain JSON to this
+module; what they mean, and which of them must match, is for the caller to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
+
+from .database import START_OVER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.crawler.store.base import Json
+
+MANIFEST = "crawl.json"
+LOCK = "lock"
+FORMAT = 2
+
+_OURS = re.compile(
+    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing)"
+    r"|(control|lock|shard-[0-9]+\.lock|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
+)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "id": str,
+    "created_at": (int, float),
+    "shards": int,
+    "seeds": list,
+    "settings": dict,
+}
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest of the crawl in a directory.
+
+    Raises:
+        StoreMissing: there is none.
+        StoreError: it is of another version, or it cannot be read.
+    """
+    values = read_values(path)
+    if values["format"] != FORMAT:
+        raise StoreError(
+            f"{path / MANIFEST} has format {values['format']}, and this version of mannerly knows "
+            f"format {FORMAT}: use the version that wrote it, or start over with --fresh"
+        )
+    return manifest_of(path, values)
+
+
+def read_values(path: Path) -> dict[str, Json]:
+    """Return what the manifest's file holds; `format` is a number, the rest is unchecked."""
+    file = path / MANIFEST
+    try:
+        values = json.loads(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        name = next(iter(foreign_files(path)), None)
+        also = f" (it holds {name}, which is not a crawl's)" if name else ""
+        raise StoreMissing(f"there is no crawl in {path}{also}") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{file} cannot be read ({error}): {START_OVER}") from error
+    if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+        raise StoreError(f"{file} is not a manifest of mannerly: choose another --data-dir")
+    return values
+
+
+def manifest_of(path: Path, values: dict[str, Json]) -> Manifest:
+    """Check the types by hand: they are few, and the message says which one is wrong."""
+    wrong = [name for name, kind in _TYPES.items() if not isinstance(values.get(name), kind)]
+    if wrong or values.keys() - {"format", *(field.name for field in fields(Manifest))}:
+        name = wrong[0] if wrong else "an unknown key"
+        raise StoreError(f"{path / MANIFEST} is damaged ({name}): {START_OVER}")
+    return Manifest(**{name: values[name] for name in _TYPES})  # type: ignore[arg-type]
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Put the manifest in place, in one piece: the old content or the new, whatever is cut."""
+    file = path / MANIFEST
+    new = file.with_name(f"{MANIFEST}.new")
+    text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=2) + "\n"
+    try:
+        with new.open("w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.replace(file)
+    except OSError as error:
+        raise StoreError(f"cannot write {file}: {error.strerror}") from error
+    with suppress(OSError):  # the name, too; not every system can open a directory
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def foreign_files(path: Path) -> list[str]:
+    """Return the names of files in a directory that are not a crawl's."""
+    try:
+        return sorted(file.name for file in path.iterdir() if not _OURS.fullmatch(file.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot use {path}: {error.strerror}") from error

@@ -1,0 +1,80 @@
+"""A store from outside passes the suite, and the commands work on it without knowing it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.store import toy_store
+from tests.exports.stored_example import PAGES, PRIVATE, QUEUED, SEED, make_crawl
+from typer.testing import CliRunner
+
+from mannerly.cli import app
+from mannerly.crawler.store import SCHEMES, exists, open_crawl
+from mannerly.crawler.store.contract import StoreContract
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+@pytest.fixture
+def location(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(SCHEMES, toy_store.SCHEME, toy_store.IMPLEMENTATION)
+    monkeypatch.setattr(toy_store, "CRAWLS", {})
+    return "toy:example"
+
+
+class TestToyStore(StoreContract):
+    """The fixture `location` is the module's."""
+
+
+@pytest.fixture
+def crawl(location: str) -> str:
+    return make_crawl(location)
+
+
+def invoke(*arguments: object) -> Result:
+    outcome = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert outcome.exit_code == 0, outcome.stderr
+    return outcome
+
+
+def test_status_works_on_any_store(crawl: str) -> None:
+    """The counts and the state are the store's, and the location is shown."""
+    facts = json.loads(invoke("status", crawl, "--json").stdout)
+
+    assert (facts["crawl"], facts["state"]) == (crawl, "stopped")
+    assert facts["total"]["fetched"] == len(PAGES)
+    assert invoke("status", crawl).stdout.startswith(f"{crawl}: stopped")
+
+
+def test_hosts_and_explain_work_on_any_store(crawl: str) -> None:
+    """They show what the readers say."""
+    hosts = json.loads(invoke("hosts", crawl, "--json").stdout)
+    shown = invoke("host", "show", crawl, "a.example").stdout
+    facts = json.loads(invoke("explain", crawl, PRIVATE, "--json").stdout)
+
+    assert [host["host"] for host in hosts] == ["a.example"]
+    assert QUEUED in shown
+    assert (facts["state"], facts["because"], facts["found_by"]) == ("skipped", "robots", [SEED])
+
+
+def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:
+    """Every record is written, and then the crawl is gone."""
+    target = tmp_path / "pages.jsonl"
+
+    invoke("export", crawl, "-o", target)
+    invoke("host", "forget", crawl, "a.example")
+    learned = [record.adaptive_delay_s for shard in (0, 1) for record in hosts_of(crawl, shard)]
+    invoke("wipe", crawl, "--yes")
+
+    assert len(target.read_bytes().splitlines()) == len(PAGES)
+    assert not any(learned)
+    assert not exists(crawl)
+
+
+def hosts_of(location: str, shard: int):
+    return open_crawl(location).read(shard).hosts()
