@@ -65,7 +65,11 @@ def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
     (worker,) = facts["workers"]
     assert 0 <= worker.pop("seen_s") < 60
     assert worker == {
-        "id": "w1", "machine": "here", "pid": 4711, "shards": [0, 1], "fetched": 12,
+        "id": "w1",
+        "machine": "here",
+        "pid": 4711,
+        "shards": [0, 1],
+        "fetched": 12,
         "waits_for": None,
     }
     assert "from https://a.example/, begun" in outcome.stdout

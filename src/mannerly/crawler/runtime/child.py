@@ -8,7 +8,8 @@ record 0020). One way for Linux, macOS and Windows, for workers and for parse he
 - The child uses the package of its parent, wherever that was found, and never has the working
   directory on its path: a file `json.py` that lies there is not run.
 - It is in a process group of its own and ignores SIGINT and SIGTERM: a terminal's Ctrl-C reaches
-  the parent, which decides. It ends when the parent does, even by SIGKILL, because its channel does.
+  the parent, which decides.
+- Its channel ends with the parent, even by SIGKILL, and with the channel the child.
 
 Messages are pickled values behind their length. Both ends are sockets, since Windows can wait for
 nothing else. Neither end ever blocks unless it is asked to: a message that does not fit into the
@@ -184,9 +185,7 @@ class Child:
         self.channel.close()
 
 
-def _start(
-    module: str, theirs: socket.socket, directory: str | None
-) -> subprocess.Popen[bytes]:
+def _start(module: str, theirs: socket.socket, directory: str | None) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise RuntimeError("there is no Python to start processes with: use processes=1")
     # -P: neither the working directory nor the script's own is put on the path.
@@ -194,7 +193,7 @@ def _start(
     environment = _environment()
     if sys.platform == "win32":
         return _start_on_windows(command, environment, theirs, directory)
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and file
         [*command, str(theirs.fileno())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # it is for data, and nothing of a child is
@@ -215,7 +214,7 @@ def _start_on_windows(
     if base != sys.executable:
         command = [base, *command[1:]]
         environment["__PYVENV_LAUNCHER__"] = sys.executable
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
