@@ -305,6 +305,8 @@ class _Conversation:
 
     def _report_if_due(self, now: Instant) -> None:
         is_idle, in_flight = self._worker.is_idle, self._engine.in_flight
+        if not is_idle and self._engine.is_idle:
+            self._engine.hurry()  # there is something in an inbox, and nothing else to do
         is_quiet = is_idle or (self._engine.is_draining and in_flight == 0)
         if now < self._next_report and not is_quiet:
             return
