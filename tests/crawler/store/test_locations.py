@@ -73,7 +73,9 @@ def test_a_path_object_is_never_a_scheme(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_unknown_url_is_refused_with_what_there_is() -> None:
     """It is not taken for a directory."""
-    with pytest.raises(StoreError, match=r"no store is known for gopher: use a directory, or .*memory:"):
+    with pytest.raises(
+        StoreError, match=r"no store is known for gopher: use a directory, or .*memory:"
+    ):
         open_crawl("gopher://example.com/crawl")
 
 
