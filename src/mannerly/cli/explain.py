@@ -32,7 +32,7 @@ _INSIDE = "inside"
 
 
 class Facts(NamedTuple):
-    """The answers; `because` is a sentence, the rest are values."""
+    """The answers about one URL; `because` is a sentence, the rest are values."""
 
     url: str
     state: str

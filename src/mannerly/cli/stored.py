@@ -32,7 +32,7 @@ class StoredCrawl(NamedTuple):
 
     @property
     def manifest(self) -> Manifest:
-        """What the crawl is."""
+        """The identity, seeds and settings of the crawl."""
         return self.store.manifest
 
     def shard_of(self, host: str) -> int:

@@ -18,7 +18,17 @@ from .control_file import CONTROL_FILE, ControlFile
 from .database import START_OVER, create, shut
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
-from .manifest import LOCK, MANIFEST, foreign_files, read_manifest, write_manifest
+from .manifest import (
+    FORMAT,
+    LOCK,
+    MANIFEST,
+    OLDEST,
+    foreign_files,
+    hold_everything,
+    read_manifest,
+    read_values,
+    write_manifest,
+)
 from .reader import SqliteReader, shard_path
 from .schema import CONTROL
 from .shard import SqliteStore, create_shard
@@ -77,14 +87,15 @@ class SqliteCrawl:
 
     @classmethod
     def open(cls, location: str) -> Self:
-        """Open a crawl that was created earlier.
+        """Open a crawl that was created earlier; one of an earlier release is migrated first.
 
         Raises:
             StoreMissing: there is none.
+            StoreInUse: an earlier release wrote it, and a process works on it.
             StoreError: it is incomplete, of another version, or damaged.
         """
         path = Path(location)
-        manifest = read_manifest(path)
+        manifest = _manifest(path)
         shards = range(manifest.shards)
         files = [path / CONTROL_FILE]
         files += [make(path, shard) for make in (shard_path, inbox_path) for shard in shards]
@@ -206,15 +217,13 @@ class SqliteCrawl:
             self._lock = None
 
 
-def hold_everything(path: Path, held: ExitStack, *, patience_s: float = 0.25) -> None:
-    """Take the locks of a crawl and of all its shards, until `held` is closed.
+def _manifest(path: Path) -> Manifest:
+    number, _ = read_values(path)
+    if OLDEST <= number < FORMAT:
+        from .migration import migrate
 
-    Raises:
-        StoreInUse: a process has one of them; a worker may outlive its parent for a moment.
-    """
-    held.callback(OwnerLock(path / LOCK, what=path, patience_s=patience_s).release)
-    for file in sorted(path.glob("shard-*.lock")):
-        held.callback(OwnerLock(file, what=file.with_suffix(".db")).release)
+        migrate(path)
+    return read_manifest(path)
 
 
 def _shard_lock(shard: int) -> str:

@@ -91,7 +91,7 @@ def connect_reader(path: Path, kind: FileKind) -> apsw.Connection:
 
 @contextmanager
 def on_disk(connection: apsw.Connection, path: Path, *, usually: bool = False) -> Iterator[None]:
-    """Commits in here wait for the disk, and everything before them is on it too.
+    """Have the commits in here wait for the disk; everything before them is on it then, too.
 
     `usually` tells whether those after it do.
     """
@@ -109,7 +109,7 @@ def _synchronise(connection: apsw.Connection, *, durable: bool) -> None:
 
 @contextmanager
 def transaction(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """All of it or nothing, whatever is raised inside."""
+    """Commit everything that is done in here, or roll it back if anything is raised."""
     with translated(connection, path):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -134,7 +134,7 @@ def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
-    """A file that is refused is let go of."""
+    """Close the file if anything is raised in here."""
     try:
         yield
     except BaseException:
@@ -148,13 +148,21 @@ def shut(connection: apsw.Connection) -> None:
         connection.close()
 
 
-def _open(path: Path, kind: FileKind, flags: int, vfs: str | None, busy_ms: int) -> apsw.Connection:
+def _open(
+    path: Path,
+    kind: FileKind,
+    flags: int,
+    vfs: str | None,
+    busy_ms: int,
+    *,
+    any_version: bool = False,
+) -> apsw.Connection:
     if not path.exists():
         raise StoreError(f"{path} is missing: {START_OVER}")
     connection = _connection(path, flags, vfs)
     connection.set_busy_timeout(busy_ms)
     with closed_on_error(connection), translated(connection, path):
-        _identify(connection, path, kind)
+        _identify(connection, path, kind, any_version=any_version)
     return connection
 
 
@@ -165,12 +173,32 @@ def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
         raise _meaning(error, path, 0) from error
 
 
-def _identify(connection: apsw.Connection, path: Path, kind: FileKind) -> None:
+def version_of(path: Path, kind: FileKind) -> int:
+    """Return the version of a file of this kind.
+
+    Raises:
+        StoreError: it is missing, not ours, or damaged.
+    """
+    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, None, _RECOVERY_MS, any_version=True)
+    try:
+        with translated(connection, path):
+            return _version(connection)
+    finally:
+        shut(connection)
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(str(connection.pragma("user_version")))
+
+
+def _identify(
+    connection: apsw.Connection, path: Path, kind: FileKind, *, any_version: bool
+) -> None:
     """Refuse what is not ours, before anything is written to it."""
     if connection.pragma("application_id") != kind.application_id:
         raise StoreError(f"{path} is not a {kind.name} file of mannerly: choose another --data-dir")
-    version = connection.pragma("user_version")
-    if version != kind.version:
+    version = _version(connection)
+    if version != kind.version and not any_version:
         raise StoreError(
             f"{path} has format {version}, and this version of mannerly knows format "
             f"{kind.version}: use the version that wrote it, or start over with --fresh"

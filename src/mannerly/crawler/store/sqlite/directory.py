@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from mannerly.crawler.store.base import Manifest
 
 from .crawl import SqliteCrawl
-from .manifest import LOCK, MANIFEST, read_manifest
+from .manifest import LOCK, MANIFEST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +48,11 @@ class CrawlDirectory(SqliteCrawl):
 def is_crawl(path: Path) -> bool:
     """Return whether there is a crawl to resume."""
     return SqliteCrawl.exists(str(path))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest of a crawl; one of an earlier release is migrated first."""
+    return SqliteCrawl.open(str(path)).manifest
 
 
 def wipe(path: Path) -> None:

@@ -26,8 +26,10 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
 
 from .database import START_OVER
+from .lock import PATIENCE_S, OwnerLock
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
     from pathlib import Path
 
     from mannerly.crawler.store.base import Json
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 LOCK = "lock"
 FORMAT = 2
+OLDEST = 1  # that `migration` can bring to the present one
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing)"
@@ -56,17 +59,17 @@ def read_manifest(path: Path) -> Manifest:
         StoreMissing: there is none.
         StoreError: it is of another version, or it cannot be read.
     """
-    values = read_values(path)
-    if values["format"] != FORMAT:
+    number, values = read_values(path)
+    if number != FORMAT:
         raise StoreError(
-            f"{path / MANIFEST} has format {values['format']}, and this version of mannerly knows "
+            f"{path / MANIFEST} has format {number}, and this version of mannerly knows "
             f"format {FORMAT}: use the version that wrote it, or start over with --fresh"
         )
     return manifest_of(path, values)
 
 
-def read_values(path: Path) -> dict[str, Json]:
-    """Return what the manifest's file holds; `format` is a number, the rest is unchecked."""
+def read_values(path: Path) -> tuple[int, dict[str, Json]]:
+    """Return the format of the manifest's file, and everything in it, unchecked."""
     file = path / MANIFEST
     try:
         values = json.loads(file.read_bytes())
@@ -76,9 +79,10 @@ def read_values(path: Path) -> dict[str, Json]:
         raise StoreMissing(f"there is no crawl in {path}{also}") from error
     except (OSError, ValueError) as error:
         raise StoreError(f"{file} cannot be read ({error}): {START_OVER}") from error
-    if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+    number = values.get("format") if isinstance(values, dict) else None
+    if not isinstance(number, int):
         raise StoreError(f"{file} is not a manifest of mannerly: choose another --data-dir")
-    return values
+    return number, values
 
 
 def manifest_of(path: Path, values: dict[str, Json]) -> Manifest:
@@ -109,6 +113,17 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def hold_everything(path: Path, held: ExitStack, *, patience_s: float = PATIENCE_S) -> None:
+    """Take the locks of a crawl and of all its shards, until `held` is closed.
+
+    Raises:
+        StoreInUse: a process has one of them; a worker may outlive its parent for a moment.
+    """
+    held.callback(OwnerLock(path / LOCK, what=path, patience_s=patience_s).release)
+    for file in sorted(path.glob("shard-*.lock")):
+        held.callback(OwnerLock(file, what=file.with_suffix(".db")).release)
 
 
 def foreign_files(path: Path) -> list[str]:
