@@ -15,12 +15,9 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
-from mannerly.crawler.runtime import worker as workplace
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings
 
@@ -32,28 +29,9 @@ IMPOLITE = replace(USUAL, ignore_robots=True, politeness=replace(UNPACED, enable
 CRAWLS = {"usual": USUAL, "impolite": IMPOLITE, "memory": USUAL}
 
 
-class Forgetful:
-    """Opens dictionaries where the crawl asks for a file."""
-
-    @staticmethod
-    def open(
-        _path: Path,
-        number: int,
-        *,
-        shards: int,  # noqa: ARG004 - one, always
-        frontier_limit: int,
-        durable: bool,  # noqa: ARG004 - never
-        check_limit: int,  # noqa: ARG004 - dictionaries are asked one by one
-    ) -> MemoryStore:
-        return MemoryStore(number, frontier_limit=frontier_limit)
-
-
 def main(kind: str, seeds: str, directory: str) -> None:
-    # The crawl has no option for another store; only this comparison needs one.
-    store = Forgetful if kind == "memory" else workplace.SqliteStore
-    urls = Path(seeds).read_text().split()
-    with patch.object(workplace, "SqliteStore", store):
-        result = crawl(CRAWLS[kind], urls, Path(directory) / "crawl")
+    location = "memory:crawl" if kind == "memory" else Path(directory) / "crawl"
+    result = crawl(CRAWLS[kind], Path(seeds).read_text().split(), location)
     print(json.dumps({"fetched": result.stats.fetched}))
 
 

@@ -1,22 +1,58 @@
 """Mannerly: as fast as each site allows, never faster, never losing a URL, and able to prove it.
 
-The public names are looked up when they are asked for, so that the command starts quickly.
+    import mannerly
+
+    for page in mannerly.crawl("https://example.org/", max_urls=500):
+        print(page.url, page.status, page.title, len(page.body))
+
+Everything is imported when it is used, so that importing this package takes a few milliseconds.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .crawler.crawl import Crawl, CrawlResult, StoredCrawl, acrawl, crawl
+    from .crawler.crawl import open_crawl as open  # noqa: A004 - mannerly.open reads well
+    from .crawler.page.page import Page
     from .politeness import Politeness, Settings
 
-__all__ = ["Politeness", "Settings"]
+__all__ = [
+    "Crawl",
+    "CrawlResult",
+    "Page",
+    "Politeness",
+    "Settings",
+    "StoredCrawl",
+    "acrawl",
+    "crawl",
+    "open",
+]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Crawl": "mannerly.crawler.crawl",
+    "CrawlResult": "mannerly.crawler.crawl",
+    "Page": "mannerly.crawler.page.page",
+    "Politeness": "mannerly.politeness",
+    "Settings": "mannerly.politeness",
+    "StoredCrawl": "mannerly.crawler.crawl",
+    "acrawl": "mannerly.crawler.crawl",
+    "crawl": "mannerly.crawler.crawl",
+    "open": "mannerly.crawler.crawl:open_crawl",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import politeness
+    module, _, attribute = home.partition(":")
+    value = globals()[name] = getattr(import_module(module), attribute or name)
+    return value
 
-    return getattr(politeness, name)
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

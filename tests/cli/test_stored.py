@@ -319,7 +319,7 @@ def test_wipe_asks_first(crawl: Path) -> None:
 
 
 def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:
-    """A stranger's file stays, and everything with it."""
+    """With a foreign file in the directory nothing is removed."""
     (crawl / "thesis.txt").write_text("mine")
     refused = invoke("wipe", crawl, "--yes")
     (crawl / "thesis.txt").unlink()
@@ -332,7 +332,7 @@ def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:
 
 
 def test_crawled_text_reaches_no_terminal_raw(tmp_path: Path) -> None:
-    """A parent URL or an error code is a stranger's text, too."""
+    """A parent URL or an error code is crawled text, too."""
     nasty = page("https://a.example/n", parent="https://a.example/\x1b[2J[/red]", error="\x1b]0;x")
     crawl = make_crawl(tmp_path / "nasty", [page(SEED), nasty])
 

@@ -1,6 +1,6 @@
 """A crawl on disk, made through the store, with something of everything in it.
 
-Two shards. What a stranger wrote is as nasty as strangers are: a formula, an escape sequence, the
+Two shards. The crawled text is as nasty as it gets: a formula, an escape sequence, the
 markup of a terminal library, line ends that only some programs know.
 """
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.options import Option, Value
-    from mannerly.crawler.runtime.run import CrawlResult
     from mannerly.crawler.settings import CrawlSettings
 
     from .config import Configuration
@@ -48,7 +48,7 @@ class Order(NamedTuple):
 
     settings: CrawlSettings
     seeds: list[str]
-    data_dir: Path
+    location: str
     configuration: Configuration
 
 
@@ -65,7 +65,7 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
 
 def prepare(arguments: list[str], configuration: Configuration) -> Order:
     """Check everything that can be checked before the first request."""
-    from mannerly.crawler.store.sqlite.directory import is_crawl
+    from mannerly.crawler.store import exists
 
     from .seeds import read_seeds
 
@@ -73,28 +73,29 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
     seeds = read_seeds(arguments)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or the --data-dir of a crawl")
-    directory = Path(str(data_dir)) if data_dir is not None else default_directory(seeds[0])
+    location = str(data_dir) if data_dir is not None else default_location(seeds[0])
     _check_outputs(configuration)
-    if configuration.value("fresh") or not is_crawl(directory):
+    if configuration.value("fresh") or not exists(location):
         settings = configuration.settings()
-        _check_start(settings, seeds, directory)
+        _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
-        settings = _taken_up(configuration, seeds, directory)
-    return Order(settings, seeds, directory, configuration)
+        settings = _taken_up(configuration, seeds, location)
+    return Order(settings, seeds, location, configuration)
 
 
-def default_directory(seed: str) -> Path:
-    """`./crawl-<host>`, in characters that every file system takes."""
+def default_location(seed: str) -> str:
+    """Return `crawl-<host>`, in characters that every file system takes."""
     from mannerly.crawler.web.urls import host_key_of
 
-    return Path("crawl-" + host_key_of(seed).replace(":", "-").strip("[]"))
+    return "crawl-" + host_key_of(seed).replace(":", "-").strip("[]")
 
 
 def run_order(order: Order) -> None:
     """Crawl, export, tell, and leave with the exit code."""
-    from mannerly.crawler.runtime.run import crawl as run_crawl
+    from mannerly.crawler.crawl import Crawl
+    from mannerly.crawler.runtime.ending import Signals
 
     from .endings import exit_code
 
@@ -102,14 +103,10 @@ def run_order(order: Order) -> None:
         for name, given in order.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
-    with _progress(order) as watch:
-        result = run_crawl(
-            order.settings,
-            order.seeds,
-            order.data_dir,
-            fresh=bool(order.configuration.value("fresh")),
-            watch=watch,
-        )
+    fresh = bool(order.configuration.value("fresh"))
+    crawl = Crawl.of(order.settings, order.seeds, order.location, fresh=fresh)
+    with crawl, _progress(order) as watch, Signals() as signals:
+        result = crawl.run(interrupts=signals, watch=watch)
     _export(order)
     _tell(order, result)
     raise typer.Exit(exit_code(result))
@@ -125,30 +122,31 @@ def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
     return min(settings.processes, len({host_key_of(seed) for seed in seeds}))
 
 
-def _check_start(settings: CrawlSettings, seeds: list[str], directory: Path) -> None:
-    """Whatever the engine would refuse: --fresh has removed the old crawl by then."""
+def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
+    """Refuse here what the crawl would refuse: by then --fresh has removed the old one."""
     from mannerly.crawler.fetch.guard import NetworkGuard
 
     if not seeds:
-        fail(f"nothing to start from in {directory}: give a URL or a file of URLs")
+        fail(f"nothing to start from in {location}: give a URL or a file of URLs")
     settings.scope_of(seeds)
     NetworkGuard(seeds, settings.allow_net)
 
 
-def _taken_up(configuration: Configuration, seeds: list[str], directory: Path) -> CrawlSettings:
-    """The settings of a crawl that is there, and of this run; what cannot be is not ignored."""
+def _taken_up(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
+    """Return the settings of a stored crawl with those of this run; conflicts are errors."""
     from mannerly.crawler.fetch.guard import NetworkGuard
-    from mannerly.crawler.store.sqlite.directory import read_manifest
+    from mannerly.crawler.inspection.view import settings_of
+    from mannerly.crawler.store import open_crawl
 
-    from .stored import settings_of
-
-    manifest = read_manifest(directory)
+    store = open_crawl(location)
+    manifest = store.manifest
+    store.close()
     known = set(manifest.seeds)
     for seed in seeds:
         if seed not in known:
             raise ConfigError(
-                f"{safe_term(seed)} is no seed of the crawl in {directory}: leave it out, choose "
-                "another --data-dir, or start over with --fresh"
+                f"{safe_term(seed)} is no seed of the crawl in {location}: add it with `mannerly "
+                "add`, choose another --data-dir, or start over with --fresh"
             )
     base = settings_of(manifest)
     settings = configuration.settings(base)
@@ -194,7 +192,7 @@ def _export(order: Order) -> None:
     from mannerly.exports import export
 
     for output in order.configuration.texts("output"):
-        outcome = export(order.data_dir, output)
+        outcome = export(order.location, output)
         if not order.configuration.value("quiet"):
             for line in outcome.told():
                 note(line)
@@ -206,16 +204,16 @@ def _tell(order: Order, result: CrawlResult) -> None:
 
     configuration = order.configuration
     if configuration.value("json"):
-        print_json(described(result, order.data_dir))
+        print_json(described(result, order.location))
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, order.data_dir))
+        log("json", "Ended", **described(result, order.location))
         return
     hosts = 10 if configuration.value("verbose") else 3
-    note(summary(result, order.data_dir, hosts=hosts))
+    note(summary(result, order.location, hosts=hosts))
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:

@@ -6,9 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from mannerly.crawler.runtime.run import CrawlResult
+    from mannerly.crawler.crawl import CrawlResult
 
 _CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
 
@@ -20,12 +18,12 @@ def exit_code(result: CrawlResult) -> int:
     return _CODES.get(result.ending.value, 0)
 
 
-def resume_command(data_dir: Path) -> str:
+def resume_command(location: str) -> str:
     """What to type to go on."""
-    return f"mannerly resume {shlex.quote(str(data_dir))}"
+    return f"mannerly resume {shlex.quote(location)}"
 
 
-def described(result: CrawlResult, data_dir: Path) -> dict[str, object]:
+def described(result: CrawlResult, location: str) -> dict[str, object]:
     """The result for programs. Hosts are left out: `mannerly hosts --json` has them all."""
     import msgspec
 
@@ -34,7 +32,7 @@ def described(result: CrawlResult, data_dir: Path) -> dict[str, object]:
     del stats["tallies"]
     return {
         "ending": result.ending.value,
-        "data_dir": str(data_dir),
+        "data_dir": location,
         "seconds": round(result.seconds, 3),
         "pending": result.pending,
         **stats,

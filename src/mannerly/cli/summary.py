@@ -14,9 +14,8 @@ from .terminal import safe_term
 
 if TYPE_CHECKING:
     from collections import Counter
-    from pathlib import Path
 
-    from mannerly.crawler.runtime.run import CrawlResult
+    from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.stats import HostTally, Stats
 
 _HEADLINES = {
@@ -31,10 +30,10 @@ _REASONS = 6  # of each kind; the rest is one number
 _SLOW_S = 1.0  # a mean answer time below this is not worth a line
 
 
-def summary(result: CrawlResult, data_dir: Path | None = None, *, hosts: int = 3) -> str:
+def summary(result: CrawlResult, location: str | None = None, *, hosts: int = 3) -> str:
     """A few lines; `hosts` is how many of the slowest and the most refusing are named.
 
-    Without a `data_dir` nothing is said about going on: the crawl is not kept.
+    Without a `location` nothing is said about going on: the crawl is not kept.
     """
     stats = result.stats
     lines = [
@@ -46,7 +45,7 @@ def summary(result: CrawlResult, data_dir: Path | None = None, *, hosts: int = 3
         _row("slowest", _slowest(stats, hosts)),
         _row("refused by", _most_refused(stats, hosts)),
         _row("politeness", _verdict(stats)),
-        *_left(result, data_dir),
+        *_left(result, location),
     ]
     return "\n".join(line for line in lines if line)
 
@@ -112,9 +111,9 @@ def _verdict(stats: Stats) -> str:
     return f"{early}; {stats.throttles:,} of {asked:,} refused ({stats.throttles / asked:.1%})"
 
 
-def _left(result: CrawlResult, data_dir: Path | None) -> list[str]:
+def _left(result: CrawlResult, location: str | None) -> list[str]:
     if not result.pending and result.ending.value not in ("stopped", "terminated"):
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
-    how = f"Go on with: {resume_command(data_dir)}" if data_dir is not None else ""
+    how = f"Go on with: {resume_command(location)}" if location is not None else ""
     return [_row("left", left), how]

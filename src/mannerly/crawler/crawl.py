@@ -521,6 +521,39 @@ class Crawl(StoredCrawl):
         return Page(delivered.record, delivered.headers, delivered.body, done)
 
 
+def crawl(
+    seeds: str | Iterable[str] = (),
+    *,
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    politeness: Settings | None = None,
+    **options: Unpack[CrawlOptions],
+) -> Iterator[Page]:
+    """Crawl from one or more URLs and yield the pages as they come.
+
+        for page in mannerly.crawl("https://example.org/", max_urls=500):
+            print(page.url, page.status, page.title, len(page.body))
+
+    Asking for the next page acknowledges the one before: it is recorded, and its links are
+    followed. With a `data_dir`, a loop that was left (by `break`, an error or a crash) goes on when
+    it is run again, beginning with the page that was not acknowledged. Fetching waits for a slow
+    loop. The arguments are those of `Crawl`.
+    """
+    return iter(Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options))
+
+
+def acrawl(
+    seeds: str | Iterable[str] = (),
+    *,
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    politeness: Settings | None = None,
+    **options: Unpack[CrawlOptions],
+) -> AsyncIterator[Page]:
+    """Do the same as `crawl` for `async for`, without holding up the event loop."""
+    return aiter(Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options))
+
+
 def open_crawl(location: str | Path) -> StoredCrawl:
     """Open a crawl to look at it or to steer it, wherever it is kept.
 

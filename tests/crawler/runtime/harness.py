@@ -1,9 +1,9 @@
 """A crawl as a real process that can be killed, told to stop, and asked what it left behind.
 
-The crawl runs in a session of its own, so that one SIGKILL to the group takes the conductor and
-every child at once, as a power button would. What it did is read from the only two witnesses that
-survive it: the web's own log and the store. Instants of both sides are the machine's monotonic
-clock, so they can be compared.
+The crawl runs in a session of its own, so that the supervisor and every child can be found and
+killed at once, as a power button would. What it did is read from what survives it: the web's own
+log and the store. Instants of both sides are the machine's monotonic clock, so they can be
+compared.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.sqlite.directory import read_manifest
-from mannerly.crawler.store.sqlite.reader import SqliteReader
+from mannerly.crawler.store import open_crawl
 from mannerly.demo import paths
 from mannerly.politeness import Settings
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from mannerly.demo import DemoWeb, Record
 
 PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 _CRAWL = """
 import json, sys
@@ -63,12 +62,19 @@ print(json.dumps(answer), flush=True)
 
 
 def eventually(condition: Callable[[], object], *, within_s: float = PATIENCE_S) -> None:
-    """Wait until it holds; the only place where a test of ours sleeps."""
+    """Wait until it holds."""
     deadline = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"did not come true within {within_s:g} s")
         time.sleep(0.002)
+
+
+def is_still(web: DemoWeb) -> bool:
+    """Return whether no request came within a second."""
+    before = len(web.log())
+    time.sleep(1.0)
+    return len(web.log()) == before
 
 
 def modest(**options: Any) -> CrawlSettings:
@@ -126,14 +132,31 @@ class Crawler:
         self.kill()
 
     def workers(self) -> list[int]:
-        """The processes that crawl for this one, in the order in which they were started."""
+        """Return the supervisor's children, in the order in which they were started."""
         mine = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [int(pid) for pid in mine.read_text().split()]
 
     def tell(self, number: signal.Signals) -> float:
-        """Send a signal to the conductor; returns when."""
+        """Send a signal to the supervisor; return when."""
         self._process.send_signal(number)
         return time.monotonic()
+
+    def tell_group(self, number: signal.Signals) -> None:
+        """Send a signal to the group of the supervisor, as a terminal does."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def everyone(self) -> list[int]:
+        """Return all processes of the crawl that run: those of its session."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):
+                    # "pid (name) state ppid pgrp session …", and a name may hold anything
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                    if int(fields[3]) == self._process.pid and fields[0] != "Z":
+                        found.append(int(entry.name))
+        return found
 
     def tell_workers(self, number: signal.Signals) -> None:
         """Send a signal to the children alone, as far as there are any."""
@@ -150,10 +173,13 @@ class Crawler:
             return False
 
     def kill(self) -> float:
-        """SIGKILL for all of it at once; returns when nothing of it runs any more."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """SIGKILL for all of it at once; return when nothing of it runs any more."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in self.everyone():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         self._process.communicate()
+        eventually(lambda: not self.everyone())
         return time.monotonic()
 
     @staticmethod
@@ -190,13 +216,15 @@ def kept(data_dir: Path) -> Kept:
     hosts: dict[str, HostRecord] = {}
     skipped: dict[str, str] = {}
     pending = 0
-    for number in range(read_manifest(data_dir).shards):
-        with SqliteReader.beside(data_dir, number) as reader:
+    store = open_crawl(data_dir)
+    for number in range(store.manifest.shards):
+        with store.read(number) as reader:
             pages += [page for _, page in reader.pages()]
             hosts |= {record.host: record for record in reader.hosts()}
             skipped |= {each.url: each.reason for each in reader.skipped()}
             counts = reader.counts()
             pending += counts.queued + counts.outgoing
+    store.close()
     return Kept(pages, hosts, skipped, pending)
 
 

@@ -2,34 +2,181 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from typing import TYPE_CHECKING
+from collections import deque
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mannerly.crawler.runtime.budget import LocalBudget, SharedBudget
+from mannerly.crawler.runtime.budget import CHUNK, GrantedBudget, LocalBudget, SharedBudget
 
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import Lock
-
-SPAWN = multiprocessing.get_context("spawn")
-FORK = multiprocessing.get_context("fork")
+WORKERS = 3
 
 
-class KnownLock:
-    """A context whose lock the test has, too."""
+def spend(budget: GrantedBudget | LocalBudget, wanted: int) -> int:
+    """Start as many pages as allowed."""
+    granted = budget.take(wanted)
+    budget.settle(granted)
+    return granted
+
+
+class Crew:
+    """A supervisor's budget, its workers' parts, and the messages on their way between them."""
+
+    def __init__(self, limit: int | None, workers: int = WORKERS) -> None:
+        self.shared = SharedBudget(limit, workers)
+        self.parts: list[GrantedBudget] = []
+        self.up: list[deque[tuple[str, int]]] = [deque() for _ in range(workers)]
+        self.down: list[deque[tuple[str, int]]] = [deque() for _ in range(workers)]
+        self.parts = [self._part(number) for number in range(workers)]
+
+    def _part(self, number: int) -> GrantedBudget:
+        return GrantedBudget(lambda: self.up[number].append(("ask", 0)))
+
+    def hear_one(self, number: int) -> None:
+        """Let one message of a worker arrive."""
+        word, pages = self.up[number].popleft()
+        if word == "ask":
+            self.shared.asked(number)
+        elif word == "returned":
+            self.shared.returned(number, pages)
+        else:
+            self.shared.reported(number, pages)
+        self.grant()
+
+    def grant(self) -> None:
+        for number, pages in self.shared.grants():
+            self.down[number].append(("grant", pages))
+
+    def tick(self) -> None:
+        for number in self.shared.recalls():
+            self.down[number].append(("recall", 0))
+
+    def deliver_one(self, number: int) -> None:
+        """Let one message to a worker arrive."""
+        word, pages = self.down[number].popleft()
+        part = self.parts[number]
+        if word == "grant":
+            part.granted(pages)
+        else:
+            self.up[number].append(("returned", part.recalled()))
+
+    def report(self, number: int) -> None:
+        self.up[number].append(("used", self.parts[number].used))
+
+    def die(self, number: int) -> None:
+        self.up[number].clear()
+        self.down[number].clear()
+        self.parts[number] = self._part(number)
+        self.shared.died(number)
+        self.grant()
+
+    def settle_down(self) -> None:
+        """Let every message arrive, and their answers."""
+        while any(self.up) or any(self.down):
+            for number in range(len(self.parts)):
+                while self.up[number]:
+                    self.hear_one(number)
+                while self.down[number]:
+                    self.deliver_one(number)
+
+    def round(self) -> None:
+        """One tick of everything, as when nothing else happens."""
+        for number in range(len(self.parts)):
+            self.report(number)
+        self.settle_down()
+        self.tick()
+        self.settle_down()
+
+
+class BudgetMachine(RuleBasedStateMachine):
+    """Messages arrive in any order, workers start pages, fail, and die."""
 
     def __init__(self) -> None:
-        self.lock = SPAWN.Lock()
-        self.Array = SPAWN.Array
+        super().__init__()
+        self.limit = 150
+        self.highest = self.limit  # since the limit fell last, or what was started by then
+        self.crew = Crew(self.limit)
+        self.started = 0  # pages started less those given back, by all that ever lived
+        self.by_worker = [0] * WORKERS  # pages that could be given back
+        self.taking = [0] * WORKERS
 
-    def Lock(self) -> Lock:  # noqa: N802 - the name is the context's
-        return self.lock
+    workers = st.integers(0, WORKERS - 1)
+
+    @rule(worker=workers, wanted=st.integers(0, 200), share=st.floats(0.0, 1.0))
+    def start(self, worker: int, wanted: int, share: float) -> None:
+        part = self.crew.parts[worker]
+        granted = part.take(wanted)
+        assert granted <= wanted
+        if granted:
+            used = round(granted * share)
+            part.settle(used)
+            self.started += used
+            self.by_worker[worker] += used
+
+    @rule(worker=workers)
+    def ask_again(self, worker: int) -> None:
+        if self.by_worker[worker]:
+            self.by_worker[worker] -= 1
+            self.started -= 1
+            self.crew.parts[worker].give_back(1)
+
+    @rule(worker=workers)
+    def arrive_up(self, worker: int) -> None:
+        if self.crew.up[worker]:
+            self.crew.hear_one(worker)
+
+    @rule(worker=workers)
+    def arrive_down(self, worker: int) -> None:
+        if self.crew.down[worker]:
+            self.crew.deliver_one(worker)
+
+    @rule(worker=workers)
+    def report(self, worker: int) -> None:
+        self.crew.report(worker)
+
+    @rule()
+    def tick(self) -> None:
+        self.crew.tick()
+
+    @rule(worker=workers)
+    def die(self, worker: int) -> None:
+        self.by_worker[worker] = 0
+        self.crew.die(worker)
+
+    @precondition(lambda self: self.limit < 1000)
+    @rule(more=st.integers(1, 200))
+    def raise_limit(self, more: int) -> None:
+        self.limit += more
+        self.highest = max(self.highest, self.limit)
+        self.crew.shared.set_limit(self.limit)
+        self.crew.grant()
+
+    @rule(worker=workers)
+    def somebody_gets_the_rest(self, worker: int) -> None:
+        """Whoever holds the last pages, one who wants them gets all that are not lost."""
+        for _ in range(200):
+            got = spend(self.crew.parts[worker], 100)
+            self.started += got
+            self.by_worker[worker] += got
+            self.crew.round()
+            if self.crew.shared.is_spent:
+                break
+        assert self.crew.shared.is_spent
+        assert spend(self.crew.parts[worker], 1) == 0
+
+    @invariant()
+    def never_more_than_the_limit(self) -> None:
+        assert self.started <= self.highest
+
+
+BudgetMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+test_budget_machine = BudgetMachine.TestCase
 
 
 def test_what_was_not_used_goes_back() -> None:
-    """Ten pages, eight lent and three used: seven are left."""
+    """Ten pages, eight taken and three used: seven are left."""
     budget = LocalBudget(10)
 
     lent = budget.take(8)
@@ -40,12 +187,12 @@ def test_what_was_not_used_goes_back() -> None:
 
 
 def test_a_loan_is_not_spent() -> None:
-    """Whoever looks while pages are on loan must not take that for the end."""
-    budget = SharedBudget(SPAWN, 10, 2)
+    """Pages that were taken and may come back are no reason to end."""
+    budget = LocalBudget(10)
 
-    budget.share(0).take(10)
+    budget.take(10)
     while_lent = budget.is_spent
-    budget.share(0).settle(10)
+    budget.settle(10)
 
     assert not while_lent
     assert budget.is_spent
@@ -53,45 +200,102 @@ def test_a_loan_is_not_spent() -> None:
 
 def test_a_page_that_has_to_be_asked_again_is_given_back() -> None:
     """A budget that was spent is not, if a page turns out not to be fetched yet."""
-    budget = SharedBudget(SPAWN, 1, 1)
-    share = budget.share(0)
+    crew = Crew(1, workers=1)
+    crew.parts[0].take(1)
+    crew.settle_down()
 
-    share.take(1)
-    share.settle(1)
-    share.give_back(1)
+    first = spend(crew.parts[0], 1)
+    crew.round()
+    was_spent = crew.shared.is_spent
+    crew.parts[0].give_back(1)
+    crew.round()
 
-    assert not budget.is_spent
-    assert share.take(5) == 1
-
-
-@pytest.mark.parametrize("pages", [None, 5])
-def test_processes_share_one_number(pages: int | None) -> None:
-    """Together they never get more than there is; without a limit each gets what it wants."""
-    budget = SharedBudget(SPAWN, pages, 2)
-
-    lent = [budget.share(0).take(4), budget.share(1).take(4)]
-
-    assert lent == ([4, 4] if pages is None else [4, 1])
+    assert (first, was_spent) == (1, True)
+    assert not crew.shared.is_spent
+    assert spend(crew.parts[0], 5) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_process_that_dies_with_the_lock_and_a_loan_is_buried() -> None:
-    """The others go on; what it had on loan is gone, so that no page is counted twice."""
-    context = KnownLock()
-    budget = SharedBudget(context, 10, 2)  # type: ignore[arg-type]
+@pytest.mark.parametrize("limit", [None, 500])
+def test_a_chunk_is_small_with_a_limit_and_large_without(limit: int | None) -> None:
+    """A worker that dies costs the run little; without a limit nobody has to ask again."""
+    crew = Crew(limit, workers=2)
 
-    def die() -> None:
-        budget.share(0).take(4)
-        context.lock.acquire()
-        os._exit(9)
+    crew.parts[0].take(10_000)
+    crew.settle_down()
+    got = crew.parts[0].take(10_000)
 
-    victim = FORK.Process(target=die)
-    victim.start()
-    victim.join()
-    before = budget.is_spent
-    budget.bury(0)
+    assert got == (10_000 if limit is None else CHUNK)
 
-    assert not before
-    assert budget.share(1).take(100) == 6
-    budget.share(1).settle(6)
-    assert budget.is_spent
+
+def test_the_last_pages_go_to_those_that_can_use_them() -> None:
+    """One worker holds all pages and waits for its hosts; the other gets them."""
+    crew = Crew(8, workers=2)
+    for _ in range(8):
+        crew.shared.asked(0)
+        crew.grant()
+        crew.settle_down()
+
+    fetched = 0
+    for _ in range(20):
+        fetched += spend(crew.parts[1], 8)
+        crew.round()
+
+    assert fetched == 8
+    assert crew.shared.is_spent
+
+
+def test_what_a_dead_worker_held_is_not_fetched_by_another() -> None:
+    """It may have been fetched after the last report."""
+    crew = Crew(40, workers=2)
+    crew.parts[0].take(1)
+    crew.settle_down()
+    held = crew.parts[0].take(100)
+
+    crew.die(0)
+    fetched = 0
+    for _ in range(40):
+        fetched += spend(crew.parts[1], 40)
+        crew.round()
+
+    assert held == 10
+    assert fetched == 30
+    assert crew.shared.is_spent
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_a_limit_that_falls_is_kept_from_then_on(limit: int | None) -> None:
+    """Unused pages are recalled, also those that were granted when there was no limit."""
+    crew = Crew(limit, workers=2)
+    local = LocalBudget(limit)
+    fetched = 0
+    for worker in (0, 1, 0, 1):
+        fetched += spend(crew.parts[worker], 5)
+        crew.round()
+    spend(local, 10)
+
+    crew.shared.set_limit(12)
+    local.set_limit(12)
+    crew.round()
+    for _ in range(10):
+        fetched += sum(spend(part, 5) for part in crew.parts)
+        crew.round()
+
+    assert fetched == 12
+    assert crew.shared.is_spent
+    assert spend(local, 10) == 2
+    assert local.is_spent
+
+
+def test_a_limit_below_what_was_fetched_ends_the_run() -> None:
+    """No page is taken back, and none is started."""
+    crew = Crew(100, workers=1)
+    spend(crew.parts[0], 50)
+    crew.settle_down()
+    fetched = spend(crew.parts[0], 50)
+
+    crew.shared.set_limit(10)
+    crew.round()
+
+    assert fetched > 10
+    assert crew.shared.is_spent
+    assert spend(crew.parts[0], 50) == 0

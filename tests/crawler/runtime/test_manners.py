@@ -24,8 +24,8 @@ from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.runtime.worker import rules_of
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.store.sqlite.directory import Manifest
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.demo import (
     DemoWeb,

@@ -1,33 +1,50 @@
-"""Long work is done in other processes, and comes back with its tag."""
+"""Parse helpers: long work is done in other processes, and comes back with its tag."""
 
 from __future__ import annotations
 
+import os
 import select
+import threading
+import time
 from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import eventually
 
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.parsed import ParsedPage, ParseFailed
 from mannerly.crawler.runtime.offload import Offload
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def offload() -> Iterator[Offload[str]]:
+    """One helper, closed in the end."""
+    offload: Offload[str] = Offload(1)
+    yield offload
+    offload.close()
+
 
 def collected(offload: Offload[str], count: int) -> dict[str, object]:
-    """Wait for the bell until so many results are there."""
+    """Wait on the descriptor until so many results are there."""
     results: dict[str, object] = {}
     while len(results) < count:
-        assert select.select([offload.descriptor], [], [], 30.0)[0], "nobody rang"
+        assert select.select([offload.descriptor], [], [], 30.0)[0], "no result in 30 s"
         results.update(offload.collect())
     return results
 
 
-def test_results_come_back_with_their_tags() -> None:
+def test_results_come_back_with_their_tags(offload: Offload[str]) -> None:
     """Whatever order the processes finish in, each page is found under its own tag."""
-    offload: Offload[str] = Offload(1)
-
     for name in ("a", "b", "c"):
         body = f"<title>{name}</title><a href=/{name}>".encode()
         offload.give(name, partial(parse_page, body, "text/html", "http://e/"))
     results = collected(offload, 3)
-    offload.close()
 
     assert offload.pending == 0
     assert {
@@ -37,13 +54,91 @@ def test_results_come_back_with_their_tags() -> None:
     } == {name: (name, [f"/{name}"]) for name in ("a", "b", "c")}
 
 
-def test_work_that_fails_comes_back_as_a_failure() -> None:
-    """An exception over there costs that piece of work, and no other."""
-    offload: Offload[str] = Offload(1)
+def test_work_and_results_may_be_larger_than_any_buffer(offload: Offload[str]) -> None:
+    """Ten megabytes there and twenty back, while the loop waits for neither."""
+    began = time.monotonic()
+    offload.give("big", partial(bytes.replace, b"x" * 10_000_000, b"x", b"yz"))
+    given_s = time.monotonic() - began
 
+    assert collected(offload, 1) == {"big": b"yz" * 10_000_000}
+    assert given_s < 5.0
+
+
+def test_work_that_fails_comes_back_as_a_failure(offload: Offload[str]) -> None:
+    """An exception over there, or a value that cannot be sent, costs that piece and no other."""
     offload.give("bad", partial(int, "no number"))
+    offload.give("unpicklable", lambda: 7)
+    offload.give("one way", threading.Lock)
     offload.give("good", partial(int, "7"))
-    results = collected(offload, 2)
+    results = collected(offload, 4)
+
+    assert results["bad"] == ParseFailed("ValueError")
+    assert isinstance(results["unpicklable"], ParseFailed)
+    assert results["one way"] == ParseFailed("TypeError")
+    assert results["good"] == 7
+
+
+def test_work_is_done_again_when_its_helper_dies(
+    offload: Offload[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first death costs nothing but time."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    die_first = import_module("child_tasks").die_first
+
+    offload.give("again", partial(die_first, tmp_path / "once"))
+    offload.give("other", partial(int, "7"))
+
+    assert collected(offload, 2) == {"again": "survived", "other": 7}
+
+
+def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None:
+    """No third one is sacrificed, and the next piece finds a new helper."""
+    offload.give("deadly", partial(os._exit, 9))
+    offload.give("other", partial(int, "7"))
+
+    assert collected(offload, 2) == {"deadly": ParseFailed("helper_died"), "other": 7}
+
+
+def test_no_more_helpers_than_allowed(tmp_path: Path) -> None:
+    """Ten pieces of work, and at most two processes for them."""
+    offload: Offload[str] = Offload(2)
+
+    for number in range(10):
+        offload.give(str(number), os.getpid)
+    pids = set(collected(offload, 10).values())
     offload.close()
 
-    assert results == {"bad": ParseFailed("ValueError"), "good": 7}
+    assert 1 <= len(pids) <= 2
+    assert os.getpid() not in pids
+
+
+def test_an_idle_helper_gives_its_memory_back() -> None:
+    """After a while without work it ends, and the next piece starts another."""
+    offload: Offload[str] = Offload(1, idle_s=0.1)
+
+    offload.give("first", os.getpid)
+    first = collected(offload, 1)["first"]
+    eventually(lambda: not Path(f"/proc/{first}").exists(), within_s=10.0)
+    offload.give("second", os.getpid)
+    second = collected(offload, 1)["second"]
+    offload.close()
+
+    assert first != second
+
+
+def test_closing_drops_what_is_under_way() -> None:
+    """Neither a thread nor a process is left behind, however long the work would take."""
+    before = threading.active_count()
+    offload: Offload[str] = Offload(2)
+    offload.give("pid", os.getpid)
+    pid = collected(offload, 1)["pid"]
+    offload.give("long", partial(time.sleep, 600.0))
+    offload.give("long too", partial(time.sleep, 600.0))
+
+    began = time.monotonic()
+    offload.close()
+    offload.close()
+
+    assert time.monotonic() - began < 5.0
+    assert threading.active_count() == before
+    assert not Path(f"/proc/{pid}").exists()

@@ -25,9 +25,8 @@ from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.runtime.worker import rules_of
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store.base import StoreFull
+from mannerly.crawler.store.base import Manifest, StoreFull
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.store.sqlite.directory import Manifest
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import moved_seeds, seed_candidates
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches

@@ -23,6 +23,7 @@ from tests.crawler.runtime.harness import (
 )
 
 from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.runtime.offload import BIG_BYTES
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.store.base import StoreError
 from mannerly.demo import DemoWeb, Site, plain_sites
@@ -86,28 +87,71 @@ def test_the_second_signal_stops_at_once(processes: int, tmp_path: Path) -> None
         assert left.answer["pending"] == 1
 
 
-def test_children_leave_signals_to_the_conductor_from_their_first_instant(tmp_path: Path) -> None:
-    """A terminal signals the whole group, and a child that is not up yet must not die of it."""
-    with DemoWeb(plain_sites(2, pages=3)) as web:
+def test_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> None:
+    """Ctrl-C while the workers are starting ends the crawl, and none of them complains."""
+    with DemoWeb(plain_sites(2, pages=30)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
-            eventually(lambda: crawler.tell_workers(signal.SIGINT) or web.log())
+            eventually(lambda: len(crawler.workers()) == 2)
+            crawler.tell_group(signal.SIGINT)
+            left = crawler.left()
+
+        assert left.ending == "stopped"
+        assert left.complaints == ""
+
+
+def test_workers_ignore_signals(tmp_path: Path) -> None:
+    """What is meant for all processes of a service is for the supervisor to act on."""
+    with DemoWeb(plain_sites(2, pages=20)) as web:
+        with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
+            eventually(lambda: len({record.host for record in web.log()}) == 2)
+            workers = crawler.workers()
+            for _ in range(50):
+                crawler.tell_workers(signal.SIGINT)
+                crawler.tell_workers(signal.SIGTERM)
+            assert crawler.workers() == workers
             left = crawler.left()
 
         assert left.ending == "finished"
         assert left.complaints == ""
 
 
-def test_children_of_a_dead_conductor_stop_by_themselves(tmp_path: Path) -> None:
-    """They keep what came in, and let the next run in."""
-    with DemoWeb(plain_sites(4, pages=15)) as web:
+def test_a_worker_that_dies_of_a_signal_before_it_ignores_them_is_started_again(
+    tmp_path: Path,
+) -> None:
+    """An interpreter takes some milliseconds to come that far."""
+    with DemoWeb(plain_sites(2, pages=3)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
-            eventually(lambda: len({r.host for r in page_requests(web.log())}) == 4)
-            workers = crawler.workers()
+            eventually(crawler.workers)
+            crawler.tell_workers(signal.SIGTERM)
+            left = crawler.left()
+
+        assert left.ending == "finished"
+        assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
+
+
+def test_workers_of_a_dead_supervisor_end_by_themselves(tmp_path: Path) -> None:
+    """Within two seconds, helpers included; they keep what came in, and let the next run in."""
+    big = Site(name="big", pages=40, size=BIG_BYTES + 1, disallow=())
+    with DemoWeb([*plain_sites(4, pages=15), big]) as web:
+        with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
+            eventually(lambda: len({r.host for r in page_requests(web.log())}) == 5)
+            eventually(lambda: len(crawler.everyone()) > 3)
             crawler.tell(signal.SIGKILL)
-            eventually(lambda: not any(map(crawler.is_alive, workers)))
+            eventually(lambda: not crawler.everyone(), within_s=2.0)
         crawl(modest(), [], tmp_path / "crawl")
 
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
+
+
+def test_the_next_run_waits_for_workers_that_are_leaving(tmp_path: Path) -> None:
+    """Whoever resumes at once after a SIGKILL is not told that the crawl is in use."""
+    with DemoWeb(plain_sites(4, pages=15)) as web:
+        with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
+            eventually(lambda: len({r.host for r in page_requests(web.log())}) == 4)
+            crawler.tell(signal.SIGKILL)
+            resumed = crawl(modest(processes=2), [], tmp_path / "crawl")
+
+        assert resumed.ending is Ending.FINISHED
 
 
 def test_a_second_crawler_on_the_same_directory_is_refused_at_once(tmp_path: Path) -> None:

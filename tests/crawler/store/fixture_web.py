@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Addresses of the loopback net that are nobody's default, so that the ports are free.
+# Addresses of the loopback net that no program uses by default, so that the ports are free.
 ADDRESSES = [("127.77.7.1", 47771), ("127.77.7.2", 47771)]
 HOSTS = [f"{name}:{port}" for name, port in ADDRESSES]
 SEEDS = [f"http://{host}/" for host in HOSTS]

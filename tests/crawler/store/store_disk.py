@@ -136,6 +136,6 @@ class _File(apsw.VFSFile):
             self._image.pending.append((size, None))
 
     def xSync(self, flags):  # noqa: N802
-        self._disk.operate()  # the real disk need not wait: nobody pulls its plug
+        self._disk.operate()  # the real disk need not wait: its power is not cut
         if self._image:
             self._image.flush()

@@ -33,26 +33,26 @@ def test_filter_never_forgets(pages: list[list[int]]) -> None:
     assert all(seen.maybe_seen(fp) for page in pages for fp in page)
 
 
-def test_doubt_is_rare_when_filled_as_expected() -> None:
-    """At its capacity the filter doubts about one new fingerprint in a hundred."""
+def test_false_positives_are_rare_when_filled_as_expected() -> None:
+    """At its capacity the filter takes one new fingerprint in a hundred for known."""
     seen = SeenFilter(expected=20_000, false_positive_rate=0.01)
     texts = [f"https://e.com/{n}" for n in range(40_000)]
     seen.update(fingerprints(texts[:20_000], 11))
 
-    doubted = sum(map(seen.maybe_seen, fingerprints(texts[20_000:], 11)))
+    mistaken = sum(map(seen.maybe_seen, fingerprints(texts[20_000:], 11)))
 
-    assert doubted < 400
+    assert mistaken < 400
 
 
-def test_doubt_stays_bounded_when_the_filter_grows() -> None:
-    """Outgrown sixty times over, it still doubts about two in a hundred."""
+def test_false_positives_stay_bounded_when_the_filter_grows() -> None:
+    """Outgrown sixty times over, it still takes less than two and a half in a hundred for known."""
     seen = SeenFilter(expected=500, false_positive_rate=0.01)
     seen.update(fingerprints([f"a{n}" for n in range(30_000)], 11))
 
-    doubted = sum(map(seen.maybe_seen, fingerprints([f"b{n}" for n in range(20_000)], 11)))
+    mistaken = sum(map(seen.maybe_seen, fingerprints([f"b{n}" for n in range(20_000)], 11)))
 
     assert seen.capacity >= 30_000
-    assert doubted < 500
+    assert mistaken < 500
 
 
 def test_ten_million_take_twelve_megabytes() -> None:

@@ -49,7 +49,7 @@ def manifest() -> Manifest:
 
 @pytest.fixture
 def path(tmp_path: Path, manifest: Manifest) -> Path:
-    """A directory with a crawl that nobody holds."""
+    """A directory with a crawl that no process holds."""
     CrawlDirectory.create(tmp_path / "crawl", manifest).close()
     return tmp_path / "crawl"
 
@@ -110,7 +110,7 @@ def test_a_second_crawl_is_not_created_over_the_first(path, manifest):
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path, manifest):
-    """Foreign files mean somebody else's directory, for creating and for opening."""
+    """A directory with foreign files is not a crawl's, for creating and for opening."""
     (tmp_path / "thesis.tex").write_text("mine")
 
     with pytest.raises(StoreError, match=r"thesis\.tex.*choose another --data-dir"):

@@ -289,7 +289,7 @@ def test_a_full_inbox_is_read_as_far_as_wanted(tmp_path):
 
 
 def test_a_damaged_batch_of_links_stops_the_crawl_and_is_kept(tmp_path):
-    """Nobody can tell which links it held, so it is neither passed over nor thrown away."""
+    """Its links cannot be read, so it is neither passed over nor thrown away."""
     for shard in range(2):
         create_shard(tmp_path, shard, shards=2)
     with open_shard(tmp_path, 0, shards=2) as store:

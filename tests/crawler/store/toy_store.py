@@ -33,7 +33,7 @@ CRAWLS: dict[str, dict[str, Any]] = {}
 
 
 class ToyShard(MemoryStore):
-    """A shard that is owned by whoever entered its number in `owners`."""
+    """A shard whose owner is entered in `owners`."""
 
     def __init__(self, shard: int, crawl: dict[str, Any], limit: int) -> None:
         super().__init__(

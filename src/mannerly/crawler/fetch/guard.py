@@ -111,10 +111,15 @@ class NetworkGuard:
         self._origins: set[tuple[str, int]] = set()
         self._networks: list[Network] = []
         self._verdicts: dict[tuple[str, int], AddressVerdict] = {}  # of hosts and ports
-        for seed in seeds:
-            self._open_for_seed(seed)
+        self.add_seeds(seeds)
         for entry in allow_net:
             self._open_for_entry(entry)
+
+    def add_seeds(self, seeds: Iterable[str]) -> None:
+        """Let the hosts and ports of these URLs be connected."""
+        for seed in seeds:
+            self._open_for_seed(seed)
+        self._verdicts.clear()
 
     def judge(self, address: str, port: int, host: str) -> AddressVerdict:
         """Return the verdict on a connection to `address`, which `host` resolved to."""

@@ -1,136 +1,198 @@
-"""--max-urls: never more pages than that, however many processes fetch them.
+"""--max-urls: never more pages than that in one run, however many processes fetch them.
 
-    take(n)      before looking for work: up to n pages are ours, and nobody else's
-    settle(m)    m of them were really started; the others go back
+The engine of each process asks its own budget, which never waits:
+
+    take(n)      before looking for work: up to n pages may be started
+    settle(m)    m of them were started; the others go back
     give_back    a page that has to be asked for again was not fetched yet
 
-Between `take` and `settle` pages are on loan. A budget with loans is not spent, since some of them
-will come back: whoever takes "nothing left" for the end must not be misled by a loan.
+With one process that is a `LocalBudget`. With several, the supervisor has the `SharedBudget` and
+grants pages to workers in chunks, over the same channels as everything else; a worker spends them
+from its `GrantedBudget`:
 
-A process may be killed at any instant, even while it holds the lock or a loan. Whoever buries it
-calls `bury`: the lock is freed, and its loan is written off, so that no page is counted twice.
+    worker → supervisor    ask          it has (nearly) none left
+                           returned n   unused pages, because they were recalled
+                           used n       pages started since the worker began, with every report
+    supervisor → worker    grant n
+                           recall       give back what is unused: others wait, or the limit fell
+
+A worker whose hosts are all waiting may hold the last pages while another has hosts to ask. So
+while somebody waits in vain, the others are recalled, once a tick: what comes back goes to those
+who have waited longest. Two that both want the last page get it in turn until one of them uses it,
+and no page is ever in two hands.
+
+What a dead worker held is written off: part of it may have been fetched after its last report.
+
+No limit is a limit that is never reached, with large chunks; so it can be set at any time. If it
+falls below what was granted, the pages that are unused are recalled, and those that were fetched
+stay fetched. Nothing here knows a process, a socket or a clock.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
+    from collections.abc import Callable
 
-# A living process holds the lock for a microsecond; one that has it this long is dead.
-BURY_S = 1.0
+CHUNK = 64  # pages; what the death of a worker may cost the run
+FREELY = 1_000_000  # a chunk without a limit
+LOW = CHUNK // 2  # ask before the last page is gone: an answer takes a turn of the loop
 
 
 class LocalBudget:
     """The budget of a single process."""
 
-    def __init__(self, pages: int | None) -> None:
-        self._left = pages
+    def __init__(self, limit: int | None) -> None:
+        self._limit = _number(limit)
+        self._used = 0
         self._loan = 0
 
     def take(self, wanted: int) -> int:
-        """As many as there are."""
-        if self._left is None:
-            return wanted
-        self._loan = min(wanted, self._left)
-        self._left -= self._loan
+        """Return as many pages as there are, up to `wanted`."""
+        self._loan = int(max(0, min(wanted, self._limit - self._used)))
         return self._loan
 
     def settle(self, used: int) -> None:
-        """What was taken and not used goes back."""
-        if self._left is not None:
-            self._left += self._loan - used
-            self._loan = 0
+        """Give back what was taken and not used."""
+        self._used += used
+        self._loan = 0
 
     def give_back(self, pages: int) -> None:
-        """These will be asked for again."""
-        if self._left is not None:
-            self._left += pages
+        """Take back pages that will be asked for again."""
+        self._used -= pages
 
     @property
     def is_spent(self) -> bool:
-        """Nothing is left."""
-        return self._left is not None and self._left + self._loan <= 0
+        """Return whether nothing is left, and nothing will come back from a loan."""
+        return self._used >= self._limit
+
+    def set_limit(self, limit: int | None) -> None:
+        """Change the limit of this run."""
+        self._limit = _number(limit)
+
+
+class GrantedBudget:
+    """A worker's part of a shared budget."""
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self.used = 0  # pages started, less those that were given back
+        self._ask = ask
+        self._left = 0
+        self._loan = 0
+        self._has_asked = False
+
+    def take(self, wanted: int) -> int:
+        """Return as many pages as are here, up to `wanted`; ask for more if there are none."""
+        self._loan = max(0, min(wanted, self._left))
+        if self._left <= 0:
+            self._ask_once()
+        return self._loan
+
+    def settle(self, used: int) -> None:
+        """Give back what was taken and not used."""
+        self._loan = 0
+        self._left -= used
+        self.used += used
+        if used and self._left < LOW:
+            self._ask_once()
+
+    def give_back(self, pages: int) -> None:
+        """Take back pages that will be asked for again."""
+        self._left += pages
+        self.used -= pages
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether nothing is left here; the supervisor may have more."""
+        return self._left <= 0
+
+    def granted(self, pages: int) -> None:
+        """Take over what the supervisor has granted."""
+        self._left += pages
+        self._has_asked = False
+
+    def recalled(self) -> int:
+        """Give everything unused back, and return how much that is."""
+        assert self._loan == 0, "between two turns of the loop nothing is taken"
+        unused, self._left = self._left, 0
+        return unused
+
+    def _ask_once(self) -> None:
+        if not self._has_asked:
+            self._has_asked = True
+            self._ask()
 
 
 class SharedBudget:
-    """The budget of several processes; each of them uses its own `share`."""
+    """The budget of several workers, as their supervisor keeps it."""
 
-    def __init__(self, context: BaseContext, pages: int | None, processes: int) -> None:
-        self._is_limited = pages is not None
-        self._lock = context.Lock()
-        # What is left, then one loan for each process; the lock is ours to free, not the array's.
-        self._pages: Any = context.Array("q", [pages or 0] + [0] * processes, lock=False)
+    def __init__(self, limit: int | None, workers: int) -> None:
+        self._limit = _number(limit)
+        self._out = [0] * workers  # granted and not returned, used or not
+        self._used = [0] * workers  # of that, as far as reported
+        self._lost = 0  # went to workers that have died
+        self._line: list[int] = []  # workers that wait, the longest first
+
+    @property
+    def _free(self) -> float:
+        return self._limit - self._lost - sum(self._out)
 
     @property
     def is_spent(self) -> bool:
-        """Nothing is left, and nothing will come back from a loan."""
-        if not self._is_limited:
-            return False
-        # The asker is the one who buries the dead, so he must not wait for them.
-        if not self._lock.acquire(timeout=BURY_S):
-            return False
-        try:
-            return int(sum(self._pages)) <= 0
-        finally:
-            self._lock.release()
+        """Return whether nothing is left, here or in a worker, as far as they have reported."""
+        return self._limit - self._lost - sum(self._used) <= 0
 
-    def share(self, process: int) -> Share:
-        """The budget as this process sees it."""
-        return Share(self, process)
+    def asked(self, worker: int) -> None:
+        """Put a worker in line."""
+        if worker not in self._line:
+            self._line.append(worker)
 
-    def take(self, process: int, wanted: int) -> int:
-        """Lend as many as there are."""
-        if not self._is_limited:
-            return wanted
-        with self._lock:
-            granted = int(min(wanted, self._pages[0]))
-            self._pages[0] -= granted
-            self._pages[1 + process] = granted
+    def returned(self, worker: int, pages: int) -> None:
+        """Take back what a worker has not used."""
+        self._out[worker] -= pages
+
+    def reported(self, worker: int, used: int) -> None:
+        """Note how many pages a worker has started, since it began."""
+        self._used[worker] = used
+
+    def died(self, worker: int) -> None:
+        """Write off what a worker held; the next one in its place begins with nothing."""
+        self._lost += self._used[worker] if self._limit == inf else self._out[worker]
+        self._out[worker] = self._used[worker] = 0
+        self._line = [each for each in self._line if each != worker]
+
+    def set_limit(self, limit: int | None) -> None:
+        """Change the limit of this run; `recalls` follow if it fell."""
+        self._limit = _number(limit)
+
+    def grants(self) -> list[tuple[int, int]]:
+        """Return (worker, pages) for those in line, as far as there are pages."""
+        granted = []
+        while self._line and self._free >= 1:
+            worker = self._line.pop(0)
+            pages = self._chunk()
+            self._out[worker] += pages
+            granted.append((worker, pages))
         return granted
 
-    def settle(self, process: int, used: int) -> None:
-        """End a loan."""
-        if self._is_limited:
-            with self._lock:
-                unused = self._pages[1 + process] - used
-                self._pages[1 + process] = 0
-                self._pages[0] += unused
+    def recalls(self) -> list[int]:
+        """Return the workers that have to give back: call it once a tick, after `grants`."""
+        if not self._line and self._free >= 0:
+            return []
+        holders = [n for n, out in enumerate(self._out) if out > self._used[n]]
+        if self._free < 0:
+            return holders
+        return [worker for worker in holders if any(other != worker for other in self._line)]
 
-    def give_back(self, pages: int) -> None:
-        """These will be asked for again."""
-        if self._is_limited:
-            with self._lock:
-                self._pages[0] += pages
-
-    def bury(self, process: int) -> None:
-        """A process is dead: free the lock if it had it, and write its loan off."""
-        self._lock.acquire(timeout=BURY_S)
-        self._pages[1 + process] = 0
-        self._lock.release()
+    def _chunk(self) -> int:
+        """Return a chunk: small ones at the end, so that all workers get some."""
+        free = self._free
+        if free == inf:
+            return FREELY
+        return max(1, min(CHUNK, int(free) // (2 * len(self._out))))
 
 
-class Share:
-    """One process's access to a shared budget."""
-
-    def __init__(self, shared: SharedBudget, process: int) -> None:
-        self._shared = shared
-        self._process = process
-
-    def take(self, wanted: int) -> int:
-        """As many as there are."""
-        return self._shared.take(self._process, wanted)
-
-    def settle(self, used: int) -> None:
-        """What was taken and not used goes back."""
-        self._shared.settle(self._process, used)
-
-    def give_back(self, pages: int) -> None:
-        """These will be asked for again."""
-        self._shared.give_back(pages)
-
-    @property
-    def is_spent(self) -> bool:
-        """Nothing is left."""
-        return self._shared.is_spent
+def _number(limit: int | None) -> float:
+    return inf if limit is None else limit

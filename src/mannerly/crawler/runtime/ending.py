@@ -1,18 +1,23 @@
-"""When a crawl ends, and why: its work is done, or the operator, the clock or the budget say so."""
+"""When and why a crawl ends: its work is done, or the operator or a limit ends it."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from mannerly.crawler.control import SetOption, Stop
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import CrawlStore
 
-WATCH_S = 0.25  # how often somebody looks
+    from .budget import LocalBudget, SharedBudget
+
+WATCH_S = 0.25  # between two looks at limits, interrupts and control records
 
 
 class Ending(Enum):
@@ -26,10 +31,26 @@ class Ending(Enum):
     NO_SEED = "no_seed"
 
 
-class Signals:
-    """SIGINT and SIGTERM as facts to be looked at, not as exceptions out of nowhere.
+class Interrupts(Protocol):
+    """A wish to end a run, from outside. It is looked at four times a second."""
 
-    Signals reach the main thread of a program only; a crawl in another one is not told.
+    @property
+    def wants_end(self) -> bool:
+        """Start nothing more, and wait for what is under way."""
+
+    @property
+    def wants_end_now(self) -> bool:
+        """Do not wait for what is under way either."""
+
+    @property
+    def ending(self) -> Ending:
+        """Return how a run that was interrupted has ended."""
+
+
+class Signals:
+    """SIGINT and SIGTERM as `Interrupts`, while it is entered: one drains, two stop at once.
+
+    Only the main thread of a program can take signals; in another one there are no interrupts.
     """
 
     def __init__(self) -> None:
@@ -54,26 +75,76 @@ class Signals:
 
     @property
     def wants_end(self) -> bool:
-        """Start nothing more."""
+        """Return whether there was a signal."""
         return self.interrupts > 0
 
     @property
     def wants_end_now(self) -> bool:
-        """Do not even wait for what is under way."""
+        """Return whether there was a second one."""
         return self.interrupts > 1
 
     @property
     def ending(self) -> Ending:
-        """How a crawl that was told to end has ended."""
+        """Return TERMINATED after a SIGTERM, else STOPPED."""
         return Ending.TERMINATED if self.is_terminated else Ending.STOPPED
 
 
-def told_to_end(
-    settings: CrawlSettings, signals: Signals, elapsed_s: float, *, is_spent: bool
-) -> Ending | None:
-    """What the operator, the clock or the budget say."""
-    if signals.wants_end:
-        return signals.ending
-    if settings.duration_s is not None and elapsed_s >= settings.duration_s:
-        return Ending.DURATION
-    return Ending.MAX_URLS if is_spent else None
+class StopSwitch:
+    """`Interrupts` for a program that runs a crawl: any thread may call `stop`."""
+
+    ending = Ending.STOPPED
+
+    def __init__(self) -> None:
+        self.wants_end = self.wants_end_now = False
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the run: wait for what is under way, unless `at_once`."""
+        self.wants_end = True
+        if at_once:
+            self.wants_end_now = True
+
+
+class RunLimits:
+    """What ends a run before its work is done: interrupts, limits, and control records for both.
+
+    Limits that were set by a control record replace those of the settings. A Stop from before this
+    run is void.
+    """
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        store: CrawlStore,
+        budget: LocalBudget | SharedBudget,
+        interrupts: Interrupts,
+    ) -> None:
+        self._duration_s = settings.duration_s
+        self._store = store
+        self._budget = budget
+        self._interrupts = interrupts
+        self._is_stopped = False
+        self._last = 0  # the number of the last control record that was read
+        self.read_orders()
+        self._is_stopped = False
+
+    def read_orders(self) -> None:
+        """Act on the control records that are new, as far as they are about the run's end."""
+        for number, order in self._store.orders(after=self._last):
+            self._last = number
+            match order:
+                case Stop():
+                    self._is_stopped = True
+                case SetOption(name="duration", value=value):
+                    self._duration_s = value
+                case SetOption(name="max_urls", value=value):
+                    self._budget.set_limit(None if value is None else int(value))
+
+    def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
+        """Return why the run has to end, if it has to. `is_spent`: no page may be started."""
+        if self._interrupts.wants_end:
+            return self._interrupts.ending
+        if self._is_stopped:
+            return Ending.TERMINATED
+        if self._duration_s is not None and elapsed_s >= self._duration_s:
+            return Ending.DURATION
+        return Ending.MAX_URLS if is_spent else None

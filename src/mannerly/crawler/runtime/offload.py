@@ -1,65 +1,91 @@
-"""Long work is done elsewhere, so that no page stops the loop for long.
+"""Parse helpers: processes that do long work, so that no page stops the loop for long.
 
 A parser holds the interpreter while it works: the tree of 8 MB takes a third of a second, in which
-no other host is served. Pages above `BIG_BYTES` (40 ms, if they need a tree) go to a pool of
-processes; threads would not help. The pool is made when it is first needed, since most crawls never
-see such a page; at most `workers` pieces of work are done at once, and the others wait in line.
+no other host is served. Pages above `BIG_BYTES` (40 ms, if they need a tree) go to a helper, which
+is a child process (`child`). At most `limit` of them run, each started when it is first needed,
+since most crawls never see such a page, and ended after `IDLE_S` without work, which gives its
+memory back. More work than helpers waits in line.
 
-What comes back is collected by the loop itself: a finished piece makes `descriptor` readable.
+Every helper has a thread here, which does nothing but to send work and to wait for its result: a
+megabyte does not fit into a socket's buffer, and the loop must not wait for a helper that is just
+starting. A result makes `descriptor` readable, and the loop collects it.
+
+Work comes back exactly once. A helper that dies takes no other work along; its piece is given to
+a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A piece that
+takes longer than `LONGEST_S` ends its helper, even if the parser never lets go of the interpreter.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import faulthandler
 import os
+import pickle
+import socket
 import threading
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mannerly.crawler.page.parsed import ParseFailed
 
+from .child import Child
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
+
+    from .child import Channel
+
+IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
+LONGEST_S = 60.0  # the largest page takes a second
+TRIES = 2  # helpers that a piece of work may bring down
 
 T = TypeVar("T")
 
 
 class Offload(Generic[T]):
-    """Other processes that work for the loop. What is given comes back once."""
+    """Other processes that work for the loop. What is given comes back once, unless we close."""
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
+    def __init__(self, limit: int, *, idle_s: float = IDLE_S) -> None:
+        self._limit = limit
+        self._idle_s = idle_s
+        self._helpers: set[_Helper[T]] = set()
+        self._line: deque[tuple[T, Callable[[], object]]] = deque()
+        self._changed = threading.Condition()  # guards all of these
         self._done: deque[tuple[T, object]] = deque()
         self._pending = 0
-        self.descriptor, self._bell = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        os.set_blocking(self._bell, False)
+        self._is_closed = False
+        self._ear, self._bell = socket.socketpair()
+        self._ear.setblocking(False)
+        self._bell.setblocking(False)
+
+    @property
+    def descriptor(self) -> int:
+        """Return what becomes readable when there is something to collect; -1 after `close`."""
+        return self._ear.fileno()
 
     @property
     def pending(self) -> int:
-        """What was given and not yet collected."""
+        """Return how many pieces were given and not yet collected."""
         return self._pending
 
     def give(self, tag: T, work: Callable[[], object]) -> None:
-        """Have something done (it must be picklable); `tag` comes back with its result."""
+        """Have something done: a picklable function without arguments, such as a `partial` of one.
+
+        `tag` stays here, and comes back with the result.
+        """
         self._pending += 1
-        try:
-            future = self._executor().submit(work)
-        except BrokenProcessPool:
-            self._pool = None  # one piece brought the processes down: that one is lost, no other
-            future = self._executor().submit(work)
-        future.add_done_callback(partial(self._ring, tag))
+        with self._changed:
+            self._line.append((tag, work))
+            if len(self._helpers) < min(self._limit, self._pending):
+                helper = _Helper(self)
+                self._helpers.add(helper)
+                helper.start()
+            self._changed.notify()
 
     def collect(self) -> list[tuple[T, object]]:
-        """What is finished by now."""
+        """Return what is finished by now."""
         try:
-            os.read(self.descriptor, 65536)
+            self._ear.recv(65536)
         except BlockingIOError:
             return []
         finished = []
@@ -69,41 +95,113 @@ class Offload(Generic[T]):
         return finished
 
     def close(self) -> None:
-        """Stop the processes; what they were at is dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-        for descriptor in (self.descriptor, self._bell):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.descriptor = self._bell = -1
+        """End the helpers; what they were at is dropped. Twice is harmless."""
+        with self._changed:
+            self._is_closed = True
+            self._line.clear()
+            helpers = list(self._helpers)
+            self._changed.notify_all()
+        for helper in helpers:
+            helper.kill()
+        for helper in helpers:
+            helper.join()
+        self._ear.close()
+        self._bell.close()
 
-    def _executor(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(
-                self._workers, mp_context=context, initializer=_end_with_parent
-            )
-        return self._pool
+    # ------------------------------------------------------------------ called by helpers' threads
 
-    def _ring(self, tag: T, future: Future[object]) -> None:
-        """Called by the pool's own thread."""
-        if future.cancelled():
-            return
-        error = future.exception()
-        failed = ParseFailed(type(error).__name__) if error is not None else None
-        self._done.append((tag, failed or future.result()))
-        with suppress(OSError):  # full: it rings already; closed: nobody waits
-            os.write(self._bell, b"!")
+    @property
+    def is_closed(self) -> bool:
+        """Return whether nobody waits for results any more."""
+        return self._is_closed
+
+    def next_piece(self, helper: _Helper[T]) -> tuple[T, Callable[[], object]] | None:
+        """Wait for work; None if there was none for a while: then the helper is not counted on."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._line or self._is_closed, self._idle_s)
+            if self._line and not self._is_closed:
+                return self._line.popleft()
+            self._helpers.discard(helper)
+            return None
+
+    def finish(self, tag: T, result: object) -> None:
+        """Keep a result for the loop, and wake it."""
+        self._done.append((tag, result))
+        with suppress(OSError):  # full: it is awake already; closed: nobody waits
+            self._bell.send(b"!")
 
 
-def _end_with_parent() -> None:
-    """A crawl that is killed takes its helpers along: nobody else would end them."""
-    parent = multiprocessing.parent_process()
+class _Helper(threading.Thread, Generic[T]):
+    """The thread that talks to one helper process."""
 
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(0)
+    def __init__(self, offload: Offload[T]) -> None:
+        super().__init__(name="mannerly-offload", daemon=True)
+        self._offload = offload
+        self._child: Child | None = None
+        self._lock = threading.Lock()  # starting a child and killing it exclude each other
 
-    threading.Thread(target=wait, daemon=True).start()
+    def run(self) -> None:
+        try:
+            while (piece := self._offload.next_piece(self)) is not None:
+                tag, work = piece
+                self._offload.finish(tag, self._result(work))
+        finally:
+            self._put_away()
+
+    def kill(self) -> None:
+        """End the process, and with it whatever the thread waits for."""
+        with self._lock:
+            if self._child is not None:
+                self._child.end()
+
+    def _result(self, work: Callable[[], object]) -> object:
+        for _ in range(TRIES):
+            try:
+                channel = self._channel()
+                channel.send(work)
+                channel.flush(LONGEST_S)
+                return channel.wait()
+            except EOFError:
+                self._put_away()
+            except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
+                return ParseFailed(type(error).__name__)  # no process to be had, or no such work
+        return ParseFailed("helper_died")
+
+    def _channel(self) -> Channel:
+        with self._lock:
+            if self._offload.is_closed:
+                raise OSError("closed")
+            if self._child is None:
+                self._child = Child(__name__, None)
+            return self._child.channel
+
+    def _put_away(self) -> None:
+        with self._lock:
+            if self._child is not None:
+                self._child.close()
+                self._child = None
+
+
+def main(channel: Channel) -> None:
+    """Do what comes, one piece after the other, until the parent is gone: a helper's life."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
+        channel.wait()  # no order: all helpers are alike
+        while True:
+            try:
+                work = channel.wait()
+                # A thread without Python: a parser that does not come back ends the process, too.
+                faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=nowhere)
+                channel.send(_done(work))
+            except EOFError:
+                return
+            except Exception as error:  # noqa: BLE001 - it cannot be sent here or back
+                channel.send(ParseFailed(type(error).__name__))
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+
+
+def _done(work: Callable[[], object]) -> object:
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - of a page: it costs that page, and no other
+        return ParseFailed(type(error).__name__)

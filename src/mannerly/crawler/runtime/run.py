@@ -1,136 +1,122 @@
-"""A whole crawl: make or take up its directory, run its engine or engines, say how it ended.
+"""One run of a crawl whose store is open.
 
-With one process the engine runs here. With more, every one is a child (`process`), and here is
-only the `conductor`: it adds up what they report, restarts one that died, decides when all is
-finished, and passes signals on. Either way the main thread never blocks for long.
+With one process the worker is here. With more, every one is a child, and here is only the
+`supervisor`: it sums up their reports, restarts one that died, decides when all is finished, and
+passes on that the run has to end. Either way the calling thread never blocks for long.
 
-Ctrl-C once (or SIGTERM) drains: nothing new starts, what is under way may finish. Twice stops at
-once. Both leave a crawl that can be taken up again.
+A run that is interrupted once drains: nothing new starts, what is under way may finish. Twice stops
+at once. Both leave a crawl that can be resumed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest, is_crawl, wipe
-from mannerly.crawler.store.sqlite.inbox import unread
-from mannerly.crawler.store.sqlite.reader import SqliteReader
-from mannerly.crawler.web.urls import canonical
+from mannerly.crawler.inspection.status import pending
 from mannerly.politeness.clock import MonotonicClock
 
-from .ending import Ending, Signals
+from .budget import LocalBudget
+from .ending import WATCH_S, Ending, RunLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
+    from mannerly.crawler.store.base import CrawlStore
+
+    from .delivery import PageQueue
+    from .ending import Interrupts
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlResult:
-    """How a crawl ended, and with what."""
-
-    ending: Ending
-    stats: Stats
-    seconds: float
-    pending: int
-
-
-def crawl(
+def run(
+    store: CrawlStore,
     settings: CrawlSettings,
-    seeds: Sequence[str],
-    data_dir: Path,
     *,
-    fresh: bool = False,
+    is_resumed: bool,
+    interrupts: Interrupts,
     watch: Callable[[Stats, float], None] | None = None,
-) -> CrawlResult:
-    """Crawl from `seeds`, or take up the crawl that `data_dir` holds.
+    pages: PageQueue | None = None,
+) -> tuple[Ending, Stats]:
+    """Run a crawl until something ends it, and return what. The store is held until its `close`.
+
+    `watch` gets the totals and the seconds since the start, four times a second. No signal is
+    taken here: `interrupts` is asked instead, and may be changed by any thread. `pages` gets every
+    page; it is settled when the program acknowledges it.
 
     Raises:
-        StoreError: the directory is in use, damaged, or not a crawl's.
-        ValueError: a seed is no URL, a setting is out of its range.
+        StoreError: another run has the crawl, or its state cannot be used.
     """
-    if fresh:
-        wipe(data_dir)
-    directory, is_resumed = _open(settings, seeds, data_dir)
-    with directory, Signals() as signals:
-        manifest = directory.manifest
-        settings = stored_settings(manifest, settings) if is_resumed else settings
-        workers = min(settings.processes, manifest.shards)
-        if workers == 1:
-            from .process import run_alone as runner
-        else:
-            from .supervisor import conduct as runner
-        clock = MonotonicClock()
-        began = clock.now()
-        ending, stats = runner(
-            replace(settings, processes=workers),
-            directory,
-            signals,
-            watch or _nobody_watches,
-            is_resumed=is_resumed,
+    store.hold()
+    processes = min(settings.processes, store.manifest.shards)
+    settings = replace(settings, processes=processes)
+    watch = watch or _ignore
+    if processes == 1:
+        ending, stats = _run_here(
+            store, settings, interrupts, watch, is_resumed=is_resumed, pages=pages
         )
-        seconds, pending = clock.now() - began, _pending(directory)
-    if ending is Ending.MAX_URLS and not pending:
+    else:
+        from .supervisor import supervise
+
+        ending, stats = supervise(
+            store, settings, interrupts, watch, is_resumed=is_resumed, pages=pages
+        )
+    if ending is Ending.MAX_URLS and not pending(store):
         ending = Ending.FINISHED
     if ending is Ending.FINISHED and not is_resumed and not stats.fetched:
         ending = Ending.NO_SEED
-    return CrawlResult(ending, stats, seconds, pending)
+    return ending, stats
 
 
-def _nobody_watches(_stats: Stats, _elapsed_s: float) -> None:
-    """Nobody asked to be told."""
+def _run_here(
+    store: CrawlStore,
+    settings: CrawlSettings,
+    interrupts: Interrupts,
+    watch: Callable[[Stats, float], None],
+    *,
+    is_resumed: bool,
+    pages: PageQueue | None,
+) -> tuple[Ending, Stats]:
+    """Run all shards in this process until something ends the crawl."""
+    from .engine import TICK_S
+    from .worker import Worker
+
+    clock = MonotonicClock()
+    budget = LocalBudget(settings.max_urls)
+    limits = RunLimits(settings, store, budget, interrupts)
+    began = next_watch = clock.now()
+    ending: Ending | None = None
+    numbers = list(range(store.manifest.shards))
+    deliver = None if pages is None else pages.put
+    worker = Worker(store, settings, numbers, budget, is_resumed=is_resumed, deliver=deliver)
+    if pages is not None:
+        pages.route = lambda page: worker.acknowledge([page.token])
+    engine = worker.engine
+    try:
+        while ending is None or (engine.in_flight and not interrupts.wants_end_now):
+            engine.turn(TICK_S)
+            now = clock.now()
+            # With nothing under way this may be the end, and then there is nothing to wait for.
+            if now < next_watch and engine.in_flight and not interrupts.wants_end_now:
+                continue
+            if now >= next_watch:
+                next_watch = now + WATCH_S
+                limits.read_orders()
+                worker.look(now)
+                watch(engine.stats(), now - began)
+            if ending is None:
+                is_spent = budget.is_spent and engine.in_flight == 0
+                ending = limits.ending(now - began, is_spent=is_spent)
+                engine.is_draining = ending is not None
+            if ending is None and worker.is_idle:
+                ending = Ending.FINISHED
+    except BaseException:
+        worker.abandon()
+        raise
+    worker.close()
+    return ending, engine.stats()
 
 
-def _pending(directory: CrawlDirectory) -> int:
-    """URLs that are not fetched yet, wherever they wait."""
-    total = 0
-    for number in range(directory.manifest.shards):
-        with SqliteReader.beside(directory.path, number) as reader:
-            counts = reader.counts()
-        total += counts.queued + counts.outgoing + unread(directory.path, number)
-    return total
-
-
-def _open(
-    settings: CrawlSettings, seeds: Sequence[str], data_dir: Path
-) -> tuple[CrawlDirectory, bool]:
-    if is_crawl(data_dir):
-        return CrawlDirectory.open(data_dir), True
-    texts = [_seed(seed) for seed in seeds]
-    if not texts:
-        raise ValueError("a crawl needs at least one URL to start from")
-    settings.scope_of(texts)
-    manifest = Manifest.new(
-        seeds=list(dict.fromkeys(texts)),
-        settings=msgspec.to_builtins(settings),
-        shards=settings.processes,
-        created_at=MonotonicClock().wall(),
-    )
-    return CrawlDirectory.create(data_dir, manifest), False
-
-
-def _seed(text: str) -> str:
-    url = canonical(text)
-    if url is None:
-        raise ValueError(f"{text!r} is not an http or https URL")
-    return url
-
-
-def stored_settings(manifest: Manifest, now: CrawlSettings) -> CrawlSettings:
-    """A resumed crawl keeps what decides about URLs, and takes the rest from this run."""
-    kept: CrawlSettings = msgspec.convert(manifest.settings, CrawlSettings, strict=False)
-    return replace(
-        now,
-        scope=kept.scope,
-        include=kept.include,
-        exclude=kept.exclude,
-        max_depth=kept.max_depth,
-        seeding=kept.seeding,
-        drop_tracking=kept.drop_tracking,
-    )
+def _ignore(_stats: Stats, _elapsed_s: float) -> None:
+    """Tell nothing."""

@@ -1,88 +1,83 @@
-"""Several processes, one crawl: start them, add up what they report, agree on the end.
+"""Several processes, one crawl: start workers, sum up their reports, agree on the end.
 
-**Finished** is agreed in rounds. A round is asked when every answer to the one before has come in.
-Two rounds in a row in which every child was idle, its inbox and outbox empty, and in between which
-none of them received anything: then at any instant between the two rounds nobody had anything to do
-and nothing was on its way. Idle twice is not enough by itself, since a link can pass from one child
-to another and back behind the asker's back.
+**Finished** is agreed in rounds. A round is asked for when every answer to the one before has come
+in. Two rounds in a row in which every worker was idle, its inbox and outbox empty, and in between
+which none of them received anything: then at any instant between the two rounds there was nothing
+to do and nothing on its way. Idle twice is not enough by itself, since a link can pass from one
+worker to another and back between two questions.
 
-A child that dies is started again and takes its shards up from the store, as after a crash of the
-whole crawl. Pages that it had on loan from the budget are lost to this run, never fetched twice.
-One that says why it cannot go on ends the crawl with that reason.
+A worker that dies is started again and takes its shards up from the store, as after a crash of the
+whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`). One
+that says why it cannot go on ends the crawl with that reason.
 
-Children are forked: everything is imported by then, so they begin at once and share that memory. Of
-a process with several threads a fork would copy locks without the threads that hold them; there
-children are spawned, and import everything themselves.
-
-SIGINT and SIGTERM are blocked while a child is started, and it inherits that: what a terminal sends
-to the whole group is for the conductor alone, even while the child is not up yet.
+Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
+process only. It imports no engine: its workers start sooner for it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
+import selectors
+import socket
+from collections import deque
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
-from .ending import WATCH_S, Ending, told_to_end
-from .process import work
-from .report import Report, tell
+from .child import Child
+from .ending import WATCH_S, Ending, RunLimits
+from .messages import (
+    Acknowledged,
+    Alive,
+    Ask,
+    Drain,
+    End,
+    Failed,
+    Grant,
+    Pages,
+    Recall,
+    Report,
+    Returned,
+    Round,
+    Start,
+    worker_id,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess
+    from collections.abc import Callable
 
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.sqlite.directory import CrawlDirectory
+    from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
 
-    from .ending import Signals
+    from .delivery import Delivered, PageQueue
+    from .ending import Interrupts
+    from .messages import ToSupervisor, ToWorker
 
-RESTARTS = 5  # of one child, before the crawl gives up
-STOP_S = 5.0  # a child that takes longer to stop is killed; its store bears that
-_OURS = (signal.SIGINT, signal.SIGTERM)
+WORKER = "mannerly.crawler.runtime.worker_process"
+RESTARTS = 5  # of one worker, before the crawl gives up
+STOP_S = 5.0  # a worker that takes longer to end is killed; its store bears that
+ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
 
-class _Child:
-    """One child process, as the conductor sees it."""
+class _Member:
+    """One worker process, and those before it with the same shards."""
 
-    pipe: Connection
-    process: ForkProcess | SpawnProcess
+    child: Child
 
     def __init__(self, index: int, shards: list[int]) -> None:
         self.index = index
         self.shards = shards
-        self.restarts = 0
-        self.is_buried = False
+        self.starts = 0
+        self.worker = 0  # the number of its present process
+        self.is_alive = False
         self._past = Stats()  # of its predecessors
-        self.report = Report(Stats(), -1, is_idle=False, in_flight=0, received=0)
-
-    def listen(self) -> None:
-        """Take the latest report; raises what the child could not go on with."""
-        try:
-            while self.pipe.poll():
-                message = self.pipe.recv()
-                if isinstance(message, StoreError):
-                    raise message
-                self.report = message
-        except (EOFError, OSError):
-            pass  # it is dead
-
-    def start_over(self) -> None:
-        """Keep what the dead one has done."""
-        self.restarts += 1
-        self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
-        self.report = Report(Stats(), -1, is_idle=False, in_flight=0, received=0)
-        self.pipe.close()
+        self.report = _nothing_yet()
 
     @property
     def stats(self) -> Stats:
@@ -91,77 +86,184 @@ class _Child:
         total.add(self.report.stats)
         return total
 
+    def begin(self, child: Child, worker: int) -> None:
+        """Go on with a new process; keep what the one before has done."""
+        self.worker = worker
+        self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
+        self.report = _nothing_yet()
+        self.child = child
+        self.starts += 1
+        self.is_alive = True
 
-class Conductor:
-    """The children of one crawl."""
+
+def _nothing_yet() -> Report:
+    return Report(Stats(), -1, is_idle=False, in_flight=0, received=0, used=0)
+
+
+class Supervisor:
+    """The workers of one run."""
 
     def __init__(
-        self, settings: CrawlSettings, directory: CrawlDirectory, *, is_resumed: bool
+        self,
+        store: CrawlStore,
+        settings: CrawlSettings,
+        interrupts: Interrupts,
+        *,
+        is_resumed: bool,
+        pages: PageQueue | None = None,
     ) -> None:
+        self._store = store
+        self._pages = pages
         self._settings = settings
-        self._directory = directory
-        self._context = _context()
-        self._ends: list[Connection] = []  # ours, of all pipes
-        self._budget = SharedBudget(self._context, settings.max_urls, settings.processes)
-        shards, count = directory.manifest.shards, settings.processes
-        self._children = [
-            _Child(index, list(range(index, shards, count))) for index in range(count)
+        self._directory = str(Path.cwd())  # a location may be relative to it
+        self._selector = selectors.DefaultSelector()
+        shards, count = store.manifest.shards, settings.processes
+        self._interrupts = interrupts
+        self._budget = SharedBudget(settings.max_urls, count)
+        self._limits = RunLimits(settings, store, self._budget, interrupts)
+        self._members = [
+            _Member(index, list(range(index, shards, count))) for index in range(count)
         ]
-        self._round = 0
+        self._round = self._launched = 0
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
-        for child in self._children:
-            self._launch(child, is_resumed=is_resumed)
+        self._next_alive = self._next_look = MonotonicClock().now()
+        self._acknowledged: deque[Delivered] = deque()  # appended to by the program's thread
+        self._bell, self._rung = socket.socketpair()
+        self._bell.setblocking(False)
+        self._rung.setblocking(False)
+        self._selector.register(self._rung, selectors.EVENT_READ)
+        if pages is not None:
+            pages.route = self.acknowledge
+        try:
+            for member in self._members:
+                self._launch(member, is_resumed=is_resumed)
+        except BaseException:
+            self.close()
+            raise
 
     def stats(self) -> Stats:
-        """The totals of all children, past ones included."""
+        """Return the totals of all workers, past ones included."""
         total = Stats()
-        for child in self._children:
-            total.add(child.stats)
+        for member in self._members:
+            total.add(member.stats)
         return total
 
-    def run(self, signals: Signals, watch: Callable[[Stats, float], None]) -> Ending:
-        """Stay until all children are gone."""
+    def run(self, watch: Callable[[Stats, float], None]) -> Ending:
+        """Stay until all workers have ended; return why.
+
+        Raises:
+            StoreError: a worker cannot go on.
+            RuntimeError: a worker died too often.
+        """
         clock = MonotonicClock()
         began = clock.now()
         ending: Ending | None = None
-        is_stopping = False
+        is_over = False
         while ending is None or self._alive():
-            alive = self._alive()
-            ears = [child.pipe for child in alive] + [child.process.sentinel for child in alive]
-            connection.wait(ears, timeout=WATCH_S)
-            for child in self._children:
-                child.listen()
-                if not child.is_buried and not child.process.is_alive():
-                    self._bury(child)
+            self._selector.select(WATCH_S)
+            for member in self._alive():
+                self._hear(member)
+                if member.child.channel.is_ended:
+                    self._reap(member)
                     if ending is None:
-                        self._restart(child)
-            elapsed_s = clock.now() - began
-            watch(self.stats(), elapsed_s)
+                        self._restart(member)
+            now = clock.now()
+            self._spread(now)
+            if now >= self._next_look:
+                self._look(now)
+                watch(self.stats(), now - began)
             if ending is None:
-                round_says = self._ask_around()
-                ending = told_to_end(self._settings, signals, elapsed_s, is_spent=False)
-                ending = ending or round_says
+                finished = self._poll_idle()
+                ending = self._limits.ending(now - began, is_spent=False) or finished
                 if ending is not None:
-                    self._tell("drain")
-            if ending is not None and not is_stopping:
-                is_stopping = signals.wants_end_now or self._is_quiet(ending)
-                if is_stopping:
-                    self._tell("stop")
+                    self._drain()
+            if ending is not None and not is_over:
+                is_over = self._interrupts.wants_end_now or self._is_quiet(ending)
+                if is_over:
+                    self._tell(End())
         return ending
 
-    def _alive(self) -> list[_Child]:
-        return [child for child in self._children if child.process.is_alive()]
+    def acknowledge(self, page: Delivered) -> None:
+        """The program is done with a page. Any thread may call this."""
+        was_empty = not self._acknowledged
+        self._acknowledged.append(page)
+        if was_empty:
+            with suppress(OSError):  # full: it will be read; closed: the run has ended
+                self._bell.send(b"!")
 
-    def _is_quiet(self, ending: Ending) -> bool:
-        """Whether nothing is under way any more in those who are alive."""
-        return ending is Ending.FINISHED or not any(
-            child.report.in_flight for child in self._alive()
-        )
+    def close(self) -> None:
+        """Leave no worker behind."""
+        self._tell(End())
+        for member in self._alive():
+            member.child.end(STOP_S)
+            with suppress(StoreError):  # the first one that was heard ends the crawl
+                self._hear(member)
+            self._reap(member)
+        self._selector.close()
+        self._bell.close()
+        self._rung.close()
 
-    def _ask_around(self) -> Ending | None:
-        """When all have answered: is this the end? If not, ask again."""
-        reports = [child.report for child in self._children]
+    # ------------------------------------------------------------------ what workers say
+
+    def _hear(self, member: _Member) -> None:
+        for message in member.child.channel.receive():
+            self._take(member, message)
+
+    def _take(self, member: _Member, message: ToSupervisor) -> None:
+        match message:
+            case Report():
+                member.report = message
+                self._budget.reported(member.index, message.used)
+            case Ask():
+                self._budget.asked(member.index)
+            case Returned(pages):
+                self._budget.returned(member.index, pages)
+            case Pages(pages):
+                if self._pages is not None:
+                    self._pages.put(pages)
+            case Failed(error):
+                raise error
+
+    # ------------------------------------------------------------------ what workers are told
+
+    def _tell(self, message: ToWorker) -> None:
+        for member in self._alive():
+            member.child.channel.send(message)
+
+    def _spread(self, now: Instant) -> None:
+        """Grant pages to those who wait for them, and give signs of life."""
+        if self._acknowledged:
+            self._pass_on_acknowledged()
+        for index, pages in self._budget.grants():
+            self._members[index].child.channel.send(Grant(pages))
+        if now >= self._next_alive:
+            self._next_alive = now + ALIVE_S
+            self._tell(Alive())
+
+    def _pass_on_acknowledged(self) -> None:
+        with suppress(BlockingIOError):
+            self._rung.recv(4096)
+        tokens: dict[int, list[int]] = {}
+        while self._acknowledged:
+            page = self._acknowledged.popleft()
+            tokens.setdefault(page.worker, []).append(page.token)
+        for member in self._alive():
+            # A worker that was started again counts from 0, under a number of its own.
+            if member.worker in tokens:
+                member.child.channel.send(Acknowledged(tokens[member.worker]))
+
+    def _look(self, now: Instant) -> None:
+        """Do what is due four times a second: control records, and pages that others wait for."""
+        self._next_look = now + WATCH_S
+        self._limits.read_orders()
+        for index in self._budget.recalls():
+            if self._members[index].is_alive:
+                self._members[index].child.channel.send(Recall())
+
+    def _poll_idle(self) -> Ending | None:
+        """When all have answered: return whether this is the end. If it is not, ask again."""
+        reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
         is_idle = all(report.is_idle for report in reports)
@@ -173,90 +275,74 @@ class Conductor:
         if is_spent and self._was_spent and not any(report.in_flight for report in reports):
             return Ending.MAX_URLS
         self._was_spent = is_spent
-        self._round += 1
-        self._tell("round", self._round)
+        self._next_round()
         return None
 
-    def _tell(self, *words: object) -> None:
-        for child in self._children:
-            tell(child.pipe, words)
+    def _next_round(self) -> None:
+        self._round += 1
+        self._tell(Round(self._round))
 
-    def _launch(self, child: _Child, *, is_resumed: bool) -> None:
-        child.pipe, theirs = multiprocessing.Pipe()
-        self._ends.append(child.pipe)
-        directory = self._directory
-        child.process = self._context.Process(
-            target=_work,
-            args=(
-                self._ends if self._context.get_start_method() == "fork" else (),
-                self._settings,
-                directory.path,
-                directory.manifest,
-                child.shards,
-                self._budget.share(child.index),
-                theirs,
-                is_resumed,
-            ),
-            daemon=False,
+    def _drain(self) -> None:
+        """Have nothing more started. What a worker reports in the next round is from after that."""
+        self._tell(Drain())
+        self._next_round()
+
+    def _is_quiet(self, ending: Ending) -> bool:
+        """Return whether nothing is under way any more in the workers that are alive."""
+        reports = [member.report for member in self._alive()]
+        return ending is Ending.FINISHED or all(
+            report.round == self._round and report.in_flight == 0 for report in reports
         )
-        child.is_buried = False
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _OURS)
-        try:
-            child.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
 
-    def _bury(self, child: _Child) -> None:
-        child.is_buried = True
-        self._budget.bury(child.index)
+    # ------------------------------------------------------------------ processes
+
+    def _alive(self) -> list[_Member]:
+        return [member for member in self._members if member.is_alive]
+
+    def _launch(self, member: _Member, *, is_resumed: bool) -> None:
+        self._launched += 1
+        order = Start(
+            self._store.location,
+            self._settings,
+            member.shards,
+            is_resumed,
+            delivers=self._pages is not None,
+            worker=self._launched,
+        )
+        member.begin(Child(WORKER, order, directory=self._directory), self._launched)
+        self._selector.register(member.child.channel, selectors.EVENT_READ)
+        member.child.channel.send(Round(self._round))
+
+    def _reap(self, member: _Member) -> None:
+        """Take note of a worker's end, expected or not."""
+        member.is_alive = False
+        self._selector.unregister(member.child.channel)
+        member.child.end(STOP_S)
+        member.child.close()
+        self._budget.died(member.index)
         self._received = None
+        with suppress(StoreError):  # the card becomes invalid by itself
+            self._store.retire(worker_id(member.child.pid))
 
-    def _restart(self, child: _Child) -> None:
-        child.start_over()
-        if child.restarts > RESTARTS:
-            raise RuntimeError(f"the process of shards {child.shards} died {child.restarts} times")
-        self._launch(child, is_resumed=True)
-        tell(child.pipe, ("round", self._round))
-
-    def close(self) -> None:
-        """Leave no child behind."""
-        self._tell("stop")
-        for child in self._children:
-            child.process.join(timeout=STOP_S)
-            child.process.kill()
-            child.process.join()
-            with suppress(StoreError):  # the first one that was heard ends the crawl
-                child.listen()
-            child.pipe.close()
+    def _restart(self, member: _Member) -> None:
+        if member.starts > RESTARTS:
+            raise RuntimeError(f"the process of shards {member.shards} died {member.starts} times")
+        self._launch(member, is_resumed=True)
 
 
-def _context() -> ForkContext | SpawnContext:
-    threads = Path("/proc/self/task")  # not only those that Python knows
-    if threads.is_dir() and len([*threads.iterdir()]) == 1:
-        return multiprocessing.get_context("fork")
-    return multiprocessing.get_context("spawn")
-
-
-def _work(inherited: Iterable[Connection], *order: Any) -> None:
-    """A child's life. A pipe ends with the conductor only if nobody else holds its other end."""
-    for end in inherited:
-        end.close()
-    work(*order)
-
-
-def conduct(
+def supervise(
+    store: CrawlStore,
     settings: CrawlSettings,
-    directory: CrawlDirectory,
-    signals: Signals,
+    interrupts: Interrupts,
     watch: Callable[[Stats, float], None],
     *,
     is_resumed: bool,
+    pages: PageQueue | None = None,
 ) -> tuple[Ending, Stats]:
-    """Run the shards in several children, and stay responsive."""
-    conductor = Conductor(settings, directory, is_resumed=is_resumed)
+    """Run a crawl in several processes, until it ends."""
+    supervisor = Supervisor(store, settings, interrupts, is_resumed=is_resumed, pages=pages)
     try:
-        ending = conductor.run(signals, watch)
+        ending = supervisor.run(watch)
     finally:
-        conductor.close()
-    return ending, conductor.stats()
+        supervisor.close()
+    return ending, supervisor.stats()

@@ -1,78 +1,102 @@
-"""An engine with everything it needs: shards, stores and a fetcher, and where the crawl begins."""
+"""A worker: an engine with everything that it needs, for some shards of a crawl.
+
+A crawl with one process has one worker, in this process (`run`). With more, each worker is a child
+process (`worker_process`), started by the supervisor.
+
+Control records are read four times a second. The worker acts on those about the whole crawl (pause
+and the number of requests in flight) and hands those about URLs and hosts to its shards; what ends
+the run is `RunLimits`'.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from mannerly.crawler.control import AddSeeds, Pause, SetOption, Stop, Unpause
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import Candidate, Now
-from mannerly.crawler.page.links import HrefMemory
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.model import Now
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store.sqlite.inbox import unread
-from mannerly.crawler.store.sqlite.shard import SqliteStore
-from mannerly.crawler.web.seeds import moved_seeds, seed_candidates, sitemap_candidates
-from mannerly.crawler.web.sources import COMMONCRAWL, CT
-from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
+from mannerly.crawler.store.base import (
+    ShardOptions,
+    StoreError,
+    StoreFull,
+    StoreInUse,
+    WorkerCard,
+)
+from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
+from .beginning import first_candidates, rules_of
+from .delivery import Delivery
+from .ending import WATCH_S
 from .engine import Engine
+from .messages import (
+    machine,
+    worker_id,
+)
 from .offload import Offload
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
+    from collections.abc import Callable
 
+    from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.elsewhere import Reading
-    from mannerly.crawler.store.sqlite.directory import Manifest
+    from mannerly.crawler.store.base import CrawlStore, ShardStore
+    from mannerly.politeness.model import Instant
 
+    from .delivery import Delivered
     from .engine import Budget
 
 HEADROOM = 256  # descriptors for what is not a page: the store, connections kept alive
+CARD_S = 1.0  # between two signs of life in the store
+CARD_FAILURES = 5  # in a row that are borne: a card is less than a crawl
+CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to leave
 
 
-class Workplace:
-    """An engine with everything it needs, and the way to put it away again."""
+class Worker:
+    """An engine for some shards, their stores, and the worker's card."""
 
     def __init__(
         self,
+        store: CrawlStore,
         settings: CrawlSettings,
-        path: Path,
-        manifest: Manifest,
         numbers: list[int],
         budget: Budget,
         *,
         is_resumed: bool,
+        deliver: Callable[[list[Delivered]], None] | None = None,
+        number: int = 0,
     ) -> None:
-        clock = MonotonicClock()
-        self._path = path
+        self._clock = clock = MonotonicClock()
+        self._store = store
+        self._settings = settings
         self._numbers = numbers
-        workers = min(max(1, settings.workers // settings.processes), max_sockets())
+        manifest = store.manifest
+        workers = self._share(settings.workers)
         rules = rules_of(settings, manifest)
         sharding = Sharding(manifest.shards)
-        self._stores = [
-            SqliteStore.open(
-                path,
-                number,
-                shards=manifest.shards,
-                frontier_limit=max(1, settings.frontier_limit // manifest.shards),
-                durable=settings.durable,
-                check_limit=settings.check_limit,
-            )
-            for number in numbers
-        ]
+        options = ShardOptions(
+            max(1, settings.frontier_limit // manifest.shards),
+            settings.durable,
+            settings.check_limit,
+        )
+        self._stores = [_claim(store, number, options) for number in numbers]
         if is_resumed:
-            for store in self._stores:
-                for url in moved_seeds(store.find, manifest.seeds):
+            for each in self._stores:
+                for url in moved_seeds(each.find, manifest.seeds):
                     rules.widen(url)
+        self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
         self._fetcher = CurlFetcher(
-            NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net),
+            self._guard,
             FetchSettings(
                 user_agent=settings.user_agent,
                 max_connections=workers + HEADROOM,
@@ -82,12 +106,18 @@ class Workplace:
             ),
         )
         self._offload: Offload[Reading] = Offload(settings.parse_limit)
+        self._delivery: Delivery | None = None
+        if deliver is not None:
+            owned = zip(numbers, self._stores, strict=True)
+            acknowledged = {shard: each.acknowledged for shard, each in owned}
+            self._delivery = Delivery(deliver, acknowledged, number)
+            self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
         events = Events()
         self._shards = [
             Shard(
                 number,
-                store,
+                each,
                 sharding,
                 settings,
                 rules,
@@ -95,8 +125,9 @@ class Workplace:
                 now=now,
                 events=events,
                 reader=self._offload,
+                consumer=self._delivery,
             )
-            for number, store in zip(numbers, self._stores, strict=True)
+            for number, each in zip(numbers, self._stores, strict=True)
         ]
         self.engine = Engine(
             self._fetcher,
@@ -106,6 +137,7 @@ class Workplace:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            delivery=self._delivery,
             events=events,
         )
         # Every time: a crawl may have died before its seeds were committed. Known ones stay known.
@@ -113,66 +145,127 @@ class Workplace:
         for shard in self._shards:
             shard.offer([each for each in first if sharding.shard_of(each.host) == shard.number])
         self.engine.commit()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let go of sockets and files; after an error a half-made batch must not be committed."""
-        try:
-            if error is None:
-                self.engine.stop()
-        finally:
-            self._offload.close()
-            self._fetcher.close()
-            for store in self._stores:
-                store.close()
+        self._is_paused = self._is_held = False
+        self._last_order = 0
+        self._next_orders = self._next_card = now.mono
+        self._failed_cards = 0
+        self.look(now.mono)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to do, and nothing in the inboxes."""
-        return self.engine.is_idle and all(
-            unread(self._path, number) == 0 for number in self._numbers
-        )
+        """Return whether there is nothing to do, and nothing in the inboxes."""
+        return self.engine.is_idle and all(self._store.unread(each) == 0 for each in self._numbers)
 
     @property
     def received(self) -> int:
-        """Links that came in from other shards so far."""
+        """Return how many links came in from other shards so far."""
         return sum(shard.received for shard in self._shards)
 
-    def listen_to(self, descriptor: int) -> None:
-        """Do not sleep while there is something to read here."""
+    def watch(self, descriptor: int) -> None:
+        """Do not sleep while there is something to read from this descriptor."""
         self._fetcher.watch(descriptor)
 
+    def acknowledge(self, tokens: list[int]) -> None:
+        """The program is done with these pages. Any thread may call this."""
+        if self._delivery is not None:
+            self._delivery.acknowledge(tokens)
 
-def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
-    """What decides about links in this crawl."""
-    urls = (
-        UrlRules()
-        if settings.drop_tracking
-        else UrlRules(drop_params=frozenset(), drop_prefixes=())
-    )
-    scope = settings.scope_of(manifest.seeds)
-    return LinkRules(scope, settings.agent_token, settings.max_redirects, urls, HrefMemory())
+    def hold(self, is_held: bool) -> None:  # noqa: FBT001 - a state, not an option
+        """Start no request while held, whatever control records say."""
+        self._is_held = is_held
+        self._apply_pause()
+
+    def look(self, now: Instant) -> None:
+        """Act on new control records and renew the card, each when it is due."""
+        if now >= self._next_orders:
+            self._next_orders = now + WATCH_S
+            for number, order in self._store.orders(after=self._last_order):
+                self._last_order = number
+                self._obey(number, order, Now(now, self._clock.wall()))
+        if now >= self._next_card:
+            self._next_card = now + CARD_S
+            self._renew()
+
+    def close(self, *, with_process: bool = False) -> None:
+        """Break off what is under way, commit, and let go of everything.
+
+        `with_process`: the process ends now. Sockets are left to the system then, because curl
+        would wait for names that are still being looked up.
+        """
+        try:
+            self.engine.stop()
+        finally:
+            self.abandon(with_process=with_process)
+
+    def abandon(self, *, with_process: bool = False) -> None:
+        """Let go of everything without a commit: after an error a batch may be half made."""
+        try:
+            self._offload.close()
+            if self._delivery is not None:
+                self._delivery.close()
+            if not with_process:
+                self._fetcher.close()
+        finally:
+            for each in self._stores:
+                each.close()
+            self._retire()
+
+    def _obey(self, number: int, order: Control, now: Now) -> None:
+        match order:
+            case Pause() | Unpause():
+                self._is_paused = isinstance(order, Pause)
+                self._apply_pause()
+            case SetOption(name="workers", value=value):
+                workers = self._settings.workers if value is None else int(value)
+                self.engine.set_workers(self._share(workers))
+            case Stop() | SetOption(name="max_urls" | "duration"):
+                pass  # for the run: `RunLimits`
+            case _:
+                if isinstance(order, AddSeeds):
+                    self._guard.add_seeds(order.urls)
+                for shard in self._shards:
+                    shard.control(number, order, now)
+
+    def _apply_pause(self) -> None:
+        self.engine.is_paused = self._is_paused or self._is_held
+
+    def _share(self, workers: int) -> int:
+        """Return this process's part of the requests in flight."""
+        return min(max(1, workers // self._settings.processes), max_sockets())
+
+    def _renew(self) -> None:
+        stats = self.engine.stats()
+        card = WorkerCard(
+            worker_id(os.getpid()),
+            machine(),
+            os.getpid(),
+            self._numbers,
+            stats.fetched,
+            self._clock.wall(),
+            "paused" if self._is_paused else stats.trouble,
+        )
+        try:
+            self._store.renew(card)
+            self._failed_cards = 0
+        except StoreFull:
+            pass  # the engine waits for room, and says so
+        except StoreError:
+            self._failed_cards += 1
+            if self._failed_cards >= CARD_FAILURES:
+                raise
+
+    def _retire(self) -> None:
+        with suppress(StoreError):  # the card becomes invalid by itself
+            self._store.retire(worker_id(os.getpid()))
 
 
-def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:
-    """The seeds, where their sitemaps usually are, and public indexes of their sites."""
-    candidates = seed_candidates(manifest.seeds)
-    if settings.seeding in ("sitemap", "all"):
-        origins = dict.fromkeys(url[: url.index("/", 8)] for url in manifest.seeds)
-        candidates += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
-    for source, template in ((CT, settings.ct_url), (COMMONCRAWL, settings.commoncrawl_url)):
-        if settings.seeding in (source.name, "all"):
-            # Asked for here only: the first question reads the list of public suffixes.
-            sites = dict.fromkeys(site_of(Url.of(url).host) for url in manifest.seeds)
-            urls = (source.address(template, site) for site in sites)
-            candidates += [
-                Candidate(url, host_key_of(url), 0, 0, None, kind=source.kind) for url in urls
-            ]
-    return candidates
+def _claim(store: CrawlStore, number: int, options: ShardOptions) -> ShardStore:
+    """Become a shard's owner; wait for a moment if it has one, since that may be leaving."""
+    deadline = time.monotonic() + CLAIM_S
+    while True:
+        try:
+            return store.claim(number, options)
+        except StoreInUse:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.02)

@@ -19,7 +19,7 @@ from mannerly.crawler.control import (
     HostSet,
     SetOption,
 )
-from mannerly.crawler.web.seeds import seed_candidates
+from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
 from mannerly.politeness.settings import UNLIMITED
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     is_new = number > max(parts.store.applied(), parts.batch.applied)
     if is_new:
         parts.batch.applied = number
-    elif isinstance(order, (AddSeeds, HostForget)):
+    elif isinstance(order, HostForget):
         return
     match order:
         case AddSeeds(urls):
-            _add_seeds(urls, parts)
+            for url in urls:
+                parts.rules.widen(url)
+            if is_new:
+                _add_seeds(urls, parts)
         case Exclude(glob):
             scope = parts.rules.scope
             if glob not in scope.exclude:
@@ -56,9 +59,11 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
 
 
 def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
-    for url in urls:
-        parts.rules.widen(url)
-    mine = [each for each in seed_candidates(urls) if parts.routes.owns(each.host)]
+    found = seed_candidates(urls)
+    if parts.settings.seeding in ("sitemap", "all"):
+        origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
+        found += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+    mine = [each for each in found if parts.routes.owns(each.host)]
     parts.routes.all(parts.routes.wanted(mine), parts.batch)
 
 

@@ -82,7 +82,7 @@ class StoreError(Exception):
 
 
 class StoreMissing(StoreError):  # noqa: N818 - a state of the place
-    """There is no crawl at this place."""
+    """There is no crawl at this location."""
 
 
 class StoreInUse(StoreError):  # noqa: N818 - a state of the place
@@ -132,7 +132,7 @@ class Counts:
 
 
 class HostMemory(Protocol):
-    """What is known of hosts between runs, and who may send to a host now.
+    """The memory of hosts between runs, and the right to send to a host now.
 
     A crawl's own shard store is one; a file of the user's or a shared server can be another. They
     use the same words. Records are written with `Batch.hosts`.
@@ -228,7 +228,7 @@ class ShardStore(ShardReader, HostMemory, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a crawl is, fixed when it was created."""
+    """The identity, seeds and settings of a crawl, fixed when it was created."""
 
     id: str
     created_at: float  # wall time
@@ -249,7 +249,7 @@ class Manifest:
 
 
 class ShardOptions(NamedTuple):
-    """How an owner uses a shard's store."""
+    """The limits and the durability that the owner of a shard asks for."""
 
     frontier_limit: int  # queued URLs; more wait
     durable: bool = False  # wait for the disk at every commit

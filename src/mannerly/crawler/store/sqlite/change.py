@@ -83,7 +83,7 @@ Row = tuple[str | float | None, ...]
 
 
 class HostIds(dict[str, int]):
-    """The numbers of hosts, so that a queue's key is short. A cache in front of the table."""
+    """The numbers that stand for hosts in a queue's key. A cache in front of the table."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class HostIds(dict[str, int]):
         self.given = 0
 
     def roll_back(self) -> None:
-        """Ask the table again: numbers given in a transaction that was rolled back are void."""
+        """Forget all numbers: those of a transaction that was rolled back are void."""
         self.clear()
 
 

@@ -7,17 +7,28 @@ question is one look at the end of a table (about 10 µs).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mannerly.crawler import control
-from mannerly.crawler.store.base import StoreError, WorkerCard
+from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
 
-from .database import START_OVER, connect, connect_reader, on_disk, shut, transaction, translated
+from .database import (
+    START_OVER,
+    StoreBusy,
+    connect,
+    connect_reader,
+    on_disk,
+    shut,
+    transaction,
+    translated,
+)
 from .schema import CONTROL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import apsw
@@ -28,6 +39,7 @@ CONTROL_FILE = "control.db"
 
 _CACHE_BYTES = 1 << 20
 _BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
+_CARD_BUSY_MS = 50  # a worker does not wait longer with its card: the next one will do
 
 _ORDERS = "SELECT number, record FROM orders WHERE number > ? ORDER BY number"
 _ORDER = "INSERT INTO orders (record) VALUES (?) RETURNING number"
@@ -71,23 +83,27 @@ class ControlFile:
 
     def renew(self, card: WorkerCard) -> None:
         """Show or replace a worker's card."""
-        writer = self._for_writing()
         shards = msgspec.json.encode(card.shards).decode()
-        with transaction(writer, self._path):
-            writer.execute(_RENEW, card._replace(shards=shards))  # type: ignore[arg-type]
+        self._change_cards(_RENEW, card._replace(shards=shards))  # type: ignore[arg-type]
 
     def retire(self, worker: str) -> None:
         """Take a worker's card away."""
-        writer = self._for_writing()
-        with transaction(writer, self._path):
-            writer.execute("DELETE FROM workers WHERE id = ?", (worker,))
+        self._change_cards("DELETE FROM workers WHERE id = ?", (worker,))
 
     def retire_all(self) -> None:
         """Take all cards away: their run is over."""
-        writer = self._for_writing()
-        if self.cards():  # a full disk must not keep a crawl from being held
+        self._change_cards("DELETE FROM workers", ())
+
+    def _change_cards(self, statement: str, values: Sequence[apsw.Binding]) -> None:
+        """Change the cards, unless there is no room or the file is busy.
+
+        No crawl may stop for its card, least of all one that waits for room on the disk. A card
+        that cannot be renewed or taken away is soon too old to be shown.
+        """
+        with suppress(StoreFull, StoreBusy):
+            writer = self._for_writing(_CARD_BUSY_MS)
             with transaction(writer, self._path):
-                writer.execute("DELETE FROM workers")
+                writer.execute(statement, values)
 
     def cards(self) -> list[WorkerCard]:
         """Return all cards, of the living and of those that ended without `retire`."""
@@ -111,9 +127,10 @@ class ControlFile:
             self._reader = connect_reader(self._path, CONTROL)
         return self._reader
 
-    def _for_writing(self) -> apsw.Connection:
+    def _for_writing(self, busy_ms: int = _BUSY_MS) -> apsw.Connection:
         if self._writer is None:
             self._writer = connect(
-                self._path, CONTROL, durable=False, cache_bytes=_CACHE_BYTES, busy_ms=_BUSY_MS
+                self._path, CONTROL, durable=False, cache_bytes=_CACHE_BYTES, busy_ms=busy_ms
             )
+        self._writer.set_busy_timeout(busy_ms)
         return self._writer

@@ -91,7 +91,7 @@ def connect_reader(path: Path, kind: FileKind) -> apsw.Connection:
 
 @contextmanager
 def on_disk(connection: apsw.Connection, path: Path, *, usually: bool = False) -> Iterator[None]:
-    """Commits in here wait for the disk, and everything before them is on it too.
+    """Have the commits in here wait for the disk; everything before them is on it then, too.
 
     `usually` tells whether those after it do.
     """
@@ -109,7 +109,7 @@ def _synchronise(connection: apsw.Connection, *, durable: bool) -> None:
 
 @contextmanager
 def transaction(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """All of it or nothing, whatever is raised inside."""
+    """Commit everything that is done in here, or roll it back if anything is raised."""
     with translated(connection, path):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -134,7 +134,7 @@ def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
-    """A file that is refused is let go of."""
+    """Close the file if anything is raised in here."""
     try:
         yield
     except BaseException:

@@ -12,6 +12,9 @@ part of it opens and closes the same file (a backup, for instance).
 
 `is_held` looks without being in the way: it takes a shared lock for some microseconds. An owner
 that starts in this moment would be refused, so owners try again for PATIENCE_S.
+
+A process never opens a lock's file while it holds that lock: network file systems turn flock into
+POSIX locks. So it keeps a list of what it holds.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ except ImportError:
 PATIENCE_S = 0.25
 _PAUSE_S = 0.005
 
+_held_by: dict[Path, int] = {}  # the pid: a forked child inherits the list, and holds nothing
+
 
 class OwnerLock:
     """A lock that is held from creation to `release`.
@@ -50,28 +55,34 @@ class OwnerLock:
     """
 
     def __init__(self, path: Path, *, what: Path, patience_s: float = PATIENCE_S) -> None:
+        self._path = path.absolute()
         self._release: Callable[[], None] | None = None
         give_up_at = time.monotonic() + patience_s
         while True:
             try:
-                self._release = _take(path)
+                self._release = None if _is_ours(path) else _take(path)
             except OSError as error:
                 raise StoreError(f"cannot lock {what}: {error.strerror}") from error
             if self._release is not None:
+                _held_by[self._path] = os.getpid()
                 return
             if time.monotonic() >= give_up_at:
-                raise StoreInUse(f"{what} is in use by pid {_owner(path)}")
+                owner = os.getpid() if _is_ours(path) else _owner(path)
+                raise StoreInUse(f"{what} is in use by pid {owner}")
             time.sleep(_PAUSE_S)
 
     def release(self) -> None:
         """Let the next owner in; twice is harmless."""
         if self._release is not None:
+            _held_by.pop(self._path, None)
             self._release()
             self._release = None
 
 
 def is_held(path: Path) -> bool:
     """Return whether a process holds this lock."""
+    if _is_ours(path):
+        return True
     if fcntl is None:
         return _is_in_transaction(path)
     try:
@@ -89,6 +100,10 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def _is_ours(path: Path) -> bool:
+    return _held_by.get(path.absolute()) == os.getpid()
+
+
 def _owner(path: Path) -> str:
     with suppress(OSError):
         return path.read_text(errors="replace").strip() or "unknown"
@@ -96,12 +111,8 @@ def _owner(path: Path) -> str:
 
 
 def _take(path: Path) -> Callable[[], None] | None:
-    """Take the lock and write our pid; None: another process has it."""
-    release = _begin(path) if fcntl is None else _flock(path)
-    if release is not None:
-        with suppress(OSError):  # a full disk must not keep a crawl from going on
-            path.write_text(f"{os.getpid()}\n")
-    return release
+    """Take the lock, and write our pid to the file; None: another process has it."""
+    return _begin(path) if fcntl is None else _flock(path)
 
 
 def _flock(path: Path) -> Callable[[], None] | None:
@@ -110,6 +121,9 @@ def _flock(path: Path) -> Callable[[], None] | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), path.stat()):
+            with suppress(OSError):  # a full disk must not keep a crawl from going on
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             return lambda: os.close(descriptor)
     except (BlockingIOError, FileNotFoundError):
         pass
@@ -136,6 +150,8 @@ def _begin(path: Path) -> Callable[[], None] | None:
         if isinstance(error, apsw.BusyError):
             return None
         raise OSError(0, str(error)) from error
+    with suppress(OSError):
+        path.write_text(f"{os.getpid()}\n")
     return connection.close
 
 

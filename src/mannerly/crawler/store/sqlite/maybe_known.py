@@ -1,4 +1,4 @@
-"""Which URLs a shard's index may hold, so that a URL which is certainly new costs no look-up.
+"""A filter in front of a shard's index: a URL that is certainly new costs no look-up.
 
 A URL is known here by a keyed 64-bit fingerprint. The key is secret and drawn anew by every process
 (63 random bits), so that no site can prepare links that collide.
@@ -36,13 +36,13 @@ _GROWTH = 2
 
 
 def fingerprints(texts: Sequence[str], seed: int) -> tuple[int, ...]:
-    """A 64-bit number for each canonical URL. Many at once are twice as fast as one by one."""
+    """Return a 64-bit number for each URL. Many at once are twice as fast as one by one."""
     digests = [xxh3_64_digest(text.encode(), seed) for text in texts]
     return unpack(f">{len(digests)}q", b"".join(digests))
 
 
 class SeenFilter:
-    """Remembers fingerprints in about ten bits each. It forgets none.
+    """A set of fingerprints in about ten bits each, which may hold more than was added.
 
     Invariant: every fingerprint that was ever added is in one filter of the chain.
     """
@@ -71,23 +71,23 @@ class SeenFilter:
 
     @property
     def capacity(self) -> int:
-        """How many items the filters made so far can hold at their rate."""
+        """The number of items that the filters made so far can hold at their rate."""
         return sum(capacity for _, capacity, _ in self._chain)
 
     @property
     def approx_bytes(self) -> int:
-        """The memory of the filters."""
+        """The memory of the filters, in bytes."""
         return sum(bloom.size_in_bits for bloom, _, _ in self._chain) // 8
 
     def maybe_seen(self, fp: int) -> bool:
-        """False: certainly never added. True: ask the store."""
+        """Return False if it was certainly never added; True: the index has to be asked."""
         for bloom, _, _ in self._chain:  # noqa: SIM110 - a generator takes five times as long
             if fp in bloom:
                 return True
         return False
 
     def update(self, fps: Iterable[int]) -> None:
-        """Remember these. What is doubtful needs no adding: all its bits are set."""
+        """Add these. One that seems to be there needs no adding: all its bits are set."""
         new = list(set(fps))
         for bloom, _, _ in self._chain:
             new = [fp for fp in new if fp not in bloom]
@@ -108,10 +108,10 @@ class SeenFilter:
 
 
 class MaybeKnown:
-    """Which URLs a store has to be asked about, and which it cannot know.
+    """The URLs that an index has to be asked about; it cannot know the others.
 
-    A store that has URLs from earlier is read a slice at a time (`catch_up`), so that a resumed
-    crawl starts at once; until the end is reached, every URL is in doubt. The filter is keyed anew
+    An index that has URLs from earlier is read a slice at a time (`catch_up`), so that a resumed
+    crawl starts at once; until the end is reached, every URL may be known. The filter is keyed anew
     each time: it is never stored.
     """
 
@@ -123,11 +123,11 @@ class MaybeKnown:
         self._seed = SystemRandom().getrandbits(63)
 
     def learn(self, urls: Sequence[str]) -> None:
-        """The store has these now."""
+        """Add URLs that the index has now."""
         self._filter.update(fingerprints(urls, self._seed))
 
     def among(self, urls: set[str]) -> set[str]:
-        """Those that the store may have."""
+        """Return those that the index may have."""
         if self._earlier is not None:
             return urls
         texts = list(urls)
@@ -136,7 +136,7 @@ class MaybeKnown:
         return {text for text, fp in zip(texts, prints, strict=True) if maybe_seen(fp)}
 
     def catch_up(self, most: int) -> None:
-        """Take in some more of what the store had from earlier."""
+        """Add some more of the URLs that the index had from earlier."""
         if self._earlier is None or most == 0:
             return
         part = list(islice(self._earlier, most))

@@ -91,7 +91,13 @@ def migrate(path: Path) -> None:
         StoreError: it is damaged, or cannot be written to.
     """
     with ExitStack() as held:
-        hold_everything(path, held, patience_s=_PATIENCE_S)
+        try:
+            hold_everything(path, held, patience_s=_PATIENCE_S)
+        except StoreError as error:
+            raise type(error)(
+                f"{error}: an earlier release of mannerly wrote this crawl, and it must be "
+                "converted first; end that process, or use an account that may write here"
+            ) from error
         number, values = read_values(path)
         if number != FORMAT:  # another command may have done it meanwhile
             for step in steps(path, values):

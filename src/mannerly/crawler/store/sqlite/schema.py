@@ -1,4 +1,4 @@
-"""The tables of a shard, and why each has the key it has.
+"""The tables of a crawl's files, and the reasons for their keys.
 
 Every URL gets a number on arrival, `seq`, that is never used again, and has one row in exactly one
 of `queue`, `waiting`, `pages` and `skipped`. Links to other shards have none: they are rows of

@@ -1,0 +1,251 @@
+"""Child processes of a crawl: how they are started, and the channel between both sides.
+
+A child is a fresh interpreter that runs `bootstrap.py` on one module of this package (decision
+record 0020). One way for Linux, macOS and Windows, for workers and for parse helpers:
+
+- `__main__` is not imported again, so a program that uses the library needs no main guard, and a
+  notebook or `python -c` can start children, too.
+- The child uses the package of its parent, wherever that was found, and never has the working
+  directory on its path: a file `json.py` that lies there is not run.
+- It is in a process group of its own and ignores SIGINT and SIGTERM: a terminal's Ctrl-C reaches
+  the parent, which decides.
+- Its channel ends with the parent, even by SIGKILL, and with the channel the child.
+
+Messages are pickled values behind their length. Both ends are sockets, since Windows can wait for
+nothing else. Neither end ever blocks unless it is asked to: a message that does not fit into the
+socket's buffer waits in ours, and goes on with the next call. What arrives is put together from
+pieces of any size. Only the two processes have the socket, so what is unpickled is our own.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BOOTSTRAP = Path(__file__).absolute().with_name("bootstrap.py")
+_LENGTH = struct.Struct("!Q")
+_PIECE = 256 * 1024  # bytes asked for at once
+_SHORT_S = 0.02  # turns of sending and of reading, while there is something of both to do
+
+
+class Channel:
+    """One end of a conversation between two processes."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._timeout_s: float | None = -1.0
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
+        self.is_ended = False  # the other side is gone; what it said before can be received
+
+    def fileno(self) -> int:
+        """Return the descriptor, readable when there is something to receive; -1 if closed."""
+        return self._socket.fileno()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether a message has not left completely: the other side does not read."""
+        return bool(self._outgoing)
+
+    def send(self, message: object) -> None:
+        """Send a message, as far as that is possible at once; nothing if the other side is gone."""
+        data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        self._outgoing += _LENGTH.pack(len(data))
+        self._outgoing += data
+        self.flush()
+
+    def flush(self, timeout_s: float = 0.0) -> bool:
+        """Go on sending what did not fit, for so long at most; return whether all has left."""
+        deadline = time.monotonic() + timeout_s if timeout_s else 0.0
+        try:
+            while self._outgoing:
+                self._patience(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
+                del self._outgoing[: self._socket.send(self._outgoing[:_PIECE])]
+        except (BlockingIOError, TimeoutError):
+            return False
+        except OSError:  # the other side is gone: `receive` tells, after its last message
+            self._outgoing.clear()
+        return True
+
+    def receive(self) -> list[Any]:
+        """Return the messages that are complete by now, without waiting."""
+        if self._outgoing:
+            self.flush()
+        self._patience(0.0)
+        while self._read():
+            pass
+        messages = []
+        while (data := self._next()) is not None:
+            messages.append(_unpickled(data))
+        return messages
+
+    def wait(self) -> Any:
+        """Wait for the next message.
+
+        Raises:
+            EOFError: the other side is gone.
+        """
+        while (data := self._next()) is None:
+            if self.is_ended:
+                raise EOFError("the other process has ended")
+            is_sent = self.flush(_SHORT_S)
+            self._patience(None if is_sent else _SHORT_S)
+            self._read()
+        return _unpickled(data)
+
+    def close(self) -> None:
+        """Hang up; twice is harmless."""
+        self.is_ended = True
+        self._socket.close()
+
+    def _patience(self, timeout_s: float | None) -> None:
+        if timeout_s != self._timeout_s and self._socket.fileno() >= 0:
+            self._timeout_s = timeout_s
+            self._socket.settimeout(timeout_s)
+
+    def _read(self) -> bool:
+        """Take one piece from the socket; return whether there may be more."""
+        if self.is_ended:
+            return False
+        try:
+            piece = self._socket.recv(_PIECE)
+        except (BlockingIOError, TimeoutError):
+            return False
+        except OSError:
+            piece = b""
+        self.is_ended = not piece
+        self._incoming += piece
+        return bool(piece)
+
+    def _next(self) -> bytes | None:
+        """Return the next message that is complete, as it was sent."""
+        data, start = self._incoming, _LENGTH.size
+        if len(data) < start:
+            return None
+        end = start + _LENGTH.unpack_from(data)[0]
+        if len(data) < end:
+            return None
+        message = bytes(data[start:end])
+        del data[:end]
+        return message
+
+
+def _unpickled(data: bytes) -> Any:
+    return pickle.loads(data)  # noqa: S301 - only our own processes have the socket
+
+
+class Child:
+    """A process that was started here, and the channel to it.
+
+    The child runs `main(channel)` of a module; the order is the first message that it receives.
+    """
+
+    def __init__(self, module: str, order: object, *, directory: str | None = None) -> None:
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        try:
+            with theirs:
+                self._process = _start(module, theirs, directory)
+        except BaseException:
+            ours.close()
+            raise
+        self.channel.send(_path())
+        self.channel.send(order)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether the process runs; one that has ended is reaped by this question."""
+        return self._process.poll() is None
+
+    def end(self, timeout_s: float = 0.0) -> None:
+        """Wait for the process to end, kill it after `timeout_s`, and reap it."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Leave nothing of the child behind; twice is harmless."""
+        self.end()
+        self.channel.close()
+
+
+def _start(module: str, theirs: socket.socket, directory: str | None) -> subprocess.Popen[bytes]:
+    if not sys.executable:
+        raise RuntimeError("there is no Python to start processes with: use processes=1")
+    # -P: neither the working directory nor the script's own is put on the path.
+    command = [sys.executable, "-I" if sys.flags.isolated else "-P", str(BOOTSTRAP), module]
+    environment = _environment()
+    if sys.platform == "win32":
+        return _start_on_windows(command, environment, theirs, directory)
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and file
+        [*command, str(theirs.fileno())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # it is for data, and nothing of a child is
+        pass_fds=(theirs.fileno(),),
+        env=environment,
+        cwd=directory,
+        process_group=0,
+    )
+
+
+def _start_on_windows(
+    command: list[str], environment: dict[str, str], theirs: socket.socket, directory: str | None
+) -> subprocess.Popen[bytes]:
+    """Start a child that finds a copy of its socket in its standard input."""
+    # The python.exe of a virtual environment only starts another one, and the copy must be that
+    # one's; the variable tells it which environment is meant.
+    base = getattr(sys, "_base_executable", sys.executable)
+    if base != sys.executable:
+        command = [base, *command[1:]]
+        environment["__PYVENV_LAUNCHER__"] = sys.executable
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        cwd=directory,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    share: Callable[[int], bytes] = getattr(theirs, "share")  # noqa: B009 - of Windows alone
+    assert process.stdin is not None, "it was asked for"
+    try:
+        with process.stdin as pipe:
+            pipe.write(share(process.pid))
+    except OSError:  # it has ended already, and its channel says so
+        pass
+    return process
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment without what would put the working directory on the path."""
+    environment = dict(os.environ)
+    given = environment.pop("PYTHONPATH", "").split(os.pathsep)
+    if absolute := [entry for entry in given if Path(entry).is_absolute()]:
+        environment["PYTHONPATH"] = os.pathsep.join(absolute)
+    return environment
+
+
+def _path() -> list[str]:
+    """Return where modules are found here, without the working directory."""
+    try:
+        here = Path.cwd().resolve()
+    except FileNotFoundError:  # it was removed
+        here = None
+    entries = [entry for entry in sys.path if Path(entry).is_absolute()]
+    return [entry for entry in entries if Path(entry).resolve() != here]

@@ -1,0 +1,149 @@
+"""A worker as a process of its own: the conversation with its supervisor.
+
+It opens the crawl's store by its location and owns its shards alone. It reports four times a
+second, and at once when it is asked and has nothing under way. It takes no signals: the supervisor
+does, and says what follows. When the supervisor is gone, its channel ends, and so does the worker:
+it commits what came in, and leaves within a turn of the loop. While the supervisor says nothing for
+`SILENCE_S` (it was stopped by Ctrl-Z, for instance), the worker starts no request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store import open_crawl
+from mannerly.crawler.store.base import StoreError
+from mannerly.politeness.clock import MonotonicClock
+
+from .budget import GrantedBudget
+from .ending import WATCH_S
+from .engine import TICK_S
+from .messages import (
+    Acknowledged,
+    Ask,
+    Drain,
+    End,
+    Failed,
+    Grant,
+    Pages,
+    Recall,
+    Report,
+    Returned,
+    Round,
+    Start,
+)
+from .worker import Worker
+
+if TYPE_CHECKING:
+    from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
+
+    from .child import Channel
+    from .messages import ToWorker
+
+SILENCE_S = 2.0  # twice the time between two messages of a supervisor that has nothing to say
+
+
+class _Conversation:
+    """A worker's side of the channel to its supervisor."""
+
+    def __init__(self, worker: Worker, budget: GrantedBudget, channel: Channel) -> None:
+        self._worker = worker
+        self._engine = worker.engine
+        self._budget = budget
+        self._channel = channel
+        self._clock = MonotonicClock()
+        self._heard_at = self._next_report = self._clock.now()
+        self._round = -1
+        self._is_asked = self._is_over = False
+        worker.watch(channel.fileno())
+
+    def serve(self) -> None:
+        """Crawl and report until told to end, or until the supervisor is gone."""
+        while True:
+            self._listen()
+            if self._is_over:
+                return
+            self._engine.turn(TICK_S)
+            now = self._clock.now()
+            self._worker.look(now)
+            if now >= self._next_report or self._is_asked:
+                self._report_if_due(now)
+
+    def last_report(self) -> Report:
+        """Return what there is to say at the end, when nothing is under way any more."""
+        return self._report(is_idle=False, in_flight=0)
+
+    def _listen(self) -> None:
+        now = self._clock.now()
+        for message in self._channel.receive():
+            self._heard_at = now
+            self._act(message)
+        self._is_over |= self._channel.is_ended
+        self._worker.hold(now - self._heard_at >= SILENCE_S)
+
+    def _act(self, message: ToWorker) -> None:
+        match message:
+            case Round(number):
+                self._round, self._is_asked = number, True
+                self._engine.hurry()
+            case Drain():
+                self._engine.is_draining = True
+            case End():
+                self._is_over = True
+            case Grant(pages):
+                self._budget.granted(pages)
+            case Recall():
+                self._channel.send(Returned(self._budget.recalled()))
+            case Acknowledged(tokens):
+                self._worker.acknowledge(tokens)
+
+    def _report_if_due(self, now: Instant) -> None:
+        is_idle, in_flight = self._worker.is_idle, self._engine.in_flight
+        if not is_idle and self._engine.is_idle:
+            self._engine.hurry()  # there is something in an inbox, and nothing else to do
+        is_quiet = is_idle or (self._engine.is_draining and in_flight == 0)
+        if now < self._next_report and not is_quiet:
+            return
+        if self._channel.has_unsent:
+            return  # the supervisor does not read: it gets one report when it does
+        self._next_report, self._is_asked = now + WATCH_S, False
+        self._channel.send(self._report(is_idle=is_idle, in_flight=in_flight))
+
+    def _report(self, *, is_idle: bool, in_flight: int) -> Report:
+        stats, received = self._engine.stats(), self._worker.received
+        return Report(stats, self._round, is_idle, in_flight, received, self._budget.used)
+
+
+def main(channel: Channel) -> None:
+    """Work for a supervisor: the whole life of a worker process."""
+    order: Start = channel.wait()
+    try:
+        store = open_crawl(order.location)
+        try:
+            _work(store, order, channel)
+        finally:
+            store.close()
+    except StoreError as error:
+        channel.send(Failed(error))
+
+
+def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
+    budget = GrantedBudget(lambda: channel.send(Ask()))
+    worker = Worker(
+        store,
+        order.settings,
+        order.shards,
+        budget,
+        is_resumed=order.is_resumed,
+        deliver=(lambda pages: channel.send(Pages(pages))) if order.delivers else None,
+        number=order.worker,
+    )
+    conversation = _Conversation(worker, budget, channel)
+    try:
+        conversation.serve()
+    except BaseException:
+        worker.abandon(with_process=True)
+        raise
+    worker.close(with_process=True)
+    channel.send(conversation.last_report())
