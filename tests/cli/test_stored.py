@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.crawler.store.fixture_web import SEEDS, served
 from tests.exports.stored_example import (
     EXCESS,
     PAGES,
@@ -140,6 +143,23 @@ def test_sitemaps_are_lists_and_no_pages(crawl: Path) -> None:
     assert (total["fetched"], total["lists"]) == (len(PAGES), 1)
     assert len(records) == len(PAGES)
     assert total["failed"] == sum(record["status"] is None for record in records)
+
+
+def test_summary_status_and_export_agree(tmp_path: Path) -> None:
+    """A page is the same thing in all three, and a sitemap is none."""
+    crawl = tmp_path / "crawl"
+    with served():
+        command = [sys.executable, "-m", "mannerly", "crawl", SEEDS[0], "--data-dir", str(crawl)]
+        options = ["--max-urls=3", "--processes=1", "--json", "-q"]
+        done = subprocess.run(
+            [*command, *options], stdout=subprocess.PIPE, check=True, timeout=60, cwd=tmp_path
+        )
+
+    total = json.loads(invoke("status", crawl, "--json").stdout)["total"]
+    exported = invoke("export", crawl, "-o", "-").stdout.splitlines()
+
+    assert total["lists"] == 1
+    assert json.loads(done.stdout)["fetched"] == total["fetched"] == len(exported) == 3
 
 
 @pytest.mark.parametrize(
