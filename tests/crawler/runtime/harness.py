@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mannerly.demo import DemoWeb, Record
 
 PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 _CRAWL = """
 import json, sys

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import RobotsAnswered
 from mannerly.crawler.model import RobotsRequest
 from mannerly.crawler.page.harvest import sitemap_candidates
+from mannerly.crawler.robots.gate import request_for
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
+    for origin in request.origins[1:]:
+        # This answer is that origin's own robots.txt, too: a request that still waits is in vain.
+        own = request_for(origin)
+        if parts.frontier.unrequest(own):
+            parts.robots.withdrawn(own)
+            parts.frontier.wake(own.host, now=now.mono)
     stored = parts.stored_robots(*request.origins)
     follows = parts.robots.answered(request, answer, stored, now)
     if isinstance(follows, RobotsRequest):
