@@ -45,7 +45,7 @@ class Web(World):
 
     def provide(self, need: Need) -> None:
         if self.robots.needs(need.origin, self.now):
-            record = self.records.get(need.origin)
+            record = None if need.origin in self.robots else self.records.get(need.origin)
             if record is not None:
                 self.obey(self.robots.load(record, self.time))
             if self.robots.needs(need.origin, self.now):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import modest, page_requests, real_pages
 
+from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.fake import FakeFetcher, Reply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import PageRecord, Skipped
+from mannerly.crawler.model import Now, PageRecord, Skipped
 from mannerly.crawler.page import harvest as pipeline
 from mannerly.crawler.page.harvest import moved_seeds, seed_candidates
 from mannerly.crawler.runtime.budget import LocalBudget
@@ -115,19 +116,25 @@ class Life:
         rules = rules_of(self.settings, manifest)
         for url in moved_seeds(disk.find, seeds):
             rules.widen(url)
+        events = Events()
         self.shard = Shard(
             0,
             disk,
             Sharding(1),
             self.settings,
             rules,
-            max_in_flight=self.settings.workers,
             is_resumed=begins_at > 0.0,
-            now=begins_at,
+            now=Now(self.now(), self.wall()),
+            events=events,
         )
         self.budget = LocalBudget(self.settings.max_urls)
         self.engine = Engine(
-            self.fetcher, [self.shard], self, self.budget, workers=self.settings.workers
+            self.fetcher,
+            [self.shard],
+            self,
+            self.budget,
+            workers=self.settings.workers,
+            events=events,
         )
         self.shard.offer(seed_candidates(seeds))
         self.engine.commit()

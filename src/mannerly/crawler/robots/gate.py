@@ -134,6 +134,10 @@ class RobotsGate:
         """Return how many origins' rules are in memory."""
         return len(self._known)
 
+    def __contains__(self, origin: str) -> bool:
+        """Return whether an origin's rules are in memory, even if they have expired."""
+        return origin in self._known
+
     @property
     def fetching(self) -> frozenset[str]:
         """Origins whose robots.txt was asked for and has not come yet."""

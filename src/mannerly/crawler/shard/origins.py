@@ -28,7 +28,9 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
     parts.given_up.recall(host, parts, now)
     robots, frontier = parts.robots, parts.frontier
     if robots.needs(origin, now.mono):
-        record = parts.stored_robots(origin)[origin]
+        # Rules that expired in memory are not loaded again: a record from a wall clock that was
+        # years ahead would never end.
+        record = None if origin in robots else parts.stored_robots(origin)[origin]
         if record is not None:
             _obey(robots.load(record, now), parts, now)
         if robots.needs(origin, now.mono) and parts.hosts.given_up(host) is None:
