@@ -75,7 +75,7 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
         _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
             listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
-            parts.routes.links(parts.routes.wanted(listed), parts.batch)
+            parts.routes.links(parts.wanted(listed), parts.batch)
         parts.frontier.wake(learned.host, now=now.mono)
 
 
