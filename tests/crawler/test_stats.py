@@ -58,7 +58,9 @@ def page(
     outcome: Outcome = Outcome.OK,
     **rest: Any,
 ) -> told.PageSettled:
-    return told.PageSettled(ENTRY, record(status, error), outcome, 0.05, **{"passed_over": {}} | rest)
+    return told.PageSettled(
+        ENTRY, record(status, error), outcome, 0.05, **{"passed_over": {}} | rest
+    )
 
 
 def fold(*events: Event) -> Stats:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.crawler.frontier.frontier_world import FakePoliteness, World, is_own_robots, rules_unknown
+from tests.crawler.frontier.frontier_world import (
+    FakePoliteness,
+    World,
+    is_own_robots,
+    rules_unknown,
+)
 
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.model import GO, Drop, Entry, Later, RobotsRequest

@@ -24,7 +24,9 @@ BRISK = Settings(strategy="fixed", delay_s=0.1, max_rate="unlimited", seed=1)
 
 
 def brisk(**options: Any) -> CrawlSettings:
-    return CrawlSettings(**{"politeness": BRISK, "seeding": "none", "scope": ScopeMode.ANY} | options)
+    return CrawlSettings(
+        **{"politeness": BRISK, "seeding": "none", "scope": ScopeMode.ANY} | options
+    )
 
 
 class ShardWorld:

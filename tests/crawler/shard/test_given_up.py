@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import pytest
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
 from mannerly.crawler.model import LocalError, PageRecord, RobotsRequest, Skipped
 from mannerly.crawler.shard import given_up
 from mannerly.politeness.model import ErrorKind
+
+if TYPE_CHECKING:
+    import pytest
 
 
 URLS = [f"https://a.example/{number}" for number in range(6)]
@@ -149,7 +152,7 @@ def test_a_host_that_does_nothing_but_throttle_is_given_up_if_the_operator_says_
 
 
 def test_a_redirected_robots_in_the_queue_of_a_given_up_host_is_answered() -> None:
-    """b's robots.txt lies on a, which is given up: b's pages must not wait for it."""
+    """The robots.txt of b lies on a, which is given up: b's pages must not wait for it."""
     world = ShardWorld(*URLS[:3], "https://b.example/", settings=FAILING)
     for request in world.start():
         is_b = flight_of(request).item.host == "b.example"
