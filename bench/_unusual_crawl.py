@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from mannerly.crawler.runtime import worker as workplace
+from mannerly.crawler.runtime import worker
 from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.memory import MemoryStore
@@ -50,9 +50,9 @@ class Forgetful:
 
 def main(kind: str, seeds: str, directory: str) -> None:
     # The crawl takes no store from outside: nobody but this comparison wants another one.
-    store = Forgetful if kind == "memory" else workplace.SqliteStore
+    store = Forgetful if kind == "memory" else worker.SqliteStore
     urls = Path(seeds).read_text().split()
-    with patch.object(workplace, "SqliteStore", store):
+    with patch.object(worker, "SqliteStore", store):
         result = crawl(CRAWLS[kind], urls, Path(directory) / "crawl")
     print(json.dumps({"fetched": result.stats.fetched}))
 

@@ -7,16 +7,19 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import make_crawl
 
+import mannerly
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PATIENCE_S = 60
+SOURCE = Path(mannerly.__file__).parents[1]  # the same code that the tests import
 
 
 class Site(BaseHTTPRequestHandler):
@@ -47,7 +50,7 @@ def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(
         [sys.executable, "-m", "mannerly", *map(str, arguments)],
         cwd=directory,
-        env={"HOME": str(directory), "PATH": "/usr/bin:/bin"},
+        env={"HOME": str(directory), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

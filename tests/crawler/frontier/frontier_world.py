@@ -289,14 +289,12 @@ class World:
     # --- what is promised
 
     def _allow(self, start: InFlight) -> None:
-        """While a host's own robots.txt is on its way none of its pages is sent."""
-        own = [other.item for other in self.under_way if is_own_robots(other)]
+        """While a host's own robots.txt is on its way nothing else of it is sent."""
+        held = [other.item.host for other in self.under_way if is_own_robots(other)]
+        assert start.item.host not in held, f"{start.item.url} was sent too early"
         if isinstance(start.item, Entry):
-            assert start.item.host not in [item.host for item in own], f"{start.item.url}: too soon"
             assert origin_of(start.item) not in self.fetching, f"{start.item.url}: no rules yet"
             self._hand_out(start.item)
-        elif is_own_robots(start):
-            assert start.item.origin not in [item.origin for item in own], "asked for twice"
 
     def _hand_out(self, entry: Entry) -> None:
         """Every entry that leaves was queued, is not out already, and is the first in order."""
