@@ -16,7 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings

@@ -37,6 +37,7 @@ ANSWER = Response(200, 0.01)
 
 class Budget(NamedTuple):
     key: str
+    in_flight: int = 0
 
 
 class Generous:
@@ -47,6 +48,9 @@ class Generous:
 
     def ready_at(self, _host: str, *, now: Instant) -> Instant:
         return now + 1.0
+
+    def host(self, _host: str) -> None:
+        """Nobody ever waits for a report here."""
 
     def report(self, permit: Permit, _response: Response, **_now: Instant) -> None:
         permit.is_settled = True
@@ -65,7 +69,7 @@ def entries(hosts: int, each: int) -> Iterator[Entry]:
     """URLs of many hosts, in the order in which a broad crawl would find them."""
     for seq in range(hosts * each):
         host = f"host-{seq % hosts}.example.com"
-        yield Entry(seq, f"https://{host}/section/page-{seq}.html", host, 1, 192, None, 0, 0)
+        yield Entry(seq, f"https://{host}/section/page-{seq}.html", host, 1, 192, None, 0)
 
 
 def bytes_a_host(hosts: int, fill: Callable[[], Frontier]) -> float:

@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.demo import (
     DemoWeb,

@@ -45,12 +45,12 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.crawler.frontier.core:Frontier.done",
         "mannerly.crawler.frontier.core:Frontier.add",
         "mannerly.crawler.frontier.core:Frontier.committed",
-        "mannerly.crawler.frontier.core:Frontier.needs_refill",
+        "mannerly.crawler.frontier.core:Frontier.refill",
         "mannerly.crawler.frontier.core:Frontier.next_due",
     ),
     "robots.txt: may it be fetched?": (
-        "mannerly.crawler.robots.cache:RobotsCache.rule",
-        "mannerly.crawler.robots.cache:RobotsCache.fetched",
+        "mannerly.crawler.robots.gate:RobotsGate.judge",
+        "mannerly.crawler.robots.gate:RobotsGate.answered",
     ),
     "politeness: may it be now, what was learned": (
         "mannerly.politeness.core:Politeness.reserve",
@@ -60,7 +60,7 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.politeness.core:Politeness.drain",
     ),
     "request: made, and handed to curl": (
-        "mannerly.crawler.shard.shard:Shard._request",
+        "mannerly.crawler.shard.shard:Shard._begin",
         "mannerly.crawler.fetch.curl:CurlFetcher.start",
     ),
     "curl and the kernel's sockets": ("mannerly.crawler.fetch.curl:CurlFetcher.wait",),
@@ -77,7 +77,7 @@ STAGES: Mapping[str, Sequence[str]] = {
     "links: hrefs to canonical URLs": ("mannerly.crawler.page.links:resolve_links",),
     "dedup: not seen lately": (
         "mannerly.crawler.web.recent:Recent.others",
-        "mannerly.crawler.shard.shard:Shard._route",
+        "mannerly.crawler.shard.routes:Routes.links",
     ),
     "scope and candidates": ("mannerly.crawler.page.harvest:found_links",),
     "record of the page, with its digest": (
@@ -85,9 +85,10 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.crawler.page.record:page_record",
     ),
     "counts of the host": (
-        "mannerly.crawler.shard.hosts:HostBook.count",
-        "mannerly.crawler.shard.hosts:HostBook.changes",
+        "mannerly.crawler.shard.hosts:HostRecords.count",
+        "mannerly.crawler.shard.hosts:HostRecords.changes",
     ),
+    "events and statistics": ("mannerly.crawler.events:Events.emit",),
     "store: commits and look-ups": (
         "mannerly.crawler.store.sqlite.shard:SqliteStore.commit",
         "mannerly.crawler.store.sqlite.shard:SqliteStore.counts",
@@ -95,9 +96,9 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.crawler.store.sqlite.shard:SqliteStore.robots",
     ),
     "shard and engine: the rest of the loop": (
-        "mannerly.crawler.shard.shard:Shard.due",
-        "mannerly.crawler.shard.shard:Shard._judge",
-        "mannerly.crawler.shard.shard:Shard.finished",
+        "mannerly.crawler.shard.shard:Shard.start_due",
+        "mannerly.crawler.shard.shard:Shard.judge",
+        "mannerly.crawler.shard.shard:Shard.answered",
         "mannerly.crawler.shard.shard:Shard.commit",
         "mannerly.crawler.shard.shard:Shard.tick",
         "mannerly.crawler.runtime.engine:Engine.turn",

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest

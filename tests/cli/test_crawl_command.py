@@ -10,8 +10,8 @@ from tests.exports.stored_example import PAGES, make_crawl
 from typer.testing import CliRunner
 
 from mannerly.cli import app
+from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import CrawlResult
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.web.scope import ScopeMode

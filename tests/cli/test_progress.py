@@ -11,8 +11,8 @@ from mannerly.cli.figures import many, rate, size, span
 from mannerly.cli.progress import Meter, Pace, Progress, live_line, log_fields, reason_to_wait
 from mannerly.cli.summary import summary
 from mannerly.cli.terminal import safe_term
+from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import CrawlResult
 from mannerly.crawler.stats import HostTally, Stats, Waits
 
 BUSY = Stats(

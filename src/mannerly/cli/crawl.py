@@ -94,8 +94,7 @@ def default_location(seed: str) -> str:
 
 def run_order(order: Order) -> None:
     """Crawl, export, tell, and leave with the exit code."""
-    from mannerly.crawler.crawl import Crawl
-    from mannerly.crawler.runtime.ending import Signals
+    from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
 
@@ -104,9 +103,8 @@ def run_order(order: Order) -> None:
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
     fresh = bool(order.configuration.value("fresh"))
-    crawl = Crawl.of(order.settings, order.seeds, order.location, fresh=fresh)
-    with crawl, _progress(order) as watch, Signals() as signals:
-        result = crawl.run(interrupts=signals, watch=watch)
+    with _progress(order) as watch:
+        result = run_crawl(order.settings, order.seeds, order.location, fresh=fresh, watch=watch)
     _export(order)
     _tell(order, result)
     raise typer.Exit(exit_code(result))

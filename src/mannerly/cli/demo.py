@@ -26,8 +26,7 @@ def demo(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from mannerly.crawler.crawl import Crawl
-    from mannerly.crawler.runtime.ending import Signals
+    from mannerly.crawler.crawl import run_crawl
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.web.scope import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
@@ -42,9 +41,8 @@ def demo(
             typer.echo(
                 f"crawling {len(web.hosts)} demonstration hosts for {seconds:g} s …", err=True
             )
-            crawl = Crawl.of(settings, web.seeds(), Path(folder) / "crawl")
-            with crawl, Progress() as progress, Signals() as signals:
-                result = crawl.run(interrupts=signals, watch=progress)
+            with Progress() as progress:
+                result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
             # The ceiling of 8 requests a second is the shortest gap that the settings allow.
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:

@@ -53,7 +53,7 @@ from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.options import OptionError, from_keywords, nearest
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.delivery import PageQueue
-from mannerly.crawler.runtime.ending import Ending, StopSwitch
+from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.run import run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import create_crawl, exists, wipe
@@ -552,6 +552,19 @@ def acrawl(
 ) -> AsyncIterator[Page]:
     """Do the same as `crawl` for `async for`, without holding up the event loop."""
     return aiter(Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options))
+
+
+def run_crawl(
+    settings: CrawlSettings,
+    seeds: Sequence[str],
+    location: str | Path,
+    *,
+    fresh: bool = False,
+    watch: Callable[[Stats, float], None] | None = None,
+) -> CrawlResult:
+    """Run a crawl as a command does: Ctrl-C and SIGTERM end it, in the main thread of a program."""
+    with Crawl.of(settings, seeds, location, fresh=fresh) as crawl, Signals() as signals:
+        return crawl.run(interrupts=signals, watch=watch)
 
 
 def open_crawl(location: str | Path) -> StoredCrawl:

@@ -53,6 +53,7 @@ class PageSettled(NamedTuple):
     outcome: Outcome
     latency_s: float
     passed_over: Mapping[str, int]
+    is_local: bool = False  # it failed on our side: that says nothing about the host
 
 
 class ListSettled(NamedTuple):

@@ -163,7 +163,7 @@ class StatsFold:
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
-        tally = stats.tally(record.host)
+        tally = None if event.is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1
             tally.latency_s += event.latency_s

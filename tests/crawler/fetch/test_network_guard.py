@@ -13,8 +13,8 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.runtime.harness import kept, modest
 
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Site, paths
 from mannerly.politeness import Settings

@@ -1,7 +1,8 @@
-"""A world for frontiers: a store in a dict, politeness on a string, and an engine's manners.
+"""A world for frontiers: a store in a dict, a simple politeness core, and the duties of a shard.
 
-`World` does for a frontier exactly what the engine owes it, writes down what happened, and holds
-the frontier to its promises at every step: nothing is handed out twice, everything in order.
+`World` does for a frontier exactly what the shard owes it, writes down what happened, and holds
+the frontier to its promises at every step: nothing is handed out twice, everything in order, no
+page while its host's robots.txt is on its way, never more requests than there is room for.
 """
 
 from __future__ import annotations
@@ -12,11 +13,22 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.core import Frontier
-from mannerly.crawler.model import Entry, First, InFlight, Judgement, Later, RobotsRequest, Ruling
+from mannerly.crawler.model import (
+    GO,
+    Entry,
+    InFlight,
+    Judgement,
+    Later,
+    RobotsRequest,
+    Unknown,
+)
+from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness.model import Grant, Reason, Refuse, Response, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mannerly.crawler.frontier.model import Judge, Need, Taken
 
 OK = Response(200, 0.01)
 
@@ -71,7 +83,9 @@ class FakePoliteness:
         return max(now, group.not_before)
 
     def host(self, host: str) -> FakeSnapshot:
-        return FakeSnapshot(self.group(host).key)
+        """By the name of a host or of a group, as the politeness core does."""
+        group = self.groups.get(host) or self.group(host)
+        return FakeSnapshot(group.key, group.in_flight)
 
     def report(self, permit: FakePermit, response: Response, *, now: float) -> None:
         assert not permit.is_settled
@@ -82,6 +96,7 @@ class FakePoliteness:
 @dataclass
 class FakeSnapshot:
     host: str
+    in_flight: int
 
 
 class DictStore:
@@ -97,7 +112,7 @@ class DictStore:
         for priority in priorities:
             seq = next(self.seqs)
             url = f"https://{host}/{seq}"
-            new.append(Entry(seq, url, host, 1, priority, None, 0, 0))
+            new.append(Entry(seq, url, host, 1, priority, None, 0))
         self.entries.setdefault(host, {}).update({entry.seq: entry for entry in new})
         return new
 
@@ -119,17 +134,35 @@ def key(entry: Entry) -> tuple[int, int]:
 
 
 class World:
-    """An engine that only moves when told to."""
+    """A shard that only moves when told to.
+
+    Args:
+        judge: may answer `Unknown`: then the origin's robots.txt is asked for.
+        load: returns whether an origin's rules come from the store, so that no request is needed.
+        max_in_flight: requests under way.
+        max_robots: of these, for a robots.txt.
+    """
 
     def __init__(
-        self, politeness=None, judge: Callable[[Entry], Judgement] | None = None, **limits
+        self,
+        politeness=None,
+        judge: Judge | None = None,
+        *,
+        load: Callable[[str], bool] = lambda origin: False,
+        max_in_flight: int = 512,
+        max_robots: int = 64,
+        **limits,
     ):
         self.politeness = politeness if politeness is not None else FakePoliteness()
         self.frontier = Frontier(self.politeness, **limits)
         self.store = DictStore()
         self.now = 0.0
-        self.judge = judge or (lambda entry: Ruling.GO)
+        self.judge = judge or (lambda entry, now: GO)
+        self.load = load
+        self.max_in_flight = max_in_flight
+        self.max_robots = max_robots
         self.under_way: list[InFlight] = []
+        self.fetching: set[str] = set()  # origins whose robots.txt was asked for and has not come
         self.finished: list[Entry] = []
         self.out: set[int] = set()  # in flight, put back, or finished and not committed
         self.retries: set[int] = set()
@@ -140,36 +173,80 @@ class World:
     def offer(self, host: str, *priorities: int) -> None:
         self.frontier.add(self.store.offer(host, *(priorities or (5,))), now=self.now)
 
+    @property
+    def room(self) -> int:
+        return self.max_in_flight - len(self.under_way)
+
+    @property
+    def robots_room(self) -> int:
+        return self.max_robots - self.robots_under_way
+
+    @property
+    def robots_under_way(self) -> int:
+        return sum(isinstance(start.item, RobotsRequest) for start in self.under_way)
+
     def take(self) -> list[InFlight]:
-        """One turn of the loop: reads until nobody is hungry, then everything that may start."""
+        """Start everything that may start: rules and queues are read in between."""
         started: list[InFlight] = []
         while True:
-            for wish in self.frontier.needs_refill():
+            taken = self._take()
+            started += taken.starts
+            for need in taken.unknown:
+                self.provide(need)
+            for wish in taken.refills:
                 entries = self.store.queued(wish.host, after=wish.after, limit=wish.limit)
                 self.frontier.refill(wish, entries, now=self.now)
-            starts, dropped = self.frontier.take(self.now, self.judge)
-            for entry, _ in dropped:
-                self._hand_out(entry)
-                self.finished.append(entry)
-                self.log.append(f"D{self.now:g}:{entry.host}/{entry.seq}")
-            for start in starts:
-                self._allow(start)
-                name = start.item.url.partition("//")[2]
-                self.log.append(
-                    f"{'G' if isinstance(start.item, Entry) else 'E'}{self.now:g}:{name}"
-                )
-                self.under_way.append(start)
-            started += starts
-            assert len(self.under_way) == self.frontier.in_flight
-            if not dropped and not self.frontier.needs_refill():
+            if not taken.dropped and not taken.unknown and not taken.refills:
                 return started
+
+    def _take(self) -> Taken:
+        room, robots_room = self.room, self.robots_room
+        taken = self.frontier.take(self.now, self._judge, room=room, robots_room=robots_room)
+        robots = [start for start in taken.starts if isinstance(start.item, RobotsRequest)]
+        assert len(taken.starts) <= max(0, room)
+        assert len(robots) <= max(0, robots_room)
+        for entry, _ in taken.dropped:
+            self._hand_out(entry)
+            self.finished.append(entry)
+            self.log.append(f"D{self.now:g}:{entry.host}/{entry.seq}")
+        for start in taken.starts:
+            self._allow(start)
+            name = start.item.url.partition("//")[2]
+            self.log.append(f"{'G' if isinstance(start.item, Entry) else 'R'}{self.now:g}:{name}")
+            self.under_way.append(start)
+        return taken
+
+    def _judge(self, entry: Entry, now: float) -> Judgement:
+        """Pages wait for rules that were asked for: as `RobotsGate.judge` has it."""
+        return Later(None) if origin_of(entry) in self.fetching else self.judge(entry, now)
+
+    def provide(self, need: Need) -> None:
+        """Load the rules of an origin, or ask for them."""
+        assert host_key_of(need.origin + "/") == need.host
+        if self.load(need.origin):
+            self.frontier.wake(need.host, now=self.now)
+        else:
+            self.request(need.origin)
+
+    def request(self, origin: str) -> None:
+        assert origin not in self.fetching
+        self.fetching.add(origin)
+        request = RobotsRequest(f"{origin}/robots.txt", host_key_of(origin + "/"), origin)
+        self.frontier.request(request, now=self.now)
 
     def finish(self, start: InFlight, response: Response = OK) -> None:
         self.under_way.remove(start)
         self.politeness.report(start.permit, response, now=self.now)
         if isinstance(start.item, Entry):
             self.finished.append(start.item)
+        else:
+            self.robots_answered(start.item)
         self.frontier.done(start, now=self.now)
+
+    def robots_answered(self, request: RobotsRequest) -> None:
+        """The rules of the origin are known: its pages may be judged again."""
+        self.fetching.discard(request.origin)
+        self.frontier.wake(host_key_of(request.origin + "/"), now=self.now)
 
     def retry(self, start: InFlight, due: float) -> None:
         assert isinstance(start.item, Entry)
@@ -185,13 +262,19 @@ class World:
         self.out -= {entry.seq for entry in self.finished}
         self.finished.clear()
 
+    def next_due(self) -> float | None:
+        """When to call `take` again; None while only an answer, a find or a wake can help."""
+        if self.room <= 0:
+            return None
+        return self.frontier.next_due(self.now, robots_room=self.robots_room)
+
     def run(self, until: float = inf, latency_s: float = 0.0) -> str:
         """Time goes by; every request takes `latency_s`. Returns the log of all that started."""
         answers: list[tuple[float, InFlight]] = []
         while True:
             answers += [(self.now + latency_s, start) for start in self.take()]
             self.frontier.check()
-            due = self.frontier.next_due(self.now)
+            due = self.next_due()
             then = min([at for at, _ in answers] + ([due] if due is not None else []), default=inf)
             if then > until or then == inf:
                 self.now = until if until < inf else self.now
@@ -206,10 +289,11 @@ class World:
     # --- what is promised
 
     def _allow(self, start: InFlight) -> None:
-        """While an errand holds a host nothing else of it is sent."""
-        held = [other.item.host for other in self.under_way if other.holds_host]
+        """While a host's own robots.txt is on its way nothing else of it is sent."""
+        held = [other.item.host for other in self.under_way if is_own_robots(other)]
         assert start.item.host not in held, f"{start.item.url} was sent too early"
         if isinstance(start.item, Entry):
+            assert origin_of(start.item) not in self.fetching, f"{start.item.url}: no rules yet"
             self._hand_out(start.item)
 
     def _hand_out(self, entry: Entry) -> None:
@@ -223,12 +307,19 @@ class World:
         waiting = [
             other
             for other in self.store.entries[entry.host].values()
-            if other.seq not in self.out and not isinstance(self.judge(other), Later)
+            if other.seq not in self.out and not isinstance(self._judge(other, self.now), Later)
         ]
         assert all(key(entry) < key(other) for other in waiting), f"{entry.url} is out of order"
 
 
-def robots_errand(entry: Entry) -> First:
-    return First(
-        RobotsRequest(f"https://{entry.host}/robots.txt", entry.host, f"https://{entry.host}")
-    )
+def is_own_robots(start: InFlight) -> bool:
+    """Whether a request asks for the robots.txt of its own host; after a redirect it does not."""
+    return isinstance(start.item, RobotsRequest) and start.item.hops == 0
+
+
+def origin_of(entry: Entry) -> str:
+    return entry.url[: entry.url.index("/", 8)]
+
+
+def rules_unknown(entry: Entry) -> Unknown:
+    return Unknown(origin_of(entry))

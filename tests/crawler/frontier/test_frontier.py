@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.crawler.frontier.frontier_world import FakePoliteness, World, robots_errand
+from tests.crawler.frontier.frontier_world import (
+    FakePoliteness,
+    World,
+    is_own_robots,
+    rules_unknown,
+)
 
 from mannerly.crawler.frontier.core import Frontier
-from mannerly.crawler.model import Drop, Entry, Later, RobotsRequest, Ruling
+from mannerly.crawler.model import GO, Drop, Entry, Later, RobotsRequest
 from mannerly.politeness import (
     Grant,
     Politeness,
@@ -246,74 +251,144 @@ def test_finished_but_uncommitted_urls_are_not_read_again() -> None:
 
 
 def test_robots_goes_first_and_alone() -> None:
-    """Until a host's errand is done none of its pages is sent; then all are."""
+    """Until a host's robots.txt has come none of its pages is sent; then all are."""
     known = set()
     politeness = FakePoliteness(gap_s=0.0, limit=8)
-    world = World(politeness, lambda e: Ruling.GO if e.host in known else robots_errand(e))
+    world = World(politeness, lambda e, _: GO if e.host in known else rules_unknown(e))
     world.offer("a", 5, 5)
     world.take()
     world.take()
-    (errand,) = world.under_way
+    (request,) = world.under_way
 
     known.add("a")
-    world.finish(errand)
+    world.finish(request)
     world.take()
 
-    assert errand.holds_host
-    assert world.log == ["E0:a/robots.txt", "G0:a/1", "G0:a/2"]
+    assert is_own_robots(request)
+    assert world.log == ["R0:a/robots.txt", "G0:a/1", "G0:a/2"]
 
 
-def test_errands_are_capped_and_known_hosts_do_not_wait_for_them() -> None:
+def test_a_host_without_rules_sleeps_and_is_named_once() -> None:
+    """The frontier does not ask for rules itself: it names the origin and waits to be woken."""
+    world = World(judge=lambda e, _: rules_unknown(e))
+    world.offer("a", 5, 5)
+
+    first = world.frontier.take(0.0, world.judge)
+    second = world.frontier.take(0.0, world.judge)
+    asleep = world.frontier.snapshot(0.0).asleep
+    world.frontier.wake("a", now=3.0)
+    third = world.frontier.take(3.0)
+
+    assert first.unknown == [("a", "https://a")]
+    assert (first.starts, second) == ([], ([], [], [], []))
+    assert asleep == 1
+    assert [start.item.url for start in third.starts] == ["https://a/1"]
+
+
+def test_rules_from_the_store_cost_no_request() -> None:
+    """Where the rules can be loaded the host is woken, and its pages go in the same turn."""
+    known: set[str] = set()
+    world = World(
+        judge=lambda e, _: GO if e.host in known else rules_unknown(e),
+        load=lambda origin: known.add(origin.removeprefix("https://")) is None,
+    )
+    world.offer("a", 5, 5)
+
+    assert world.run() == "G0:a/1 G1:a/2"
+
+
+def test_robots_requests_are_capped_and_known_hosts_do_not_wait_for_them() -> None:
     """Document 004: at most so many robots.txt at once; the line is first come, first served."""
-    world = World(max_errands=2, judge=lambda e: Ruling.GO if e.host == "z" else robots_errand(e))
+    world = World(max_robots=2, judge=lambda e, _: GO if e.host == "z" else rules_unknown(e))
     for host in "abcdz":
         world.offer(host, 5)
 
     world.take()
-    snapshot = world.frontier.snapshot(0.0)
-    world.finish(world.under_way[0])
+    counts = (world.robots_under_way, world.frontier.snapshot(0.0).robots_line)
+    under_way, due_while_full = len(world.under_way), world.next_due()
+    world.finish(next(start for start in world.under_way if start.item.host == "a"))
+    due_with_room = world.next_due()
     world.take()
 
-    assert (snapshot.errands, snapshot.errand_line, snapshot.in_flight) == (2, 2, 3)
-    assert world.log[:4] == ["E0:a/robots.txt", "E0:b/robots.txt", "G0:z/5", "E0:c/robots.txt"]
+    assert (*counts, under_way) == (2, 2, 3)
+    assert (due_while_full, due_with_room) == (None, 0.0)
+    assert world.log[:4] == ["G0:z/5", "R0:a/robots.txt", "R0:b/robots.txt", "R0:c/robots.txt"]
 
 
-def test_errand_from_elsewhere_is_run_before_pages_that_wait_for_it() -> None:
+def test_redirected_robots_goes_before_pages_that_wait_for_it() -> None:
     """A redirected robots.txt is fetched from a host whose own pages have to wait."""
     is_known = False
-    world = World(judge=lambda entry: Ruling.GO if is_known else Later(None))
+    world = World(judge=lambda entry, _: GO if is_known else Later(None))
     world.offer("a", 5)
     world.take()
 
-    world.frontier.errand(RobotsRequest("https://a/moved", "a", "http://a"), now=0.0)
-    (errand,) = world.take()
-    world.finish(errand)
+    world.frontier.request(RobotsRequest("https://a/moved", "a", "http://b", hops=1), now=0.0)
+    (request,) = world.take()
+    world.finish(request)
     world.run(until=3.0)
-    before_wake = world.frontier.next_due(3.0)
+    before_wake = world.next_due()
     is_known = True
     world.frontier.wake("a", now=3.0)
 
-    assert not errand.holds_host
+    assert not is_own_robots(request)
     assert before_wake is None
-    assert world.run() == "E0:a/moved G3:a/1"
+    assert world.run() == "R0:a/moved G3:a/1"
 
 
-def test_errand_from_elsewhere_does_not_let_the_pages_go() -> None:
-    """Only the errand that holds a host frees it; another one that comes back does not."""
-    world = World(FakePoliteness(gap_s=0.0, limit=8), judge=robots_errand)
+def test_redirected_robots_does_not_let_the_pages_go() -> None:
+    """Only a host's own robots.txt frees its pages; another one that comes back does not."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8), judge=lambda e, _: rules_unknown(e))
     world.offer("a", 5)
-    world.frontier.errand(RobotsRequest("https://a/moved", "a", "http://b"), now=0.0)
+    world.frontier.request(RobotsRequest("https://a/moved", "a", "http://b", hops=1), now=0.0)
     elsewhere, own = world.take()
 
     world.finish(elsewhere)
 
-    assert (elsewhere.holds_host, own.holds_host) == (False, True)
+    assert (is_own_robots(elsewhere), is_own_robots(own)) == (False, True)
     assert world.take() == []
+
+
+def test_host_that_is_woken_still_waits_for_its_own_robots() -> None:
+    """Pages of its other origin, whose rules are known, wait for these rules, too."""
+    world = World(
+        FakePoliteness(gap_s=0.0, limit=8),
+        judge=lambda e, _: rules_unknown(e) if e.seq == 1 else GO,
+    )
+    world.offer("a", 5, 5)
+    (own,) = world.take()
+
+    world.frontier.wake("a", now=0.0)
+    world.frontier.request(RobotsRequest("https://a/moved", "a", "http://b", hops=1), now=0.0)
+    woken = world.take()
+    world.judge = lambda entry, now: GO
+    world.finish(own)
+    world.take()
+
+    assert woken == []
+    assert world.log == ["R0:a/robots.txt", "R0:a/moved", "G0:a/1", "G0:a/2"]
+
+
+def test_robots_request_may_be_taken_back_until_it_is_sent() -> None:
+    """The answer may come from elsewhere meanwhile; then the host has its pages' turn instead."""
+    world = World(judge=lambda e, _: rules_unknown(e), max_robots=1)
+    world.offer("a", 5)
+    world.offer("b", 5)
+    world.take()
+    sent, waits = (RobotsRequest(f"https://{h}/robots.txt", h, f"https://{h}") for h in "ab")
+
+    is_back = [world.frontier.unrequest(request) for request in (sent, waits, waits)]
+    world.fetching.discard("https://b")
+    world.judge = lambda entry, now: GO
+    world.finish(world.under_way[0])
+    world.frontier.check()
+
+    assert is_back == [False, True, False]
+    assert world.run() == "R0:a/robots.txt G0:b/2 G1:a/1"
 
 
 def test_entry_that_must_wait_is_passed_over() -> None:
     """A URL whose robots.txt is out of reach does not hold up the rest of its host."""
-    world = World(judge=lambda e: Later(5.0) if e.seq == 1 and world.now < 5 else Ruling.GO)
+    world = World(judge=lambda e, now: Later(5.0) if e.seq == 1 and now < 5 else GO)
     world.offer("a", 5, 5, 5)
 
     assert world.run() == "G0:a/2 G1:a/3 G5:a/1"
@@ -321,7 +396,7 @@ def test_entry_that_must_wait_is_passed_over() -> None:
 
 def test_forbidden_urls_cost_no_slot() -> None:
     """What the judge drops is handed back at once, and the next URL takes the slot."""
-    world = World(judge=lambda e: Drop("forbidden") if e.seq < 4 else Ruling.GO)
+    world = World(judge=lambda e, _: Drop("forbidden") if e.seq < 4 else GO)
     world.offer("a", *[5] * 5)
 
     assert world.run() == "D0:a/1 D0:a/2 D0:a/3 G0:a/4 G1:a/5"
@@ -330,15 +405,15 @@ def test_forbidden_urls_cost_no_slot() -> None:
 def test_take_looks_at_a_bounded_number_of_entries() -> None:
     """Ten thousand forbidden URLs are worked off in pieces, and other hosts come in between."""
     world = World(
-        judge=lambda e: Drop("forbidden") if e.host == "a" else Ruling.GO, per_host_window=10**4
+        judge=lambda e, _: Drop("forbidden") if e.host == "a" else GO, per_host_window=10**4
     )
     world.offer("a", *[5] * 10_000)
     world.offer("b", 5)
 
-    starts, dropped = world.frontier.take(0.0, world.judge)
+    taken = world.frontier.take(0.0, world.judge)
 
-    assert [start.item.host for start in starts] == ["b"]
-    assert 1000 < len(dropped) < 5000
+    assert [start.item.host for start in taken.starts] == ["b"]
+    assert 1000 < len(taken.dropped) < 5000
     assert world.frontier.next_due(0.0) == 0.0
 
 
@@ -361,17 +436,19 @@ def test_paused_host_sleeps_until_it_is_woken() -> None:
 
 
 def test_dropped_host_is_forgotten_wherever_it_was() -> None:
-    """What was queued is counted, errands are handed back, and what is in flight may still end."""
+    """What was queued is counted, requests for robots.txt are handed back, and what is in flight
+    may still end.
+    """
     world = World(per_host_window=2)
     world.offer("a", *[5] * 5)
     (start,) = world.take()
-    errand = RobotsRequest("https://a/moved", "a", "http://a")
-    world.frontier.errand(errand, now=0.0)
+    request = RobotsRequest("https://a/moved", "a", "http://a", hops=1)
+    world.frontier.request(request, now=0.0)
 
     dropped = world.frontier.drop_host("a", now=0.0)
     world.finish(start)
 
-    assert dropped == (4, [errand])
+    assert dropped == (4, [request])
     assert world.frontier.queued == 0
     assert world.frontier.snapshot(0.0).active == 0
     world.frontier.check()
@@ -380,18 +457,18 @@ def test_dropped_host_is_forgotten_wherever_it_was() -> None:
 def test_next_due_tells_the_loop_how_long_to_wait() -> None:
     """An instant while time will help, None while only an answer can."""
     world = World(max_in_flight=2)
-    empty = world.frontier.next_due(0.0)
+    empty = world.next_due()
     world.offer("a", 5, 5)
-    due_now = world.frontier.next_due(0.0)
+    due_now = world.next_due()
     world.take()
     world.finish(world.under_way[0])
-    after_one = world.frontier.next_due(0.0)
+    after_one = world.next_due()
     world.offer("b", 5)
     world.offer("c", 5)
     world.take()
 
     assert (empty, due_now, after_one) == (None, 0.0, 1.0)
-    assert world.frontier.next_due(0.0) is None  # two under way
+    assert world.next_due() is None  # two under way
 
 
 def test_limit_of_requests_may_be_lowered_while_running() -> None:
@@ -401,7 +478,7 @@ def test_limit_of_requests_may_be_lowered_while_running() -> None:
         world.offer(host, 5)
     world.take()
 
-    world.frontier.max_in_flight = 1
+    world.max_in_flight = 1
     world.finish(world.under_way[0])
     world.finish(world.under_way[0])
 
@@ -441,18 +518,25 @@ def test_open_breaker_costs_no_url() -> None:
     assert len(world.log) == 20
 
 
-def test_permit_of_a_stranger_is_waited_for_by_looking_again() -> None:
-    """If somebody else holds the host's only place, no `done` will tell: ask once a second."""
-    politeness = FakePoliteness(gap_s=0.0)
-    stranger = politeness.reserve("a", now=0.0).permit
-    world = World(politeness)
+class Unwilling(FakePoliteness):
+    """Answers once that only a report can help, although nothing is under way."""
+
+    is_unwilling = True
+
+    def reserve(self, host: str, *, now: float) -> Grant | Wait | Refuse:
+        if self.is_unwilling:
+            self.is_unwilling = False
+            return Wait(None, Reason.IN_FLIGHT)
+        return super().reserve(host, now=now)
+
+
+def test_wait_for_a_report_that_cannot_come_is_ended_by_asking_again() -> None:
+    """With nothing of the host under way no `done` will tell: it is asked once a second."""
+    world = World(Unwilling(gap_s=0.0))
     world.offer("a", 5)
     world.take()
 
-    next_due = world.frontier.next_due(0.0)
-    politeness.report(stranger, Response(200), now=0.5)
-
-    assert next_due == 1.0
+    assert world.next_due() == 1.0
     assert world.run() == "G1:a/1"
 
 
@@ -466,15 +550,33 @@ def test_start_must_be_settled_before_it_is_done() -> None:
         world.frontier.done(start, now=0.0)
 
 
+def test_withheld_entries_are_not_handed_out() -> None:
+    """What the shard drops itself counts as handed out: a refill does not bring it again."""
+    world = World(FakePoliteness(gap_s=0.0), per_host_window=1)
+    world.offer("a", 5, 5, 5)
+    (start,) = world.take()
+    queued = world.store.queued("a", after=(-1, -1), limit=9)
+
+    withheld = world.frontier.withhold(queued[:2])
+    again = world.frontier.withhold(queued[:2])
+    world.out |= {entry.seq for entry in withheld}
+    world.finish(start)
+    started = world.take()
+
+    assert withheld == queued[1:2]
+    assert again == []
+    assert [each.item for each in started] == queued[2:]
+
+
 def test_only_what_was_handed_out_can_be_put_back() -> None:
     """A retry of something that is still queued would be sent twice."""
     frontier = Frontier(FakePoliteness())
 
     with pytest.raises(AssertionError, match="handed out"):
-        frontier.put_back(Entry(1, "https://a/1", "a", 1, 5, None, 0, 0), 0.0)
+        frontier.put_back(Entry(1, "https://a/1", "a", 1, 5, None, 0), 0.0)
 
 
-@pytest.mark.parametrize("name", ["per_host_window", "max_in_flight", "heap_limit", "memory_limit"])
+@pytest.mark.parametrize("name", ["per_host_window", "heap_limit", "memory_limit"])
 def test_limits_are_at_least_one(name: str) -> None:
     """Zero never means unlimited."""
     with pytest.raises(ValueError, match="1 or more"):
@@ -488,4 +590,4 @@ def test_repr_tells_the_sizes() -> None:
     world.offer("b", 5)
     world.take()
 
-    assert repr(world.frontier) == "<Frontier 1 + 1 hosts, 2 queued, 1 in flight>"
+    assert repr(world.frontier) == "<Frontier 1 + 1 hosts, 2 queued>"

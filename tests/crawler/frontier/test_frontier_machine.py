@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.crawler.frontier.frontier_world import FakePoliteness, World, robots_errand
+from tests.crawler.frontier.frontier_world import FakePoliteness, World, rules_unknown
 
-from mannerly.crawler.model import Drop, Entry, Judgement, Later, RobotsRequest, Ruling
+from mannerly.crawler.model import GO, Drop, Entry, Judgement, Later, RobotsRequest
 from mannerly.politeness import Politeness, Response, Settings
 
 NAMES = [f"{name}.{site}" for name in "abcd" for site in ("x", "y")]
@@ -23,28 +23,36 @@ class Crawl(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: set[str] = set()  # hosts whose errand was run
+        self.known: set[str] = set()  # hosts whose rules are in memory
+        self.stored: set[str] = set()  # hosts whose rules are in the store
         self.held_until: dict[str, float | None] = {}
         self.world = World(
             self.make_politeness(),
             self.judge,
+            load=self.load,
             per_host_window=4,
             max_in_flight=5,
-            max_errands=2,
+            max_robots=2,
             heap_limit=3,
             memory_limit=9,
         )
 
-    def judge(self, entry: Entry) -> Judgement:
+    def judge(self, entry: Entry, now: float) -> Judgement:
         if entry.seq % 7 == 0:
             return Drop("forbidden")
         if entry.host not in self.known:
-            return robots_errand(entry)
+            return rules_unknown(entry)
         if entry.seq % 5 == 0 and entry.host in self.held_until:
             until = self.held_until[entry.host]
-            if until is None or until > self.world.now:
+            if until is None or until > now:
                 return Later(until)
-        return Ruling.GO
+        return GO
+
+    def load(self, origin: str) -> bool:
+        host = origin.removeprefix("https://")
+        if host in self.stored:
+            self.known.add(host)
+        return host in self.known
 
     # --- events
 
@@ -79,9 +87,9 @@ class Crawl(RuleBasedStateMachine):
         self.world.commit()
 
     @rule(host=HOSTS)
-    def run_an_errand(self, host: str) -> None:
-        errand = RobotsRequest(f"https://{host}/elsewhere", host, "https://origin")
-        self.world.frontier.errand(errand, now=self.world.now)
+    def follow_a_redirect(self, host: str) -> None:
+        request = RobotsRequest(f"https://{host}/elsewhere", host, "https://origin", hops=1)
+        self.world.frontier.request(request, now=self.world.now)
 
     @rule(host=HOSTS, seconds=st.sampled_from([None, 2.0]))
     def hold(self, host: str, seconds: float | None) -> None:
@@ -92,10 +100,12 @@ class Crawl(RuleBasedStateMachine):
         self.held_until.pop(host, None)
         self.world.frontier.wake(host, now=self.world.now)
 
-    @rule(host=HOSTS)
-    def expire(self, host: str) -> None:
-        if not any(s.holds_host and s.item.host == host for s in self.world.under_way):
+    @rule(host=HOSTS, is_stored=st.booleans())
+    def expire(self, host: str, *, is_stored: bool) -> None:
+        """The rules leave memory; they have to be asked for, or are read from the store."""
+        if f"https://{host}" not in self.world.fetching:
             self.known.discard(host)
+            (self.stored.add if is_stored else self.stored.discard)(host)
 
     @rule(host=HOSTS)
     def drop(self, host: str) -> None:
@@ -112,6 +122,10 @@ class Crawl(RuleBasedStateMachine):
         world.retries -= {entry.seq for entry in queued}
         world.finished += queued
         world.commit()
+        for request in dropped.requests:
+            if request.hops == 0:  # nobody will ask: its pages must not wait for it
+                self.known.add(host)
+            world.robots_answered(request)
 
     @rule(host=HOSTS)
     def pause(self, host: str) -> None:
@@ -131,7 +145,8 @@ class Crawl(RuleBasedStateMachine):
     @invariant()
     def every_host_is_in_its_place(self) -> None:
         self.world.frontier.check()
-        assert self.world.frontier.in_flight <= 5
+        assert len(self.world.under_way) <= 5
+        assert self.world.robots_under_way <= 2
 
     def teardown(self) -> None:
         """Whatever happened before: let everybody go, and every URL is fetched or dropped."""
@@ -147,12 +162,13 @@ class Crawl(RuleBasedStateMachine):
                 world.finish(start)
             world.commit()
             world.frontier.check()
-            if not world.store and world.frontier.next_due(world.now) is None:
+            if not world.store and world.next_due() is None:
                 break
             world.now += 1.0
         assert len(world.store) == 0
         assert world.frontier.queued == 0
         assert world.frontier.snapshot(world.now).active == 0
+        assert world.fetching == set()
 
 
 class RealCrawl(Crawl):

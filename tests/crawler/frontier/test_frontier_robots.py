@@ -1,4 +1,4 @@
-"""Frontier and robots cache together: no page before its robots.txt, no robots.txt twice."""
+"""Frontier and robots gate together: no page before its robots.txt, no robots.txt twice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.crawler.frontier.frontier_world import OK, FakePoliteness, World
 
-from mannerly.crawler.model import Entry, RobotsRequest
-from mannerly.crawler.robots.cache import Hop, Learned, RobotsCache
+from mannerly.crawler.model import Entry, Fetched, Now, Request, RobotsRequest
+from mannerly.crawler.robots.gate import Learned, RobotsGate, request_for
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness import Politeness, Response, Settings
+from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import InFlight, RobotsRecord
+    from mannerly.crawler.frontier.model import Need
+    from mannerly.crawler.model import InFlight, Judgement, RobotsRecord
 
 # What a server says when it is asked for a robots.txt: (status, body, Location).
 Answer = tuple[int | None, bytes, str | None]
@@ -24,54 +26,78 @@ NOTHING: Answer = (404, b"", None)
 
 
 class Web(World):
-    """An engine's glue between frontier, politeness and robots cache, and servers behind it."""
+    """A shard's glue between frontier, politeness and robots gate, and servers behind it."""
 
     def __init__(self, answers: dict[str, list[Answer]], politeness=None, **limits) -> None:
         super().__init__(politeness, **limits)
         self.answers = answers
         self.records: dict[str, RobotsRecord] = {}
-        self.robots = RobotsCache("mannerly", load=self.records.get, on_loaded=self.heed)
-        self.judge = lambda entry: self.robots.rule(entry, now=self.now, wall=EPOCH + self.now)
+        self.robots = RobotsGate("mannerly")
         self.asked: Counter[str] = Counter()
         self.cleared: set[str] = set()  # origins that were answered for
 
-    def heed(self, learned: Learned, now: float) -> None:
+    @property
+    def time(self) -> Now:
+        return Now(self.now, EPOCH + self.now)
+
+    def _judge(self, entry: Entry, now: float) -> Judgement:
+        return self.robots.judge(entry, now)
+
+    def provide(self, need: Need) -> None:
+        if self.robots.needs(need.origin, self.now):
+            record = None if need.origin in self.robots else self.records.get(need.origin)
+            if record is not None:
+                self.obey(self.robots.load(record, self.time))
+            if self.robots.needs(need.origin, self.now):
+                self.frontier.request(self.robots.request(need.origin), now=self.now)
+                return
+        self.frontier.wake(need.host, now=self.now)
+
+    def obey(self, learned: Learned) -> None:
         self.records[learned.origin] = learned.record
         self.cleared.add(learned.origin)
         if isinstance(self.politeness, Politeness):
             delay_s = learned.crawl_delay_s
-            self.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now)
+            self.politeness.robots(learned.host, crawl_delay_s=delay_s, now=self.now)
 
     def take(self) -> list[InFlight]:
         starts = super().take()
         for start in starts:
             if isinstance(start.item, RobotsRequest):
-                self.robots.begin(start.item)
+                assert start.item.origin in self.robots.fetching
                 self.asked[start.item.url] += 1
             else:
                 assert start.item.url[: start.item.url.index("/", 8)] in self.cleared
         return starts
 
     def finish(self, start: InFlight, response: Response = OK) -> None:
-        if isinstance(start.item, Entry):
-            super().finish(start, response)
-            return
-        script = self.answers.get(start.item.url, [NOTHING])
-        status, body, location = script.pop(0) if len(script) > 1 else script[0]
-        outcome = self.robots.fetched(
-            start.item,
-            status=status,
-            body=body,
-            headers={} if location is None else {"location": location},
-            now=self.now,
-            wall=EPOCH + self.now,
+        if isinstance(start.item, RobotsRequest):
+            script = self.answers.get(start.item.url, [NOTHING])
+            self.said = script.pop(0) if len(script) > 1 else script[0]
+            status = self.said[0]
+            response = Response(status, 0.01, error=None if status else "timeout")
+        super().finish(start, response)
+
+    def robots_answered(self, request: RobotsRequest) -> None:
+        status, body, location = self.said
+        answer = Fetched(
+            Request(request.url, request.host, 5.0),
+            status,
+            {} if location is None else {"location": location},
+            body,
+            error=None if status else ErrorKind.TIMEOUT,
         )
-        super().finish(start, Response(status, 0.01, error=None if status else "timeout"))
-        if isinstance(outcome, Hop):
-            self.frontier.errand(outcome.errand, now=self.now)
+        for origin in request.origins[1:]:
+            own = request_for(origin)
+            if self.frontier.unrequest(own):
+                self.robots.withdrawn(own)
+                self.frontier.wake(own.host, now=self.now)
+        follows = self.robots.answered(request, answer, self.records, self.time)
+        if isinstance(follows, RobotsRequest):
+            self.frontier.request(follows, now=self.now)
             return
-        for learned in outcome:
-            self.heed(learned, self.now)
+        for learned in follows:
+            self.obey(learned)
             self.frontier.wake(learned.host, now=self.now)
 
     def offer_url(self, url: str) -> None:
@@ -88,7 +114,7 @@ def test_robots_is_read_once_and_before_the_first_page() -> None:
     web = Web({"https://a/robots.txt": [rules]})
     web.offer("a", 5, 5, 5)
 
-    assert web.run() == "E0:a/robots.txt G1:a/1 D2:a/2 G2:a/3"
+    assert web.run() == "R0:a/robots.txt G1:a/1 D2:a/2 G2:a/3"
 
 
 def test_crawl_delay_counts_from_robots_itself() -> None:
@@ -97,7 +123,7 @@ def test_crawl_delay_counts_from_robots_itself() -> None:
     web = Web({"https://a/robots.txt": [rules]}, Politeness(Settings(strategy="fixed", delay_s=1)))
     web.offer("a", 5, 5)
 
-    assert web.run() == "E0:a/robots.txt G5:a/1 G10:a/2"
+    assert web.run() == "R0:a/robots.txt G5:a/1 G10:a/2"
 
 
 def test_redirect_takes_a_slot_of_the_other_host() -> None:
@@ -114,7 +140,7 @@ def test_redirect_takes_a_slot_of_the_other_host() -> None:
 
     log = web.run()
 
-    assert log == "E0:a/robots.txt E7:www.a/robots.txt G7:a/1 G8:www.a/3 G8:a/2"
+    assert log == "R0:a/robots.txt R7:www.a/robots.txt G7:a/1 G8:www.a/3 G8:a/2"
 
 
 def test_redirect_within_the_host_takes_its_next_slot() -> None:
@@ -124,7 +150,7 @@ def test_redirect_within_the_host_takes_its_next_slot() -> None:
 
     log = web.run()
 
-    assert log == "E0:a/robots.txt E1:a/robots.txt G2:a/x"
+    assert log == "R0:a/robots.txt R1:a/robots.txt G2:a/x"
 
 
 def test_pages_wait_for_an_unreachable_robots_and_are_not_lost() -> None:
@@ -134,7 +160,7 @@ def test_pages_wait_for_an_unreachable_robots_and_are_not_lost() -> None:
 
     log = web.run()
 
-    assert log == "E0:a/robots.txt E60:a/robots.txt E180:a/robots.txt G181:a/1 G182:a/2"
+    assert log == "R0:a/robots.txt R60:a/robots.txt R180:a/robots.txt G181:a/1 G182:a/2"
 
 
 def test_unreachable_http_does_not_hold_up_https() -> None:
@@ -146,7 +172,7 @@ def test_unreachable_http_does_not_hold_up_https() -> None:
 
     log = web.run()
 
-    assert log == "E0:a/robots.txt E1:a/robots.txt G2:a/y G3:a/z E60:a/robots.txt G61:a/x"
+    assert log == "R0:a/robots.txt R1:a/robots.txt G2:a/y G3:a/z R60:a/robots.txt G61:a/x"
 
 
 def test_expired_rules_are_fetched_again_before_the_next_page() -> None:
@@ -159,7 +185,7 @@ def test_expired_rules_are_fetched_again_before_the_next_page() -> None:
 
     log = web.run()
 
-    assert log == "E0:a/robots.txt G1:a/1 E86400:a/robots.txt G86401:a/2"
+    assert log == "R0:a/robots.txt G1:a/1 R86400:a/robots.txt G86401:a/2"
 
 
 URLS = st.sampled_from(
@@ -186,10 +212,10 @@ def test_any_web_is_crawled_to_the_end(
 ) -> None:
     """Whatever servers answer, every page is fetched or dropped, none before its robots.txt.
 
-    `Web.take` asserts the order, `RobotsCache.begin` the single flight.
+    `Web.take` asserts the order, `RobotsGate.request` the single flight.
     """
     script = {url: [*said, NOTHING] for url, said in answers.items()}
-    web = Web(script, FakePoliteness(gap_s=1.0, limit=2), max_errands=2, per_host_window=2)
+    web = Web(script, FakePoliteness(gap_s=1.0, limit=2), max_robots=2, per_host_window=2)
     for url in urls:
         web.offer_url(url)
 

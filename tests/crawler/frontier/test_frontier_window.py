@@ -11,7 +11,7 @@ from mannerly.crawler.model import Entry, RobotsRequest
 
 
 def entry(seq: int, priority: int = 5) -> Entry:
-    return Entry(seq, f"https://a/{seq}", "a", 1, priority, None, 0, 0)
+    return Entry(seq, f"https://a/{seq}", "a", 1, priority, None, 0)
 
 
 @given(st.lists(st.integers(0, 9) | st.none(), max_size=60), st.integers(1, 5))
@@ -40,22 +40,22 @@ def test_window_and_disk_together_are_one_sorted_queue(events: list[int | None],
         assert len(queue) <= room
 
 
-def test_errands_then_retries_then_the_window() -> None:
+def test_robots_then_retries_then_the_window() -> None:
     """Peeking shows the order of turns, and removing one leaves the others in it."""
     queue = HostQueue("a")
     queue.add(entry(1), 9)
     queue.add(entry(2), 9)
     queue.push_retry(entry(7))
     queue.push_retry(entry(8))
-    errand = RobotsRequest("https://a/robots.txt", "a", "https://a")
-    queue.push_errand(errand)
+    request = RobotsRequest("https://a/robots.txt", "a", "https://a")
+    queue.push_robots(request)
 
     order = [queue.peek(index) for index in range(6)]
     queue.remove(3)
     queue.remove(1)
 
-    assert order == [errand, entry(7), entry(8), entry(1), entry(2), None]
-    assert [queue.peek(index) for index in range(4)] == [errand, entry(8), entry(2), None]
+    assert order == [request, entry(7), entry(8), entry(1), entry(2), None]
+    assert [queue.peek(index) for index in range(4)] == [request, entry(8), entry(2), None]
 
 
 def test_queue_describes_itself() -> None:

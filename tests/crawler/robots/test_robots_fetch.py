@@ -11,8 +11,9 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.runtime.harness import Kept, kept, modest
 
+from mannerly.crawler.crawl import CrawlResult
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import CrawlResult, crawl
 from mannerly.demo import (
     DemoWeb,
     Feature,

@@ -40,7 +40,7 @@ _CRAWL = """
 import json, sys
 from pathlib import Path
 import msgspec
-from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
 order = json.load(sys.stdin)
 settings = msgspec.convert(order["settings"], CrawlSettings, strict=False)

@@ -14,8 +14,9 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, reset, routes
 from tests.crawler.runtime.harness import Kept, kept, modest, page_requests
 
+from mannerly.crawler.crawl import CrawlResult
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import CrawlResult, crawl
 from mannerly.demo import DemoWeb, Feature, Record, Site, by_host, paths, plain_sites
 from mannerly.exports import export
 from mannerly.politeness import Settings

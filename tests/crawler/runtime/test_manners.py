@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from tests.crawler.runtime.harness import kept
 
+from mannerly.crawler.crawl import run_crawl as crawl
+from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import Now
+from mannerly.crawler.runtime.beginning import rules_of
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.runtime.run import crawl
-from mannerly.crawler.runtime.worker import rules_of
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest
@@ -175,14 +177,14 @@ def test_a_gap_counts_from_when_a_request_leaves() -> None:
     """
     settings = CrawlSettings(politeness=Settings(strategy="fixed", delay_s=0.5))
     fetcher = SlowToConnect(VirtualClock())
-    shard, engine = in_virtual_time(settings, ["http://a.example/"], fetcher)
+    _, engine = in_virtual_time(settings, ["http://a.example/"], fetcher)
 
     while not engine.is_idle:
         engine.turn()
 
     assert len(fetcher.left) == 14
     assert min(later - earlier for earlier, later in pairwise(fetcher.left)) >= 0.5
-    assert shard.stats.too_early == 0
+    assert engine.stats().too_early == 0
 
 
 def test_a_site_that_is_given_up_does_not_hold_up_the_end() -> None:
@@ -201,11 +203,11 @@ def test_a_site_that_is_given_up_does_not_hold_up_the_end() -> None:
     while not engine.is_idle and fetcher.clock.now < 3600.0:
         engine.turn()
 
-    counts = shard.store.counts()
+    counts, stats = shard.store.counts(), engine.stats()
     assert engine.is_idle
     assert (counts.fetched + counts.skipped, counts.queued) == (len(seeds), 0)
-    assert shard.stats.skipped["host_retired"] == counts.skipped >= 27
-    assert shard.stats.tallies["www.b.example"].fetched == 1
+    assert stats.skipped["host_retired"] == counts.skipped >= 27
+    assert stats.tallies["www.b.example"].fetched == 1
 
 
 def in_virtual_time(
@@ -213,10 +215,20 @@ def in_virtual_time(
 ) -> tuple[Shard, Engine]:
     manifest = Manifest.new(seeds=seeds, settings={}, shards=1, created_at=0.0)
     rules, store = rules_of(settings, manifest), MemoryStore(frontier_limit=99)
+    events = Events()
     shard = Shard(
-        0, store, Sharding(1), settings, rules, max_in_flight=8, is_resumed=False, now=0.0
+        0,
+        store,
+        Sharding(1),
+        settings,
+        rules,
+        is_resumed=False,
+        now=Now(0.0, 0.0),
+        events=events,
     )
-    engine = Engine(fetcher, [shard], Timepiece(fetcher.clock), LocalBudget(None), workers=8)
+    engine = Engine(
+        fetcher, [shard], Timepiece(fetcher.clock), LocalBudget(None), workers=8, events=events
+    )
     shard.offer(seed_candidates(seeds))
     engine.commit()
     return shard, engine

@@ -9,9 +9,9 @@ import pytest
 from tests.crawler.runtime.harness import Crawler, eventually, is_still, kept, modest, page_requests
 
 from mannerly.crawler.control import Pause, SetOption, Stop, Unpause
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.store import open_crawl
 from mannerly.demo import DemoWeb, plain_sites
 

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import modest, page_requests, real_pages
 
+from mannerly.crawler.crawl import run_crawl as crawl
+from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import PageRecord, Skipped
+from mannerly.crawler.model import Now, PageRecord, Skipped
 from mannerly.crawler.page import long_work
+from mannerly.crawler.runtime.beginning import rules_of
 from mannerly.crawler.runtime.budget import LocalBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
-from mannerly.crawler.runtime.run import crawl
-from mannerly.crawler.runtime.worker import rules_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest, StoreFull
 from mannerly.crawler.store.memory import MemoryStore
@@ -115,19 +116,25 @@ class Life:
         rules = rules_of(self.settings, manifest)
         for url in moved_seeds(disk.find, seeds):
             rules.widen(url)
+        events = Events()
         self.shard = Shard(
             0,
             disk,
             Sharding(1),
             self.settings,
             rules,
-            max_in_flight=self.settings.workers,
             is_resumed=begins_at > 0.0,
-            now=begins_at,
+            now=Now(self.now(), self.wall()),
+            events=events,
         )
         self.budget = LocalBudget(self.settings.max_urls)
         self.engine = Engine(
-            self.fetcher, [self.shard], self, self.budget, workers=self.settings.workers
+            self.fetcher,
+            [self.shard],
+            self,
+            self.budget,
+            workers=self.settings.workers,
+            events=events,
         )
         self.shard.offer(seed_candidates(seeds))
         self.engine.commit()

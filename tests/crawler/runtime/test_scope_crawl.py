@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.runtime.harness import kept, modest, page_requests
 
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.offload import Offload
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Record, Site, SitemapKind, paths, plain_sites
 from mannerly.politeness import Settings

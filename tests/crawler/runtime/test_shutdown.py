@@ -22,9 +22,9 @@ from tests.crawler.runtime.harness import (
     url_of,
 )
 
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.offload import BIG_BYTES
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.store.base import StoreError
 from mannerly.demo import DemoWeb, Site, plain_sites
 

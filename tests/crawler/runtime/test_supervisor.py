@@ -23,9 +23,10 @@ from tests.crawler.runtime.harness import (
     real_pages,
 )
 
+from mannerly.crawler.crawl import run_crawl as crawl
+from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.runtime.offload import BIG_BYTES
-from mannerly.crawler.runtime.run import Ending, crawl
 from mannerly.crawler.store import open_crawl
 from mannerly.demo import DemoWeb, Site, plain_sites
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 # A program as somebody would write it who has not heard of main guards.
 PROGRAM = """
-from mannerly.crawler.runtime.run import crawl
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Settings
 settings = CrawlSettings(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.run import crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.sources import (
     COMMONCRAWL,

@@ -17,9 +17,9 @@ that share a budget (`group_by`) stand in one line for it.
 **robots.txt goes first.** `take` shows every entry to a judge before it asks for a slot, so an
 entry that may not be fetched costs none. The judge is a pure question. Where it answers `Unknown`,
 the host is put to sleep and named in `Taken.unknown`: the caller loads the rules or asks for them
-with `request`, and wakes the host when it has them. A request for a host's own robots.txt puts the
-host to sleep until its rules are known, so no page is sent before. An entry that must wait
-(`Later`) is passed over within the window: http://x may be unreachable while https://x is well.
+with `request`, and wakes the host when it has them. While a host's own robots.txt is on its way the
+host sleeps, even if it is woken: no page of it is sent before. An entry that must wait (`Later`) is
+passed over within the window: http://x may be unreachable while https://x is well.
 
 The caller (`shard`) owes this:
 
@@ -114,6 +114,7 @@ class Frontier:
         self._groups = Groups(self._is_out)
         self._retries: RetryQueue[Entry] = RetryQueue()
         self._outstanding: set[int] = set()  # handed out or put back, and not yet committed
+        self._awaited: set[str] = set()  # hosts whose own robots.txt is on its way
         self._queued = self._in_memory = 0
 
     def __repr__(self) -> str:
@@ -175,6 +176,11 @@ class Frontier:
         if queue.place is _IDLE or queue.place is _ASLEEP:
             self._to_heap(queue, now)
 
+    def unrequest(self, request: RobotsRequest) -> bool:
+        """Take back a request for a robots.txt; return False if it was sent already."""
+        queue = self._places.hosts.get(request.host)
+        return queue is not None and queue.pull_robots(request)
+
     # ------------------------------------------------------------------ out
 
     def take(
@@ -212,15 +218,18 @@ class Frontier:
 
     def done(self, flight: InFlight, *, now: Instant) -> None:
         """A flight's permit was reported or cancelled: let the next one of its group go."""
-        permit = flight.permit
+        permit, item = flight.permit, flight.item
         assert permit.is_settled, "report or cancel the permit first"
-        queue = self._places.hosts.get(flight.item.host)
+        queue = self._places.hosts.get(item.host)
+        if isinstance(item, RobotsRequest) and item.hops == 0:
+            self._awaited.discard(item.host)
+            self.wake(item.host, now=now)
         key = permit.host.key
         has_line = self._groups.has_line(key)
         is_heaped = queue is not None and queue.place is _HEAP
         if not has_line and not is_heaped:
             return
-        ready = self._politeness.ready_at(flight.item.host, now=now)
+        ready = self._politeness.ready_at(item.host, now=now)
         if has_line and (ready < inf or permit.host.in_flight == 0):
             self._call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
         if queue is not None and is_heaped and ready < inf:
@@ -344,6 +353,10 @@ class Frontier:
         """Find something of this host to send; return how many entries were judged."""
         places = self._places
         places.leave(queue)
+        if queue.host in self._awaited:
+            places.to_sleep(queue)
+            self._pass_on(queue, now)
+            return 0
         index = looks = 0
         earliest = inf
         while (item := queue.peek(index)) is not None:
@@ -401,6 +414,8 @@ class Frontier:
         permit = decision.permit
         taken.starts.append(InFlight(item, permit))
         self._remove(queue, index, item)
+        if isinstance(item, RobotsRequest) and item.hops == 0:
+            self._awaited.add(queue.host)
         key = permit.host.key
         groups = self._groups
         groups.served(queue.host)
@@ -413,8 +428,8 @@ class Frontier:
             self._call(key, ready)
         if queue.is_spent:
             self._places.forget_if_spent(queue, now)
-        elif isinstance(item, RobotsRequest) and item.hops == 0:
-            self._places.to_sleep(queue)  # its pages wait for these rules
+        elif queue.host in self._awaited:
+            self._places.to_sleep(queue)
         elif ready < inf:
             self._to_heap(queue, ready)
         else:

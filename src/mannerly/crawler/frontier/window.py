@@ -122,6 +122,14 @@ class HostQueue:
         """Queue a request for a robots.txt, before retries: one may be waiting for these rules."""
         self.front = [request, *(self.front or ())]
 
+    def pull_robots(self, request: RobotsRequest) -> bool:
+        """Take a request for a robots.txt out again; return whether it was still here."""
+        if self.front is None or request not in self.front:
+            return False
+        self.front.remove(request)
+        self.front = self.front or None
+        return True
+
     def push_retry(self, entry: Entry) -> None:
         """A retry goes behind the retries that were due before it, ahead of the window."""
         if self.front is None:

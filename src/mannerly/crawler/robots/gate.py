@@ -134,6 +134,10 @@ class RobotsGate:
         """Return how many origins' rules are in memory."""
         return len(self._known)
 
+    def __contains__(self, origin: str) -> bool:
+        """Return whether an origin's rules are in memory, even if they have expired."""
+        return origin in self._known
+
     @property
     def fetching(self) -> frozenset[str]:
         """Origins whose robots.txt was asked for and has not come yet."""
@@ -178,7 +182,11 @@ class RobotsGate:
         if origin in self._fetching:
             raise RuntimeError(f"{origin}: its robots.txt is being fetched already")
         self._fetching.add(origin)
-        return RobotsRequest(origin + _PATH, host_key_of(origin + "/"), origin)
+        return request_for(origin)
+
+    def withdrawn(self, request: RobotsRequest) -> None:
+        """A request was taken back before it was sent: its origin is unknown again."""
+        self._fetching.discard(request.origin)
 
     def answered(
         self,
@@ -345,6 +353,11 @@ class _Parsed(NamedTuple):
 
 _WAIT_FOR_RULES = Later(None)
 _allow_all = cache(Robots.allow_all)  # one for every status there is
+
+
+def request_for(origin: str) -> RobotsRequest:
+    """Return the first request for an origin's robots.txt, before any redirect."""
+    return RobotsRequest(origin + _PATH, host_key_of(origin + "/"), origin)
 
 
 def _next_hop(request: RobotsRequest, location: str | None) -> RobotsRequest | None:

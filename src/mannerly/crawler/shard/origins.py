@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import RobotsAnswered
 from mannerly.crawler.model import RobotsRequest
+from mannerly.crawler.robots.gate import request_for
 from mannerly.crawler.web.seeds import sitemap_candidates
 from mannerly.crawler.web.urls import host_key_of
 
@@ -27,7 +28,9 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
     parts.given_up.recall(host, parts, now)
     robots, frontier = parts.robots, parts.frontier
     if robots.needs(origin, now.mono):
-        record = parts.stored_robots(origin)[origin]
+        # Rules that expired in memory are not loaded again: a record from a wall clock that was
+        # years ahead would never end.
+        record = None if origin in robots else parts.stored_robots(origin)[origin]
         if record is not None:
             _obey(robots.load(record, now), parts, now)
         if robots.needs(origin, now.mono) and parts.hosts.given_up(host) is None:
@@ -39,6 +42,12 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
+    for origin in request.origins[1:]:
+        # This answer is that origin's own robots.txt, too: a request that still waits is in vain.
+        own = request_for(origin)
+        if parts.frontier.unrequest(own):
+            parts.robots.withdrawn(own)
+            parts.frontier.wake(own.host, now=now.mono)
     stored = parts.stored_robots(*request.origins)
     follows = parts.robots.answered(request, answer, stored, now)
     if isinstance(follows, RobotsRequest):
@@ -66,7 +75,7 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
         _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
             listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
-            parts.routes.links(parts.routes.wanted(listed), parts.batch)
+            parts.routes.links(parts.wanted(listed), parts.batch)
         parts.frontier.wake(learned.host, now=now.mono)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import HostPlaces, ShardMeasured
+from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.robots.gate import RobotsGate
 from mannerly.crawler.store.base import Batch
+from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, Now, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -56,6 +57,13 @@ class Parts:
         """Return the latest record of each origin, one that is not committed yet included."""
         fresh, stored = self.batch.robots, self.store.robots
         return {origin: fresh.get(origin) or stored(origin) for origin in origins}
+
+    def wanted(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Leave out what is excluded, and tell how many that were."""
+        wanted = self.routes.wanted(candidates)
+        if excluded := len(candidates) - len(wanted):
+            self.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
+        return wanted
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""

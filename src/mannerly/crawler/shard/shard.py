@@ -25,7 +25,6 @@ from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
 from mannerly.crawler.model import GO, Drop, Entry, Kind, Later, Request, Unknown
 from mannerly.crawler.store.base import Batch
-from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import without_port
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
@@ -96,11 +95,7 @@ class Shard:
 
     def offer(self, candidates: list[Candidate]) -> None:
         """Take in seeds; those of other shards are passed on."""
-        parts = self.parts
-        wanted = parts.routes.wanted(candidates)
-        if excluded := len(candidates) - len(wanted):
-            self._emit(told.UrlsDropped(SkipReason.EXCLUDED.value, excluded))
-        parts.routes.all(wanted, parts.batch)
+        self.parts.routes.all(self.parts.wanted(candidates), self.parts.batch)
 
     def start_due(self, now: Now, room: int) -> list[Request]:
         """Return up to `room` requests that may be sent now; each has its permit."""
@@ -223,7 +218,7 @@ class Shard:
         if entry.kind != _PAGE:
             self._emit(told.ListSettled(entry, record, passed_over))
             return
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over))
+        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
         if not is_local:
             lessons.count(entry.host, outcome, parts, now)
         self._wake_held_back(entry, now)

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawler.model import Drop, Entry, First, Later, RobotsRecord, RobotsRequest, Ruling
-from mannerly.crawler.robots.answer import MAX_BODY_BYTES
-from mannerly.crawler.robots.cache import (
-    Allowed,
-    Disallowed,
-    Hop,
-    Learned,
-    RobotsCache,
+from mannerly.crawler.model import (
+    GO,
+    PASSING,
+    Drop,
+    Entry,
+    Fetched,
+    FetchError,
+    Judgement,
+    Later,
+    LocalError,
+    Now,
+    Request,
+    RobotsRecord,
+    RobotsRequest,
     Unknown,
 )
+from mannerly.crawler.robots.answer import MAX_BODY_BYTES
+from mannerly.crawler.robots.gate import UNREACHABLE, Learned, RobotsGate, request_for
+from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.robots import Robots
 
 ORIGIN = "https://e.com"
@@ -24,7 +33,7 @@ DAY_S = 86_400.0
 
 
 class Site:
-    """A cache with a store behind it, and a clock that reads `now` here and EPOCH + now outside."""
+    """A gate with a store behind it, and a clock that reads `now` here and EPOCH + now outside."""
 
     def __init__(self, **settings) -> None:
         self.settings = settings
@@ -34,45 +43,60 @@ class Site:
         self.restart()
 
     def restart(self) -> None:
-        self.cache = RobotsCache(
-            AGENT,
-            load=self.records.get,
-            on_loaded=lambda learned, _: self.loaded.append(learned),
-            **self.settings,
-        )
+        self.gate = RobotsGate(AGENT, **self.settings)
+
+    @property
+    def time(self) -> Now:
+        return Now(self.now, EPOCH + self.now)
+
+    def judge(self, url: str = f"{ORIGIN}/private") -> Judgement:
+        """Rules that are not in memory are loaded first, as a shard does."""
+        entry = Entry(1, url, "e.com", 1, 5, None, 0)
+        ruling = self.gate.judge(entry, self.now)
+        if not isinstance(ruling, Unknown) or ruling.origin in self.gate:
+            return ruling
+        record = self.records.get(ruling.origin)
+        if record is not None:
+            self.loaded.append(self.gate.load(record, self.time))
+            ruling = self.gate.judge(entry, self.now)
+        return ruling
 
     def ask(self, path: str = "/private", origin: str = ORIGIN) -> str:
         """One letter: Allowed, Disallowed, Unknown; and when to ask for it."""
-        match self.cache.verdict(origin, origin + path, now=self.now, wall=EPOCH + self.now):
-            case Allowed():
-                return "A"
-            case Disallowed():
+        match self.judge(origin + path):
+            case Drop(reason="robots"):
                 return "D"
-            case Unknown(due=None):
+            case Later(until=None):
                 return "U"
-            case Unknown(due=due):
+            case Later(until=due):
                 return f"U{due:g}"
+            case Unknown():
+                return f"U{self.now:g}"
+            case ruling:
+                assert ruling is GO
+                return "A"
 
     def answer(
-        self, status: int | None, body: bytes = b"", errand: RobotsRequest | None = None, **headers
-    ):
-        errand = errand or RobotsRequest(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
-        self.cache.begin(errand)
-        outcome = self.cache.fetched(
-            errand,
-            status=status,
-            body=body,
-            headers={name.replace("_", "-"): value for name, value in headers.items()},
-            now=self.now,
-            wall=EPOCH + self.now,
-        )
+        self,
+        status: int | None,
+        body: bytes = b"",
+        *,
+        origin: str = ORIGIN,
+        request: RobotsRequest | None = None,
+        error: FetchError | None = None,
+        **headers,
+    ) -> RobotsRequest | list[Learned]:
+        request = request or self.gate.request(origin)
+        if status is None and error is None:
+            error = ErrorKind.TIMEOUT
+        said = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = Fetched(Request(request.url, "e.com", 5.0), status, said, body, error=error)
+        return self.keep(self.gate.answered(request, answer, self.records, self.time))
+
+    def keep(self, outcome: RobotsRequest | list[Learned]) -> RobotsRequest | list[Learned]:
         if isinstance(outcome, list):
             self.records.update({learned.record.origin: learned.record for learned in outcome})
         return outcome
-
-    def rule(self, url: str = f"{ORIGIN}/private"):
-        entry = Entry(1, url, "e.com", 1, 5, None, 0, 0)
-        return self.cache.rule(entry, now=self.now, wall=EPOCH + self.now)
 
 
 @pytest.mark.parametrize(
@@ -101,45 +125,121 @@ def test_status_decides_as_rfc_9309_says(status: int | None, expected: str) -> N
 
 
 def test_unknown_origin_wants_one_fetch_and_then_waits_for_it() -> None:
-    """The judge sends robots.txt first; while it is under way nothing else is sent."""
+    """robots.txt is asked for first; while it is under way nothing else is sent."""
     site = Site()
-    errand = RobotsRequest(f"{ORIGIN}/robots.txt", "e.com", ORIGIN)
 
-    first = site.rule()
-    site.cache.begin(errand)
-    second = site.rule()
+    first, needed = site.judge(), site.gate.needs(ORIGIN, 0.0)
+    request = site.gate.request(ORIGIN)
+    second, needed_again = site.judge(), site.gate.needs(ORIGIN, 0.0)
 
-    assert first == First(errand)
+    assert first == Unknown(ORIGIN)
+    assert request == RobotsRequest(f"{ORIGIN}/robots.txt", "e.com", ORIGIN) == request_for(ORIGIN)
     assert second == Later(None)
-    assert site.cache.fetching == {ORIGIN}
+    assert (needed, needed_again) == (True, False)
+    assert site.gate.fetching == {ORIGIN}
     with pytest.raises(RuntimeError, match="being fetched already"):
-        site.cache.begin(RobotsRequest(f"{ORIGIN}/other", "e.com", ORIGIN))
+        site.gate.request(ORIGIN)
 
 
-def test_judge_turns_verdicts_into_rulings() -> None:
+def test_judge_turns_rules_into_rulings() -> None:
     """Allowed goes, forbidden is dropped, out of reach waits."""
     site = Site()
     site.answer(200, PRIVATE)
-    known = [site.rule(), site.rule(f"{ORIGIN}/")]
+    known = [site.judge(), site.judge(f"{ORIGIN}/")]
     site.now = DAY_S
     site.answer(503)
     site.now += 10.0
-    failing = site.rule()
+    failing = site.judge()
+    site.answer(503, origin="https://f.com")
+    out_of_reach = site.judge("https://f.com/private")
 
-    assert known == [Drop("robots"), Ruling.GO]
+    assert known == [Drop("robots"), GO]
     assert failing == Drop("robots")  # the copy still speaks
+    assert out_of_reach == Later(DAY_S + 70.0)
 
 
-def test_abandoned_fetch_leaves_the_origin_unknown() -> None:
-    """An errand that came to nothing on our side may be run again at once."""
+@pytest.mark.parametrize("error", sorted(PASSING))
+def test_fetch_that_failed_on_our_side_leaves_the_origin_unknown(error: LocalError) -> None:
+    """A request that came to nothing for the moment may be made again at once."""
     site = Site()
-    errand = site.rule().errand
-    site.cache.begin(errand)
 
-    site.cache.abandon(errand)
+    learned = site.answer(None, error=error)
 
-    assert site.cache.fetching == frozenset()
-    assert site.rule() == First(errand)
+    assert learned == []
+    assert site.gate.fetching == frozenset()
+    assert site.judge() == Unknown(ORIGIN)
+
+
+def test_request_that_was_taken_back_leaves_the_origin_unknown() -> None:
+    """Before it is sent a request may be withdrawn, and made again."""
+    site = Site()
+
+    site.gate.withdrawn(site.gate.request(ORIGIN))
+
+    assert site.gate.fetching == frozenset()
+    assert site.judge() == Unknown(ORIGIN)
+
+
+def test_host_that_may_not_be_asked_gives_no_page() -> None:
+    """Where not even robots.txt may be asked for there is nothing to wait for."""
+    site = Site()
+
+    site.answer(None, error=LocalError.BLOCKED_ADDRESS)
+
+    assert site.judge() == Drop("blocked_address")
+
+
+def test_redirect_to_a_host_that_may_not_be_asked_leads_nowhere() -> None:
+    """The origin that was asked about has no file, as with any redirect to nowhere."""
+    site = Site()
+    hop = site.answer(301, location="http://10.0.0.1/robots.txt")
+
+    learned = site.answer(None, request=hop, error=LocalError.BLOCKED_ADDRESS)
+
+    assert [each.record.status for each in learned] == [404, 404]
+    assert site.ask() == "A"
+
+
+def test_request_that_is_given_up_drops_the_pages_that_wait_for_it() -> None:
+    """They would wait for ever; but where there is a copy of the rules, the copy speaks."""
+    site = Site()
+    site.keep(site.gate.give_up(site.gate.request(ORIGIN), site.records, site.time))
+    without_copy = site.judge()
+    site.now = DAY_S
+    site.answer(200, PRIVATE)
+    site.now += DAY_S
+    site.keep(site.gate.give_up(site.gate.request(ORIGIN), site.records, site.time))
+
+    assert without_copy == Drop(UNREACHABLE)
+    assert [site.judge(), site.judge(f"{ORIGIN}/")] == [Drop("robots"), GO]
+    assert site.gate.fetching == frozenset()
+
+
+def test_pages_of_an_unreachable_robots_wait_only_so_long() -> None:
+    """With a limit of patience they are dropped when it is over."""
+    site = Site(patience_s=100.0)
+    site.answer(503)
+    at_first = site.ask()
+    site.now = 60.0
+    site.answer(503)
+    after_a_minute = site.ask()
+    site.now = 180.0
+    site.answer(503)
+
+    assert (at_first, after_a_minute) == ("U60", "U180")
+    assert site.judge() == Drop(UNREACHABLE)
+
+
+def test_forgotten_rules_are_asked_for_again() -> None:
+    """An operator may have an origin's robots.txt fetched again."""
+    site = Site()
+    site.answer(404)
+
+    site.gate.forget(ORIGIN)
+    site.gate.forget("https://never.met")
+
+    assert len(site.gate) == 0
+    assert site.gate.judge(Entry(1, f"{ORIGIN}/", "e.com", 1, 5, None, 0), 0.0) == Unknown(ORIGIN)
 
 
 @pytest.mark.parametrize(
@@ -257,21 +357,22 @@ def test_ignoring_robots_asks_for_nothing() -> None:
     """With --ignore-robots every URL goes and no robots.txt is fetched."""
     site = Site(ignore=True)
 
-    assert site.rule() is Ruling.GO
+    assert site.judge() is GO
+    assert not site.gate.needs(ORIGIN, 0.0)
     assert site.ask() == "A"
 
 
 def test_redirects_are_followed_for_the_origin_that_was_asked_about() -> None:
-    """Five hops, each an errand to its own host; the rules count for where we started."""
+    """Five hops, each a request to its own host; the rules count for where we started."""
     site = Site()
     outcome = site.answer(301, location="http://www.e.com:8080/a")
     hops = []
     for _ in range(4):
-        assert isinstance(outcome, Hop)
-        hops.append(outcome.errand)
+        assert isinstance(outcome, RobotsRequest)
+        hops.append(outcome)
         assert site.ask() == "U"
-        outcome = site.answer(302, errand=outcome.errand, location="../b")
-    outcome = site.answer(200, PRIVATE, errand=outcome.errand)
+        outcome = site.answer(302, request=outcome, location="../b")
+    outcome = site.answer(200, PRIVATE, request=outcome)
 
     assert hops[0] == RobotsRequest("http://www.e.com:8080/a", "www.e.com:8080", ORIGIN, 1)
     assert hops[1] == RobotsRequest("http://www.e.com:8080/b", "www.e.com:8080", ORIGIN, 2)
@@ -293,22 +394,21 @@ def test_redirects_without_end_are_no_robots() -> None:
     site = Site()
     outcome = site.answer(302, location="/again")
     requests = 1
-    while isinstance(outcome, Hop):
-        outcome = site.answer(302, errand=outcome.errand, location="/again")
+    while isinstance(outcome, RobotsRequest):
+        outcome = site.answer(302, request=outcome, location="/again")
         requests += 1
 
     assert requests == 6
     assert site.ask() == "A"
-    assert site.cache.fetching == frozenset()
+    assert site.gate.fetching == frozenset()
 
 
 def test_redirect_to_another_origins_robots_teaches_both() -> None:
     """The usual http to https redirect costs two requests, not three; sitemaps are told once."""
     site = Site()
-    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
-    hop = site.answer(301, errand=plain, location=f"{ORIGIN}/robots.txt")
+    hop = site.answer(301, origin="http://e.com", location=f"{ORIGIN}/robots.txt")
 
-    learned = site.answer(200, PRIVATE, errand=hop.errand)
+    learned = site.answer(200, PRIVATE, request=hop)
 
     assert [each.origin for each in learned] == ["http://e.com", ORIGIN]
     assert [each.sitemaps for each in learned] == [("https://e.com/s.xml",), ()]
@@ -318,22 +418,20 @@ def test_redirect_to_another_origins_robots_teaches_both() -> None:
 def test_redirect_into_a_folder_teaches_only_who_was_asked_about() -> None:
     """A file of that name is an origin's own only at the top."""
     site = Site()
-    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
-    hop = site.answer(301, errand=plain, location=f"{ORIGIN}/a/robots.txt")
+    hop = site.answer(301, origin="http://e.com", location=f"{ORIGIN}/a/robots.txt")
 
-    learned = site.answer(200, PRIVATE, errand=hop.errand)
+    learned = site.answer(200, PRIVATE, request=hop)
 
     assert [each.origin for each in learned] == ["http://e.com"]
 
 
 def test_redirect_does_not_overrule_what_an_origin_said_itself() -> None:
-    """Rules that are known and fresh are not replaced by somebody else's errand."""
+    """Rules that are known and fresh are not replaced by another origin's request."""
     site = Site()
     site.answer(404)
-    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
-    hop = site.answer(301, errand=plain, location=f"{ORIGIN}/robots.txt")
+    hop = site.answer(301, origin="http://e.com", location=f"{ORIGIN}/robots.txt")
 
-    learned = site.answer(200, PRIVATE, errand=hop.errand)
+    learned = site.answer(200, PRIVATE, request=hop)
 
     assert [each.origin for each in learned] == ["http://e.com"]
     assert site.ask() == "A"
@@ -377,8 +475,7 @@ def test_two_origins_of_a_host_share_the_longer_delay() -> None:
     site = Site()
     site.answer(200, PRIVATE)
 
-    plain = RobotsRequest("http://e.com/robots.txt", "e.com", "http://e.com")
-    (learned,) = site.answer(404, errand=plain)
+    (learned,) = site.answer(404, origin="http://e.com")
 
     assert learned.crawl_delay_s == 3.0
 
@@ -415,17 +512,14 @@ def test_memory_is_bounded_by_the_size_of_the_files() -> None:
     """Rules used longest ago are let go, and read from the store when they are needed again."""
     site = Site(memory_bytes=10_000)
     for number in range(10):
-        origin = f"https://e{number}.com"
-        site.answer(
-            200, PRIVATE, errand=RobotsRequest(f"{origin}/robots.txt", f"e{number}.com", origin)
-        )
+        site.answer(200, PRIVATE, origin=f"https://e{number}.com")
 
-    kept = len(site.cache)
+    kept = len(site.gate)
     verdicts = [site.ask(origin=f"https://e{number}.com") for number in range(10)]
 
     assert kept == 4
     assert verdicts == ["D"] * 10
-    assert len(site.cache) == 4
+    assert len(site.gate) == 4
 
 
 def test_one_large_file_is_kept_although_it_exceeds_the_memory() -> None:
@@ -433,7 +527,7 @@ def test_one_large_file_is_kept_although_it_exceeds_the_memory() -> None:
     site = Site(memory_bytes=100)
     site.answer(200, PRIVATE)
 
-    assert len(site.cache) == 1
+    assert len(site.gate) == 1
     assert site.ask() == "D"
 
 
@@ -470,8 +564,7 @@ def test_parser_that_fails_costs_one_origin() -> None:
     """The origin whose file our parser cannot bear is left alone; the next is served."""
     site = Site(parse=crash)
     (learned,) = site.answer(200, b"bug")
-    other = RobotsRequest("https://f.com/robots.txt", "f.com", "https://f.com")
-    site.answer(200, PRIVATE, errand=other)
+    site.answer(200, PRIVATE, origin="https://f.com")
 
     assert site.ask("/") == "D"
     assert learned.crawl_delay_s is None
@@ -502,6 +595,6 @@ def test_repr_tells_the_sizes() -> None:
     """What an operator sees in a debugger is enough to know the state."""
     site = Site()
     site.answer(200)
-    site.cache.begin(RobotsRequest("https://f.com/robots.txt", "f.com", "https://f.com"))
+    site.gate.request("https://f.com")
 
-    assert repr(site.cache) == "<RobotsCache 1 known, 1 being fetched>"
+    assert repr(site.gate) == "<RobotsGate 1 known, 1 being fetched>"

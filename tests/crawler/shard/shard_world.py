@@ -1,0 +1,107 @@
+"""One shard on a store in memory, whose requests are answered by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mannerly.crawler.events import Event, Events
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsRequest
+from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.seeds import seed_candidates
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import FetchError
+    from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+
+EPOCH_S = 1_700_000_000.0
+BRISK = Settings(strategy="fixed", delay_s=0.1, max_rate="unlimited", seed=1)
+
+
+def brisk(**options: Any) -> CrawlSettings:
+    return CrawlSettings(
+        **{"politeness": BRISK, "seeding": "none", "scope": ScopeMode.ANY} | options
+    )
+
+
+class ShardWorld:
+    """A shard that only moves when told to, and everything that it tells."""
+
+    def __init__(
+        self,
+        *urls: str,
+        settings: CrawlSettings | None = None,
+        store: MemoryStore | None = None,
+        is_resumed: bool = False,
+        reader: PageReader | None = None,
+        consumer: Consumer | None = None,
+    ) -> None:
+        self.settings = settings or brisk()
+        self.store = store or MemoryStore(frontier_limit=1000)
+        self.now = Now(0.0, EPOCH_S)
+        self.events: list[Event] = []
+        fold = StatsFold()
+        self.stats = fold.stats
+        scope = self.settings.scope_of(urls)
+        self.shard = Shard(
+            0,
+            self.store,
+            Sharding(1),
+            self.settings,
+            LinkRules(scope, self.settings.agent_token, self.settings.max_redirects),
+            is_resumed=is_resumed,
+            now=self.now,
+            events=Events(self.events.append, fold),
+            reader=reader,
+            consumer=consumer,
+        )
+        self.parts, self.flights = self.shard.parts, self.shard.flights
+        self.offer(*urls)
+
+    def offer(self, *urls: str) -> None:
+        self.shard.offer(seed_candidates(urls))
+        self.shard.commit(self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now = Now(self.now.mono + seconds, self.now.wall + seconds)
+
+    def start(self, room: int = 99) -> list[Request]:
+        """Start what is due, and let it leave at once."""
+        requests = self.shard.start_due(self.now, room)
+        for request in requests:
+            self.shard.sent(flight_of(request), self.now.mono)
+        return requests
+
+    def answer(
+        self,
+        request: Request,
+        status: int | None = 200,
+        body: bytes = b"",
+        *,
+        error: FetchError | None = None,
+        **headers: str,
+    ) -> bool:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        status = None if error is not None else status
+        answer = Fetched(request, status, named, body, 0.05, 0.05, error)
+        return self.shard.answered(flight_of(request), answer, self.now)
+
+    def pass_robots(self) -> None:
+        """Answer 404 to every request for a robots.txt that is due."""
+        for request in self.start():
+            assert isinstance(flight_of(request).item, RobotsRequest)
+            self.answer(request, 404)
+
+    def told(self, kind: type) -> list[Any]:
+        return [event for event in self.events if type(event) is kind]
+
+
+def flight_of(request: Request) -> InFlight:
+    assert request.flight is not None
+    return request.flight

@@ -1,0 +1,214 @@
+"""Given-up hosts: their URLs leave the queue with the reason, and nothing else is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
+
+from mannerly.crawler import events as told
+from mannerly.crawler.model import LocalError, PageRecord, RobotsRequest, Skipped
+from mannerly.crawler.shard import given_up
+from mannerly.politeness.model import ErrorKind
+
+if TYPE_CHECKING:
+    import pytest
+
+
+URLS = [f"https://a.example/{number}" for number in range(6)]
+STUBBORN = replace(BRISK, max_attempts=1, breaker_consecutive=100, breaker_min_samples=100)
+FAILING = brisk(politeness=STUBBORN, host_failure_limit=2)
+
+
+def fail(world: ShardWorld, times: int) -> None:
+    """Answer so many pages with 500."""
+    for _ in range(times):
+        world.wait(1.0)
+        (request,) = world.start(room=1)
+        world.answer(request, 500)
+
+
+def end(world: ShardWorld, ticks: int = 3) -> None:
+    for _ in range(ticks):
+        world.wait(1.0)
+        world.shard.tick(world.now)
+        world.shard.commit(world.now)
+
+
+def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
+    """It is told once, what was fetched is kept, and the rest is skipped with the reason."""
+    world = ShardWorld(*URLS, settings=FAILING)
+    world.pass_robots()
+
+    fail(world, 2)
+    started = world.start()
+    end(world)
+
+    reason = "2 failures in a row"
+    assert started == []
+    assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
+    assert [skip.reason for skip in world.store.skipped()] == [f"host_retired: {reason}"] * 4
+    assert world.stats.skipped == {"host_retired": 4}
+    assert world.store.counts().fetched == 2
+    assert world.shard.is_idle
+    assert not world.parts.given_up
+
+
+def test_a_page_in_flight_is_settled_when_its_host_is_given_up() -> None:
+    """It is neither dropped meanwhile nor asked for again, and the crawl waits for it."""
+    pace = replace(STUBBORN, delay_s=0.01, max_concurrency=4)
+    world = ShardWorld(
+        *URLS, settings=brisk(politeness=pace, host_failure_limit=1, ignore_robots=True)
+    )
+    (first,) = world.start(room=1)
+    world.wait(1.0)
+    (second,) = world.start(room=1)
+
+    world.answer(first, 500)
+    end(world, ticks=2)
+    is_idle_before = world.shard.is_idle
+    is_again = world.answer(second, 503)
+    end(world)
+
+    assert not is_idle_before
+    assert not is_again
+    found = {type(world.store.find(url)) for url in URLS[2:]}
+    assert found == {Skipped}
+    assert isinstance(world.store.find(flight_of(second).item.url), PageRecord)
+    assert world.shard.is_idle
+    world.shard.frontier.check()
+
+
+def test_a_retry_that_waits_is_dropped_with_its_host() -> None:
+    """What was put back is still queued in the store, so it is skipped like the others."""
+    world = ShardWorld(*URLS[:2], settings=brisk(ignore_robots=True))
+    (request,) = world.start(room=1)
+    is_again = world.answer(request, error=LocalError.STALE_CONNECTION)
+
+    world.shard.politeness.retire("a.example", "by the operator", now=world.now.mono)
+    end(world)
+
+    assert is_again
+    assert Counter(skip.reason for skip in world.store.skipped()) == {
+        "host_retired: by the operator": 2
+    }
+    assert world.shard.is_idle
+
+
+def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tick takes long, no URL is dropped twice, and the shard is idle only after the last."""
+    monkeypatch.setattr(given_up, "DROP_SLICE", 2)
+    world = ShardWorld(*URLS, settings=brisk(ignore_robots=True))
+    world.start(room=0)
+    world.shard.judge(world.store.queued("a.example", after=(-1, -1), limit=1)[0], 0.0)
+    world.parts.given_up.recall("a.example", world.parts, world.now)
+    world.shard.politeness.retire("a.example", "it is large", now=0.0)
+
+    skipped = []
+    for _ in range(5):
+        end(world, ticks=1)
+        skipped.append(len(list(world.store.skipped())))
+
+    assert skipped == [2, 4, 6, 6, 6]
+    assert world.stats.skipped == {"host_retired": 6}
+    assert world.shard.is_idle
+
+
+def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
+    """Its URLs are dropped at its first turn, without a request; it is not told again."""
+    before = ShardWorld(*URLS[:2], settings=FAILING)
+    before.pass_robots()
+    fail(before, 2)
+    end(before)
+
+    world = ShardWorld(*URLS[2:], settings=FAILING, store=before.store, is_resumed=True)
+    started = world.start()
+    end(world)
+
+    assert started == []
+    assert [skip.reason for skip in world.store.skipped()] == [
+        "host_retired: 2 failures in a row"
+    ] * 4
+    assert world.told(told.HostGivenUp) == []
+    assert world.shard.is_idle
+
+
+def test_a_host_that_does_nothing_but_throttle_is_given_up_if_the_operator_says_so() -> None:
+    """With give_up_stalled a stalled host is given up; without it, it is waited for."""
+    reasons = {}
+    for is_given_up in (True, False):
+        settings = brisk(give_up_stalled=is_given_up, ignore_robots=True)
+        world = ShardWorld(*URLS[:2], settings=settings)
+        for _ in range(60):
+            world.wait(7200.0)
+            for request in world.start():
+                world.answer(request, 429)
+        end(world)
+        reasons[is_given_up] = [skip.reason for skip in world.store.skipped()]
+
+    assert reasons == {True: ["host_retired: stalled"], False: []}
+
+
+def test_a_redirected_robots_in_the_queue_of_a_given_up_host_is_answered() -> None:
+    """The robots.txt of b lies on a, which is given up: b's pages must not wait for it."""
+    world = ShardWorld(*URLS[:3], "https://b.example/", settings=FAILING)
+    for request in world.start():
+        is_b = flight_of(request).item.host == "b.example"
+        world.answer(request, *((301,) if is_b else (404,)), location="https://a.example/r")
+    waiting = [
+        item
+        for item in [flight_of(request).item for request in world.start()]
+        if isinstance(item, RobotsRequest)
+    ]
+    world.shard.politeness.retire("a.example", "by the operator", now=world.now.mono)
+
+    end(world, ticks=1)
+    world.wait(1.0)
+    world.start()
+    end(world)
+
+    assert waiting == []
+    found = world.store.find("https://b.example/")
+    assert isinstance(found, Skipped)
+    assert found.reason == "robots_unreachable"
+    assert world.shard.is_idle
+
+
+def test_a_robots_that_redirects_to_a_given_up_host_leads_nowhere() -> None:
+    """The hop is not even queued; the pages are dropped with the reason."""
+    world = ShardWorld(URLS[0], "https://b.example/", settings=FAILING)
+    requests = {flight_of(request).item.host: request for request in world.start()}
+    world.answer(requests["a.example"], error=ErrorKind.CONNECT)
+    world.shard.politeness.retire("a.example", "by the operator", now=world.now.mono)
+    end(world, ticks=2)
+
+    world.answer(requests["b.example"], 302, location="https://a.example/robots.txt")
+    started = world.start()
+    end(world)
+
+    assert started == []
+    found = world.store.find("https://b.example/")
+    assert isinstance(found, Skipped)
+    assert found.reason == "robots_unreachable"
+
+
+def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was dropped stays dropped; the rest is fetched."""
+    monkeypatch.setattr(given_up, "DROP_SLICE", 2)
+    world = ShardWorld(*URLS, settings=brisk(ignore_robots=True))
+    world.parts.given_up.recall("a.example", world.parts, world.now)
+    world.shard.politeness.retire("a.example", "by mistake", now=0.0)
+    end(world, ticks=1)
+
+    world.shard.politeness.revive("a.example", now=world.now.mono)
+    world.parts.hosts.revive("a.example", world.now)
+    world.parts.given_up.revive("a.example")
+    world.shard.tick(world.now)
+    world.wait(1.0)
+    (request,) = world.start(room=1)
+
+    assert "a.example" not in world.parts.given_up
+    assert len(list(world.store.skipped())) == 2
+    assert flight_of(request).item.url == URLS[2]

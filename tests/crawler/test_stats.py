@@ -1,0 +1,327 @@
+"""Totals of a crawl: a fold over its events, and where hosts are counted that wait."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, get_args
+
+import pytest
+
+from mannerly.crawler import events as told
+from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
+from mannerly.crawler.model import Entry, Kind, PageRecord, RobotsRequest
+from mannerly.crawler.stats import (
+    BROKEN,
+    HELD,
+    PACED,
+    REMARKABLE,
+    HostTally,
+    Stats,
+    StatsFold,
+    Waits,
+    waits_of,
+)
+from mannerly.politeness import events as polite
+from mannerly.politeness.model import Outcome, Reason
+
+HOST = "a.example"
+ENTRY = Entry(1, "https://a.example/", HOST, 0, 0, None, 0)
+SITEMAP = ENTRY._replace(kind=Kind.SITEMAP)
+ROBOTS = RobotsRequest("https://a.example/robots.txt", HOST, "https://a.example")
+NO_PLACES = HostPlaces(0, 0, 0, {}, 0, 0, None)
+
+
+def record(status: int | None = 200, error: str | None = None, size: int = 100) -> PageRecord:
+    return PageRecord(
+        url=ENTRY.url,
+        status=status,
+        depth=0,
+        parent=None,
+        title=None,
+        content_type=None,
+        bytes=size,
+        latency_ms=50.0,
+        fetched_at=0.0,
+        attempts=1,
+        links=0,
+        canonical=None,
+        redirect_to=None,
+        error=error,
+        host=HOST,
+        digest=None,
+    )
+
+
+def page(
+    status: int | None = 200,
+    error: str | None = None,
+    outcome: Outcome = Outcome.OK,
+    **rest: Any,
+) -> told.PageSettled:
+    return told.PageSettled(
+        ENTRY, record(status, error), outcome, 0.05, **{"passed_over": {}} | rest
+    )
+
+
+def fold(*events: Event) -> Stats:
+    folded = StatsFold()
+    for event in events:
+        folded(event)
+    return folded.stats
+
+
+def sent(gap_s: float | None, *, is_early: bool = False, delay_s: float = 1.0) -> told.RequestSent:
+    return told.RequestSent(HOST, gap_s, delay_s, is_early)
+
+
+def measured(shard: int, **numbers: Any) -> ShardMeasured:
+    usual = {"in_flight": 0, "undelivered": 0, "queued": 0, "places": NO_PLACES}
+    return ShardMeasured(shard, **usual | numbers)
+
+
+def test_every_reason_to_wait_for_an_instant_is_told() -> None:
+    """A reason in no list would make its hosts vanish from the progress line."""
+    without_instant = (Reason.IN_FLIGHT, Reason.PAUSED, Reason.RETIRED)
+
+    assert sorted([*PACED, *HELD, *BROKEN, *without_instant]) == sorted(Reason)
+
+
+# ---------------------------------------------------------------------- one event each
+
+
+def test_a_page_with_an_answer_is_fetched_whatever_its_status() -> None:
+    """Statuses and bytes are counted; a page without an answer is failed, by its reason."""
+    stats = fold(
+        page(),
+        page(404, outcome=Outcome.NEUTRAL),
+        page(None, "timeout", Outcome.OVERLOAD),
+        page(None, outcome=Outcome.OVERLOAD),
+    )
+
+    assert (stats.fetched, stats.bytes) == (2, 200)
+    assert stats.statuses == {200: 1, 404: 1}
+    assert stats.failed == {"timeout": 1, "unknown": 1}
+
+
+def test_links_that_were_not_taken_are_skipped_by_reason() -> None:
+    """Those of pages and of lists are added up; the lists themselves are no pages."""
+    stats = fold(
+        page(passed_over={"off_host": 3, "scheme": 1}),
+        told.ListSettled(SITEMAP, record(), {"off_host": 2}),
+    )
+
+    assert stats.skipped == {"off_host": 5, "scheme": 1}
+    assert (stats.fetched, stats.robots) == (1, 1)
+
+
+def test_robots_and_lists_are_counted_together() -> None:
+    """Whether they could be had or not: they are requests that are no pages."""
+    stats = fold(
+        told.RobotsAnswered(ROBOTS, 200),
+        told.RobotsAnswered(ROBOTS, None),
+        told.ListSettled(SITEMAP, record(404), {}),
+    )
+
+    assert (stats.robots, stats.fetched, stats.statuses) == (3, 0, {})
+
+
+def test_a_host_is_tallied_with_its_answers_and_refusals() -> None:
+    """A page that failed on our side says nothing about the host."""
+    stats = fold(
+        page(),
+        page(429, outcome=Outcome.THROTTLE),
+        told.PageRetried(ENTRY, is_refusal=True),
+        told.PageRetried(ENTRY, is_refusal=False),
+        page(None, "blocked_address", Outcome.NEUTRAL, is_local=True),
+    )
+
+    tally = stats.tallies[HOST]
+    assert (tally.fetched, tally.refused) == (2, 2)
+    assert tally.latency_s == pytest.approx(0.1)
+    assert stats.failed == {"blocked_address": 1}
+
+
+def test_retries_are_counted_and_only_refusals_are_told_of_a_host() -> None:
+    """A retry after a failure makes no line in the summary."""
+    stats = fold(told.PageRetried(ENTRY, is_refusal=False))
+
+    assert stats.retries == 1
+    assert stats.tallies == {}
+
+
+def test_the_smallest_gap_is_kept_with_the_gap_in_force_then() -> None:
+    """The first request has none; requests that were early are counted."""
+    stats = fold(
+        sent(None),
+        sent(2.0, delay_s=1.5),
+        sent(1.2, delay_s=1.1),
+        sent(0.3, delay_s=1.0, is_early=True),
+        sent(3.0, delay_s=9.0),
+    )
+
+    tally = stats.tallies[HOST]
+    assert (tally.smallest_gap_s, tally.asked_gap_s) == (0.3, 1.0)
+    assert stats.too_early == 1
+
+
+def test_a_first_request_makes_no_tally() -> None:
+    """A million hosts that are asked once have no line in the summary."""
+    assert fold(sent(None)).tallies == {}
+
+
+def test_dropped_urls_are_skipped_by_the_reason_before_the_colon() -> None:
+    """Why a single host was given up is in its record, not in the totals."""
+    stats = fold(
+        told.UrlsDropped("host_retired: 3 failures in a row", 40),
+        told.UrlsDropped("host_retired", 2),
+        told.UrlsDropped("robots", 1),
+    )
+
+    assert stats.skipped == {"host_retired": 42, "robots": 1}
+
+
+def test_found_urls_and_throttles_and_commits_are_counted() -> None:
+    """New URLs add up, refusals add up, and the latest commit counts."""
+    stats = fold(
+        told.UrlsFound(3),
+        told.UrlsFound(4),
+        polite.Throttled(HOST, 0.0, 429, None),
+        told.BatchCommitted(10, 0.2),
+        told.BatchCommitted(1, 0.1),
+    )
+
+    assert (stats.found, stats.throttles, stats.commit_s) == (7, 1, 0.1)
+
+
+def test_the_latest_measurement_of_every_shard_counts() -> None:
+    """Shards are added up; a shard's new measurement replaces its old one."""
+    places = HostPlaces(5, 1, 2, {}, 1, 1, 4.0)
+    stats = fold(
+        measured(0, in_flight=9, queued=900, undelivered=9, places=NO_PLACES),
+        measured(1, in_flight=1, queued=10, undelivered=2, places=places),
+        measured(0, in_flight=2, queued=20, places=places._replace(next_in_s=1.5)),
+    )
+
+    assert (stats.in_flight, stats.queued, stats.undelivered, stats.hosts) == (3, 30, 2, 10)
+    assert stats.waits == Waits(ready=2, pace=2, busy=2, other=2, next_in_s=1.5)
+
+
+def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
+    """The reasons are those that the progress line tells; none is counted twice."""
+    waiting = {
+        Reason.PACE: 1,
+        Reason.CRAWL_DELAY: 2,
+        Reason.RETRY_AFTER: 4,
+        Reason.BREAKER_OPEN: 8,
+    }
+
+    waits = waits_of(HostPlaces(40, 5, 30, waiting, 3, 7, 2.0))
+
+    assert waits == Waits(
+        ready=5, pace=30 - 5 - 12, retry_after=4, breaker=8, busy=3, other=7, next_in_s=2.0
+    )
+
+
+HEARD = {
+    told.RequestSent,
+    told.RobotsAnswered,
+    told.PageSettled,
+    told.ListSettled,
+    told.PageRetried,
+    told.UrlsDropped,
+    told.UrlsFound,
+    told.ShardMeasured,
+    told.BatchCommitted,
+}
+
+
+def test_every_event_of_the_crawl_is_counted_or_known_not_to_be() -> None:
+    """A new event has to be put in one of the two lists."""
+    ours = {kind for kind in get_args(Event) if kind.__module__ == told.__name__}
+
+    assert ours - HEARD == {told.HostGivenUp}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        told.HostGivenUp(HOST, "it fails"),
+        polite.Retired(HOST, 0.0, "it fails"),
+        polite.Evicted(HOST, 0.0),
+    ],
+)
+def test_other_events_change_nothing(event: Event) -> None:
+    """Their consequences are told by events of their own."""
+    assert fold(event) == Stats()
+
+
+# ---------------------------------------------------------------------- totals of several
+
+
+def test_tallies_are_kept_for_a_few_hundred_hosts_only() -> None:
+    """Those that come first; the totals know all."""
+    stats = Stats()
+    for number in range(REMARKABLE):
+        assert stats.tally(f"h{number}.example") is not None
+
+    assert stats.tally("one-more.example") is None
+    assert stats.tally("h7.example") is stats.tallies["h7.example"]
+
+
+def test_totals_of_processes_are_added_up() -> None:
+    """Every number of both is in the sum; of gaps the smallest counts, of commits the longest."""
+    one = fold(
+        page(passed_over={"robots": 1}),
+        sent(2.0),
+        told.RobotsAnswered(ROBOTS, 200),
+        told.PageRetried(ENTRY, is_refusal=True),
+        told.UrlsFound(3),
+        polite.Throttled(HOST, 0.0, 429, None),
+        told.BatchCommitted(1, 0.1),
+        measured(0, in_flight=1, undelivered=1, queued=5, places=HostPlaces(2, 1, 1, {}, 0, 1, 9)),
+    )
+    other = fold(
+        page(None, "timeout", Outcome.OVERLOAD),
+        sent(0.5, is_early=True, delay_s=0.4),
+        told.BatchCommitted(1, 0.3),
+        measured(0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 0, 0, {}, 1, 0, 2)),
+    )
+    other.trouble = "no room"
+
+    one.add(other)
+
+    assert one == Stats(
+        fetched=1,
+        bytes=100,
+        statuses=one.statuses,
+        failed=one.failed,
+        skipped=one.skipped,
+        throttles=1,
+        retries=1,
+        robots=1,
+        in_flight=3,
+        undelivered=4,
+        queued=12,
+        hosts=3,
+        found=3,
+        waits=Waits(ready=1, busy=1, other=1, next_in_s=2),
+        tallies={
+            HOST: HostTally(
+                fetched=2, refused=1, latency_s=0.1, smallest_gap_s=0.5, asked_gap_s=0.4
+            )
+        },
+        commit_s=0.3,
+        trouble="no room",
+        too_early=1,
+    )
+    assert (one.statuses, one.failed, one.skipped) == ({200: 1}, {"timeout": 1}, {"robots": 1})
+
+
+def test_a_host_without_a_gap_does_not_hide_one() -> None:
+    """A process that asked the host once has no gap to tell."""
+    tally = HostTally(smallest_gap_s=0.7, asked_gap_s=0.5)
+
+    tally.add(HostTally())
+
+    assert (tally.smallest_gap_s, tally.asked_gap_s) == (0.7, 0.5)
+    assert HostTally().smallest_gap_s == inf
