@@ -25,6 +25,7 @@ from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
 from mannerly.crawler.model import GO, Drop, Entry, Kind, Later, Request, Unknown
 from mannerly.crawler.store.base import Batch
+from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import without_port
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
