@@ -24,9 +24,9 @@ from tests.crawler.runtime.harness import (
 )
 
 from mannerly.crawler.crawl import run_crawl as crawl
+from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.runtime.offload import BIG_BYTES
 from mannerly.crawler.store import open_crawl
 from mannerly.demo import DemoWeb, Site, plain_sites
 

@@ -15,8 +15,8 @@ from mannerly.crawler.model import (
     Request,
     RobotsRequest,
 )
-from mannerly.crawler.runtime.offload import BIG_BYTES
-from mannerly.crawler.shard.follows import Again, Follows, Read, Rules, Settled, what_follows
+from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.shard.follows import Again, Follows, LearnRules, Read, Settled, what_follows
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import GiveUp, GiveUpReason, Retry
 
@@ -83,7 +83,7 @@ def follows(
 )
 def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> None:
     """Row 1: whatever it is, the gate decides what it means."""
-    assert follows(ROBOTS, said) == Rules(ROBOTS)
+    assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
 @pytest.mark.parametrize("error", sorted(PASSING))

@@ -13,7 +13,7 @@ from mannerly.crawler.shard.inflight import Flights
 from mannerly.politeness import Grant, Politeness, Settings
 from mannerly.simulation.crawl import simulate_crawl
 from mannerly.simulation.crawl_servers import Faults
-from mannerly.simulation.crawl_web import Web
+from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeFetcher
@@ -176,7 +176,7 @@ def test_flights_agree_with_the_wire_and_with_the_permits_at_every_turn(
     shards' flights, the fetcher's requests, and the permits of the politeness core.
     """
     limits = ("", "bucket:2:4+retry-after", "concurrency:2:1.2", "knee:1:0.5")
-    web = Web(hosts=120, pages=4, forbids=True, limits=limits, seed=seed)
+    web = GeneratedWeb(hosts=120, pages=4, forbids=True, limits=limits, seed=seed)
     seen = watch_turns(monkeypatch)
 
     outcome = simulate_crawl(
