@@ -44,11 +44,12 @@ class FakeEngine:
         self,
         settings: CrawlSettings,
         seeds: Sequence[str],
-        data_dir: Path,
+        location: str,
         *,
         fresh: bool = False,
         watch: Callable[[Stats, float], None] | None = None,
     ) -> CrawlResult:
+        data_dir = Path(location)
         self.calls.append(Call(settings, list(seeds), data_dir, fresh))
         if self.error is not None:
             raise self.error
@@ -63,7 +64,7 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr("mannerly.crawler.runtime.run.crawl", fake.crawl)
+    monkeypatch.setattr("mannerly.crawler.crawl.run_crawl", fake.crawl)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -196,9 +197,7 @@ def test_json_log_ends_with_the_result(engine: FakeEngine) -> None:
         (("ftp://a.example/",), "only http and https"),
         (("a.example", "--max-urls", "0"), "--max-urls is 0; allowed: a number of at least 1"),
         (("a.example", "--max-rate", "fast"), "--max-rate is 'fast'; allowed: a number"),
-        (("a.example", "--redis-url"), "--redis-url cannot be used: crawls on many machines"),
-        (("a.example", "--dashboard"), "--dashboard cannot be used: the dashboard is not built"),
-        (("a.example", "-o", "x.parquet"), ".parquet exports are not built yet"),
+        (("a.example", "-o", "x.parquet"), 'unknown export format ".parquet": use .jsonl'),
         (("a.example", "-o", "-", "--json"), "both want standard output"),
         (("a.example", "-o", "no/x.csv"), "there is no directory no"),
     ],

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -151,7 +150,7 @@ def test_summary_tells_what_was_done_what_was_not_and_how_to_go_on() -> None:
         },
     )
 
-    text = summary(CrawlResult(Ending.STOPPED, stats, 60.0, 33), Path("my crawl"))
+    text = summary(CrawlResult(Ending.STOPPED, stats, 60.0, 33), "my crawl")
 
     assert text.splitlines() == [
         "Stopped: 120 pages in 1 min, 2.0/s",

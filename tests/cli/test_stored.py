@@ -246,20 +246,15 @@ def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:
     assert f"  {QUEUED}" in outcome.stdout
 
 
-def test_host_forget_keeps_what_the_host_asked_for(crawl: Path) -> None:
-    """What was learned goes; a Retry-After and the counts stay."""
+def test_host_forget_waits_for_a_crawl_that_is_not_running(crawl: Path) -> None:
+    """The order is kept, and the message says when it takes effect."""
     outcome = invoke("host", "forget", crawl, "a.example")
 
-    with (
-        closing(open_crawl(crawl)) as owner,
-        owner.read(SHARDING.shard_of("a.example")) as reader,
-    ):
-        record, robots = reader.host("a.example"), reader.robots("https://a.example")
+    with closing(open_crawl(crawl)) as owner:
+        orders = [order for _, order in owner.orders()]
     assert outcome.exit_code == 0
-    assert record is not None
-    assert (record.adaptive_delay_s, record.is_proven, record.retired) == (0.0, False, None)
-    assert (record.blocked_until, record.fetched) == (4_000_000_000.0, 6)
-    assert robots is None
+    assert "when the crawl is resumed" in outcome.stderr
+    assert orders == [HostForget("a.example")]
 
 
 def test_host_forget_sends_a_running_crawl_a_record(crawl: Path) -> None:

@@ -187,8 +187,8 @@ def test_link_keeps_pointing_where_it_pointed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("pages.parquet", ".parquet exports are not built yet"),
-        ("pages.warc.gz", ".warc.gz exports are not built yet"),
+        ("pages.parquet", 'unknown export format ".parquet": use .jsonl, .csv or .xml'),
+        ("pages.warc.gz", 'unknown export format ".gz"'),
         ("pages.db", r'unknown export format "\.db": use \.jsonl, \.csv or \.xml'),
         ("/nowhere/at/all/pages.csv", "there is no directory /nowhere/at/all"),
         ("/tmp", "is a directory"),

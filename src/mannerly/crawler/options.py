@@ -17,6 +17,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
+from mannerly.crawler.web.words import without_password
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -404,8 +406,6 @@ def printable(name: str, value: object) -> object:
     """Return the value of an option as it may be printed: without the password of a URL."""
     if not OPTIONS[name].has_password or not isinstance(value, str):
         return value
-    from mannerly.crawler.fetch.settings import without_password
-
     return without_password(value)
 
 

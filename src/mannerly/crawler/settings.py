@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
-from .fetch.settings import check_header, check_proxy, host_name, without_password
+from .fetch.settings import check_header, check_proxy, host_name
 from .options import OPTIONS, Kind, OptionError, printable, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
+from .web.words import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .rows import Row
 
 STDOUT = "-"
-_PROMISED = (".parquet", ".warc", ".warc.gz")
 
 
 class Format(StrEnum):
@@ -103,9 +102,6 @@ def _by_suffix(path: Path) -> Format:
             return fmt
     *most, last = (f".{fmt}" for fmt in Format)
     allowed = f"use {', '.join(most)} or {last}"
-    for suffix in _PROMISED:
-        if name.endswith(suffix):
-            raise ExportError(f"{suffix} exports are not built yet: {allowed}")
     raise ExportError(f'unknown export format "{path.suffix}": {allowed}')
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.urls import canonical
+from mannerly.crawler.web.words import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-HIDDEN = "***"  # printed in place of a password
 
 _HEADER_VALUE = re.compile(r"[\t -~]*")
 _PROXY = re.compile(
@@ -23,7 +23,6 @@ _PROXY = re.compile(
     r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?/?",
     re.IGNORECASE,
 )
-_PASSWORD = re.compile(r"((?:[^:/@]*://)?[^:@]*):.*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +80,6 @@ def check_proxy(proxy: str | None) -> None:
         )
     if match["password"] == HIDDEN:
         raise ValueError(f"the proxy's real password in place of {HIDDEN}")
-
-
-def without_password(url: str) -> str:
-    """Return a URL, well-formed or not, with its password replaced by asterisks."""
-    return _PASSWORD.sub(rf"\1:{HIDDEN}@", url, count=1)
 
 
 def host_name(text: str) -> str:

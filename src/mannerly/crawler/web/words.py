@@ -1,6 +1,11 @@
-"""Durations in words, the same everywhere a person reads them."""
+"""Texts that people read: durations in words, URLs without their passwords."""
 
 from __future__ import annotations
+
+import re
+
+HIDDEN = "***"  # printed in place of a password
+_PASSWORD = re.compile(r"((?:[^:/@]*://)?[^:@]*):.*@", re.DOTALL)
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
@@ -19,3 +24,8 @@ def span(seconds: float) -> str:
             both = f"{whole // unit_s} {unit} {rest} {part}"
             return both if rest else f"{whole // unit_s} {unit}"
     raise AssertionError(seconds)
+
+
+def without_password(url: str) -> str:
+    """Return a URL, well-formed or not, with its password replaced by asterisks."""
+    return _PASSWORD.sub(rf"\1:{HIDDEN}@", url, count=1)
