@@ -203,7 +203,7 @@ class Supervisor:
             member.child.channel.send(message)
 
     def _spread(self, now: Instant) -> None:
-        """Grant pages to the workers that wait for them, and give signs of life."""
+        """Grant pages to those who wait for them, and give signs of life."""
         for index, pages in self._budget.grants():
             self._members[index].child.channel.send(Grant(pages))
         if now >= self._next_alive:
