@@ -166,7 +166,7 @@ class Crawler:
 
     @staticmethod
     def is_alive(pid: int) -> bool:
-        """Whether a process runs; one that nobody has waited for yet does not."""
+        """Return whether a process runs; one that was not reaped yet does not."""
         try:
             return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
         except OSError:

@@ -154,8 +154,8 @@ class BudgetMachine(RuleBasedStateMachine):
         self.crew.grant()
 
     @rule(worker=workers)
-    def somebody_gets_the_rest(self, worker: int) -> None:
-        """Whoever holds the last pages, one who wants them gets all that are not lost."""
+    def one_worker_gets_the_rest(self, worker: int) -> None:
+        """A worker that wants pages gets all that are not lost, wherever they are held."""
         for _ in range(200):
             got = spend(self.crew.parts[worker], 100)
             self.started += got
@@ -217,7 +217,7 @@ def test_a_page_that_has_to_be_asked_again_is_given_back() -> None:
 
 @pytest.mark.parametrize("limit", [None, 500])
 def test_a_chunk_is_small_with_a_limit_and_large_without(limit: int | None) -> None:
-    """A worker that dies costs the run little; without a limit nobody has to ask again."""
+    """A worker that dies costs the run little; without a limit none has to ask again."""
     crew = Crew(limit, workers=2)
 
     crew.parts[0].take(10_000)

@@ -108,7 +108,7 @@ def test_last_words_are_heard_before_the_end() -> None:
 
     assert listener.receive() == ["one", "two"]
     assert listener.is_ended
-    listener.send("to nobody")
+    listener.send("not read")
     with pytest.raises(EOFError):
         listener.wait()
     listener.close()
@@ -191,7 +191,7 @@ time.sleep(600)
 
 
 def test_children_end_with_a_parent_that_is_killed() -> None:
-    """SIGKILL leaves nobody to tell them: the channels do."""
+    """After SIGKILL no message tells them: the end of their channels does."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(HERE)])}
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True, env=environment
@@ -224,7 +224,7 @@ TRAP = "raise SystemExit('a module of the working directory was imported')"
 
 @pytest.mark.parametrize("name", ["multiprocessing", "mannerly", "json", "socket", "msgspec"])
 def test_no_module_of_the_working_directory_is_imported(name: str, tmp_path: Path) -> None:
-    """Whoever crawls in a directory of files that others wrote runs none of them."""
+    """A crawl in a directory of foreign files runs none of them."""
     (tmp_path / f"{name}.py").write_text(TRAP)
     path = os.pathsep.join(["", ".", str(SOURCE)])
     script = [sys.executable, "-P", "-c", _fix_path(_ONE_CHILD)]

@@ -164,7 +164,7 @@ def test_a_crawl_that_is_killed_before_its_first_commit_starts_over(tmp_path: Pa
 
 
 def test_the_gap_that_was_in_force_at_a_kill_is_kept_by_the_next_process(tmp_path: Path) -> None:
-    """Nobody wrote down when the last request went out, so the restart counts as one."""
+    """The instant of the last request is not stored, so the restart counts as one."""
     settings = modest(delay_s=LONG_S, ignore_robots=True)
 
     with DemoWeb(plain_sites(2, pages=1, latency_s=0.5)) as web:

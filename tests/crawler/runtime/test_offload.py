@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import threading
@@ -92,7 +93,7 @@ def test_work_is_done_again_when_its_helper_dies(
 
 
 def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None:
-    """No third one is sacrificed, and the next piece finds a new helper."""
+    """It is not tried a third time, and the next piece finds a new helper."""
     offload.give("deadly", partial(os._exit, 9))
     offload.give("other", partial(int, "7"))
 
@@ -142,3 +143,18 @@ def test_closing_drops_what_is_under_way() -> None:
     assert time.monotonic() - began < 5.0
     assert threading.active_count() == before
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_work_is_done_here_when_no_process_can_be_started(
+    offload: Offload[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without descriptors or memory loses no page."""
+    monkeypatch.setattr("subprocess.Popen", _no_process)
+
+    offload.give("pid", os.getpid)
+
+    assert collected(offload, 1) == {"pid": os.getpid()}
+
+
+def _no_process(*_arguments: object, **_options: object) -> None:
+    raise OSError(errno.EMFILE, "too many open files")

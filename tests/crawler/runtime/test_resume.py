@@ -249,7 +249,7 @@ def test_a_crawl_delay_outlives_the_process() -> None:
 
 
 def test_a_retry_after_outlives_the_process() -> None:
-    """Who asked for five minutes gets them, even if we died in the first of them."""
+    """A host that asked for five minutes gets them, even if the crawl died in the first."""
     refused = Reply(status=429, headers={"retry-after": "300"}, latency_s=0.01)
     store = disk()
 

@@ -126,7 +126,7 @@ def test_what_is_excluded_is_not_fetched_even_as_a_seed_or_a_sitemap(tmp_path: P
 
 
 def test_a_site_scope_takes_the_other_hosts_of_the_site(tmp_path: Path) -> None:
-    """www.shop and blog.shop are one site; a stranger's host is not."""
+    """www.shop and blog.shop are one site; another host is not."""
     pages: dict[str, bytes] = {"/blog": answer(), "/alien": answer()}
 
     with RawServer(routes(pages)) as server:
@@ -215,7 +215,7 @@ def test_links_are_read_from_the_base_that_a_page_names(tmp_path: Path) -> None:
 
 
 def test_a_seed_that_moves_takes_the_scope_along(tmp_path: Path) -> None:
-    """shop.localhost redirects to www.shop.localhost: a crawl of one page would help nobody."""
+    """shop.localhost redirects to www.shop.localhost: a crawl of one page would be useless."""
     pages: dict[str, bytes] = {"/two": answer()}
 
     with RawServer(routes(pages)) as server:

@@ -1,4 +1,4 @@
-"""How a crawl ends: by itself, by a limit, or because somebody said so. It can be taken up again.
+"""How a crawl ends: by itself, by a limit, or because it was told to. It can be resumed.
 
 Real processes and sockets; the judges are the web's log and the store. Limits of time are those
 that an operator would notice.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT_S = 3.0
-ANSWER_S = 60.0  # longer than any machine stalls: whoever waited for it is found out
+ANSWER_S = 60.0  # longer than any machine stalls: waiting for it would be noticed
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_first_signal_drains(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_second_signal_stops_at_once(processes: int, tmp_path: Path) -> None:
-    """Nobody waits for answers any more; what came in before is kept."""
+    """Answers under way are not waited for; what came in before is kept."""
     slow = Site(name="slow", latency_s=ANSWER_S, disallow=())
     settings = modest(processes=processes, timeout_s=ANSWER_S, ignore_robots=True)
 
@@ -144,7 +144,7 @@ def test_workers_of_a_dead_supervisor_end_by_themselves(tmp_path: Path) -> None:
 
 
 def test_the_next_run_waits_for_workers_that_are_leaving(tmp_path: Path) -> None:
-    """Whoever resumes at once after a SIGKILL is not told that the crawl is in use."""
+    """A run that resumes at once after a SIGKILL is not refused as a second one."""
     with DemoWeb(plain_sites(4, pages=15)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len({r.host for r in page_requests(web.log())}) == 4)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-# A program as somebody would write it who has not heard of main guards.
+# A program without a main guard.
 PROGRAM = """
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
@@ -106,7 +106,7 @@ def test_any_program_can_start_processes(how: str, tmp_path: Path) -> None:
 
 
 def test_no_process_imports_a_file_of_the_working_directory(tmp_path: Path) -> None:
-    """`mannerly crawl` in a directory of somebody else's files runs none of them."""
+    """`mannerly crawl` in a directory of foreign files runs none of them."""
     for name in ("multiprocessing", "mannerly", "json", "socket", "signal", "pickle", "apsw"):
         (tmp_path / f"{name}.py").write_text(TRAP)
     with DemoWeb(plain_sites(2, pages=3)) as web:
@@ -155,7 +155,7 @@ def test_what_other_systems_lack_is_not_needed(lack: str, tmp_path: Path) -> Non
 
 
 def test_workers_show_their_cards(tmp_path: Path) -> None:
-    """Who is at work, on what, and that it is gone in the end."""
+    """A card for each worker while it works, and none in the end."""
     with DemoWeb(plain_sites(4, pages=40)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len(page_requests(web.log())) > 8)
@@ -174,7 +174,7 @@ def test_workers_show_their_cards(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(Engine, "set_workers"), reason="the engine knows no pause yet")
 def test_workers_of_a_supervisor_that_was_stopped_start_nothing(tmp_path: Path) -> None:
-    """Ctrl-Z stops the process in the foreground: nobody expects the others to go on."""
+    """Ctrl-Z stops the process in the foreground; the others must not go on without it."""
     settings = modest(processes=2, delay_s=0.1)
     with (
         DemoWeb(plain_sites(4, pages=200)) as web,

@@ -17,9 +17,9 @@ from its `GrantedBudget`:
                            recall       give back what is unused: others wait, or the limit fell
 
 A worker whose hosts are all waiting may hold the last pages while another has hosts to ask. So
-while somebody waits in vain, the others are recalled, once a tick: what comes back goes to those
-who have waited longest. Two that both want the last page get it in turn until one of them uses it,
-and no page is ever in two hands.
+while a worker waits for pages, those of the others are recalled, once a tick: what comes back goes
+to the worker that has waited longest. Two that both want the last page get it in turn until one of
+them uses it. Each page is held by one of them at a time.
 
 What a dead worker held is written off: part of it may have been fetched after its last report.
 

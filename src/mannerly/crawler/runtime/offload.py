@@ -13,6 +13,7 @@ starting. A result makes `descriptor` readable, and the loop collects it.
 Work comes back exactly once. A helper that dies takes no other work along; its piece is given to
 a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A piece that
 takes longer than `LONGEST_S` ends its helper, even if the parser never lets go of the interpreter.
+If no helper can be started (no memory, no descriptors), the work is done in the thread here.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Offload(Generic[T]):
 
     @property
     def is_closed(self) -> bool:
-        """Return whether nobody waits for results any more."""
+        """Return whether results are not wanted any more."""
         return self._is_closed
 
     def next_piece(self, helper: _Helper[T]) -> tuple[T, Callable[[], object]] | None:
@@ -127,7 +128,7 @@ class Offload(Generic[T]):
     def finish(self, tag: T, result: object) -> None:
         """Keep a result for the loop, and wake it."""
         self._done.append((tag, result))
-        with suppress(OSError):  # full: it is awake already; closed: nobody waits
+        with suppress(OSError):  # full: it is awake already; closed: not wanted
             self._bell.send(b"!")
 
 
@@ -158,19 +159,24 @@ class _Helper(threading.Thread, Generic[T]):
         for _ in range(TRIES):
             try:
                 channel = self._channel()
+            except EOFError:
+                break
+            except OSError:
+                return _done(work)
+            try:
                 channel.send(work)
                 channel.flush(LONGEST_S)
                 return channel.wait()
             except EOFError:
                 self._put_away()
-            except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
-                return ParseFailed(type(error).__name__)  # no process to be had, or no such work
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                return ParseFailed(type(error).__name__)  # it cannot be sent to another process
         return ParseFailed("helper_died")
 
     def _channel(self) -> Channel:
         with self._lock:
             if self._offload.is_closed:
-                raise OSError("closed")
+                raise EOFError("there is no helper any more")
             if self._child is None:
                 self._child = Child(__name__, None)
             return self._child.channel
