@@ -8,7 +8,11 @@ DEV_STAMP   := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test check format bench profile simulate reference clean
+.PHONY: help crawl test test-fast lint check format bench profile simulate reference clean
+
+# Tests of pure code: no server, no process, no disk to speak of.
+FAST := tests/politeness tests/simulation tests/exports tests/crawler/web tests/crawler/page \
+        tests/crawler/robots tests/crawler/frontier tests/crawler/shard tests/cli/test_config.py
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,12 +39,16 @@ endif
 test: $(DEV_STAMP)  ## run every test, real servers included
 	$(BIN)/python -m pytest
 
-check: $(DEV_STAMP)  ## what CI runs and more: format, lint, types, import rules, tests
+test-fast: $(DEV_STAMP)  ## run the tests of pure code, within half a minute
+	$(BIN)/python -m pytest --quiet $(FAST)
+
+lint: $(DEV_STAMP)  ## check format, lint rules, types and import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+
+check: lint test  ## what CI runs: lint, then every test
 
 format: $(DEV_STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .

@@ -45,6 +45,7 @@ class FakeEngine:
         settings: CrawlSettings,
         seeds: Sequence[str],
         location: str,
+        given: object = None,
         *,
         fresh: bool = False,
         watch: Callable[[Stats, float], None] | None = None,

@@ -104,7 +104,14 @@ def run_order(order: Order) -> None:
             note(f"{name} = {value} ({given.where})")
     fresh = bool(order.configuration.value("fresh"))
     with _progress(order) as watch:
-        result = run_crawl(order.settings, order.seeds, order.location, fresh=fresh, watch=watch)
+        result = run_crawl(
+            order.settings,
+            order.seeds,
+            order.location,
+            order.configuration.given,
+            fresh=fresh,
+            watch=watch,
+        )
     _export(order)
     _tell(order, result)
     raise typer.Exit(exit_code(result))

@@ -63,7 +63,7 @@ from mannerly.crawler.web.urls import canonical
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Unpack
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import PageRecord, Skipped
-    from mannerly.crawler.options import CrawlOptions
+    from mannerly.crawler.options import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Interrupts
     from mannerly.crawler.stats import Stats
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking")
+
+NOTHING_GIVEN: Mapping[str, Given] = {}
 
 # Options that `set` changes in a running crawl.
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
@@ -316,7 +318,7 @@ class Crawl(StoredCrawl):
             base = replace(base, politeness=politeness) if politeness else base
         settings = with_options(base, given)
         texts = [seeds] if isinstance(seeds, str) else list(seeds)
-        self._begin(settings, texts, data_dir, fresh=fresh)
+        self._begin(settings, texts, data_dir, given, fresh=fresh)
 
     @classmethod
     def of(
@@ -324,12 +326,13 @@ class Crawl(StoredCrawl):
         settings: CrawlSettings,
         seeds: Sequence[str],
         location: str | Path,
+        given: Mapping[str, Given] = NOTHING_GIVEN,
         *,
         fresh: bool = False,
     ) -> Self:
-        """Return a crawl with settings that were made before."""
+        """Return a crawl with settings that were made before; `given` are this run's options."""
         crawl = cls.__new__(cls)
-        crawl._begin(settings, seeds, location, fresh=fresh)
+        crawl._begin(settings, seeds, location, given, fresh=fresh)
         return crawl
 
     def _begin(
@@ -337,6 +340,7 @@ class Crawl(StoredCrawl):
         settings: CrawlSettings,
         seeds: Sequence[str],
         location: str | Path | None,
+        given: Mapping[str, Given],
         *,
         fresh: bool,
     ) -> None:
@@ -353,6 +357,7 @@ class Crawl(StoredCrawl):
             self.settings = _resumed(self.store.manifest, settings)
             known = set(self.store.manifest.seeds)
             self._new_seeds = [url for url in texts if url not in known]
+            self._override(given)
         else:
             super().__init__(create_crawl(location, _manifest(settings, texts)))
             self.settings = settings
@@ -361,6 +366,14 @@ class Crawl(StoredCrawl):
         self._thread: threading.Thread | None = None
         self._result: CrawlResult | None = None
         self._error: BaseException | None = None
+
+    def _override(self, given: Mapping[str, Given]) -> None:
+        """Let the options of this run win over what `set` changed earlier."""
+        changed = control.in_force(self.store.orders()).options
+        for name in changed.keys() & given.keys():
+            value = given[name].value
+            number = None if value == "unlimited" else float(str(value))
+            self.order(control.SetOption(name, number))
 
     # ------------------------------------------------------------------ run
 
@@ -558,12 +571,13 @@ def run_crawl(
     settings: CrawlSettings,
     seeds: Sequence[str],
     location: str | Path,
+    given: Mapping[str, Given] = NOTHING_GIVEN,
     *,
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
 ) -> CrawlResult:
     """Run a crawl as a command does: Ctrl-C and SIGTERM end it, in the main thread of a program."""
-    with Crawl.of(settings, seeds, location, fresh=fresh) as crawl, Signals() as signals:
+    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, Signals() as signals:
         return crawl.run(interrupts=signals, watch=watch)
 
 
