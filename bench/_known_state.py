@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mannerly.crawler.model import Candidate
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
-from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.store import create_crawl
+from mannerly.crawler.store.base import Manifest, ShardOptions
 
 from ._unusual_crawl import USUAL
 from .scale import fill
@@ -38,7 +38,6 @@ def make_known(path: Path, seeds: Sequence[str]) -> None:
     manifest = Manifest.new(
         seeds=list(seeds), settings=msgspec.to_builtins(USUAL), shards=1, created_at=time.time()
     )
-    CrawlDirectory.create(path, manifest).close()
-    store = SqliteStore.open(path, 0, shards=1, frontier_limit=USUAL.frontier_limit)
-    fill(store, candidates(), to_fetch=KNOWN)
-    store.close()
+    crawl = create_crawl(path, manifest)
+    fill(crawl.claim(0, ShardOptions(USUAL.frontier_limit)), candidates(), to_fetch=KNOWN)
+    crawl.close()

@@ -31,8 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.sqlite.directory import read_manifest
-from mannerly.crawler.store.sqlite.reader import SqliteReader
+from mannerly.crawler.store import open_crawl
 
 from ._cores import two_cores
 from ._figures import write
@@ -125,9 +124,11 @@ def mannerly_crawl(
 def page_times(crawl: Path, *, after: int) -> list[float]:
     """Return when the pages of a crawl were fetched, without the first ones of each shard."""
     times = []
-    for shard in range(read_manifest(crawl).shards):
-        with SqliteReader.beside(crawl, shard) as reader:
+    store = open_crawl(crawl)
+    for shard in range(store.manifest.shards):
+        with store.read(shard) as reader:
             times += [record.fetched_at for _, record in reader.pages(after=after)]
+    store.close()
     return times
 
 

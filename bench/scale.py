@@ -29,9 +29,8 @@ from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.base import Batch
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory, Manifest
-from mannerly.crawler.store.sqlite.shard import SqliteStore
+from mannerly.crawler.store import create_crawl
+from mannerly.crawler.store.base import Batch, Manifest, ShardOptions
 from mannerly.crawler.web.priority import priority
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.demo.pages import path_of
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mannerly.crawler.stats import Stats
+    from mannerly.crawler.store.base import ShardStore
 
 HOSTS = 1000
 KNOWN = 1_000_000
@@ -123,18 +123,16 @@ def build(name: str, path: Path, hosts: Sequence[str], *, known: int, queued: in
         created_at=time.time(),
     )
     sharding = Sharding(manifest.shards)
-    CrawlDirectory.create(path, manifest).close()
+    crawl = create_crawl(path, manifest)
     for number in range(manifest.shards):
         mine = [host for host in hosts if sharding.shard_of(host) == number]
-        store = SqliteStore.open(
-            path, number, shards=manifest.shards, frontier_limit=settings.frontier_limit
-        )
+        store = crawl.claim(number, ShardOptions(settings.frontier_limit))
         share = len(mine) / len(hosts)
         fill(store, candidates(mine, int(known * share)), to_fetch=int((known - queued) * share))
-        store.close()
+    crawl.close()
 
 
-def fill(store: SqliteStore, urls: Iterator[Candidate], *, to_fetch: int) -> None:
+def fill(store: ShardStore, urls: Iterator[Candidate], *, to_fetch: int) -> None:
     while found := [candidate for _, candidate in zip(range(BATCH), urls, strict=False)]:
         new = store.commit(Batch(found=found)).new
         done = new[: max(0, to_fetch)]

@@ -159,11 +159,11 @@ async def test_readme_asyncio_example_keeps_the_pace() -> None:
     assert 20.0 <= second_s <= 21.0
 
 
-def test_readme_thread_example_reports_every_answer() -> None:
+def test_thread_example_reports_every_answer() -> None:
     """The same without `async`: each host is asked, and every answer is known afterwards."""
     clock = FakeClock()
     politeness = ThreadedPoliteness(Settings(), clock=clock)
-    fetch_all = run_blocks(README)["fetch_all_in_threads"]
+    fetch_all = run_blocks(ROOT / "docs" / "politeness.md")["fetch_all_in_threads"]
     urls = [f"https://host-{number}.example/" for number in range(3)]
 
     with ThreadPoolExecutor(3) as pool:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawler.store.base import StoreError, StoreMissing
+from mannerly.crawler.store import exists, open_crawl, wipe
+from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
 from mannerly.crawler.store.contract import candidate, offer
-from mannerly.crawler.store.sqlite.directory import (
-    CrawlDirectory,
-    Manifest,
-    is_crawl,
-    read_manifest,
-    wipe,
-)
+from mannerly.crawler.store.sqlite.crawl import SqliteCrawl
 from mannerly.crawler.store.sqlite.inbox import Inbox
 from mannerly.crawler.store.sqlite.link_batch import encode_links
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
@@ -29,9 +25,10 @@ if TYPE_CHECKING:
 HOLDER = """
 import sys
 from pathlib import Path
-from mannerly.crawler.store.sqlite.directory import CrawlDirectory
+from mannerly.crawler.store import open_crawl
 
-held = CrawlDirectory.open(Path(sys.argv[1]))
+held = open_crawl(Path(sys.argv[1]))
+held.hold()
 print(flush=True)
 sys.stdin.read()
 """
@@ -50,8 +47,28 @@ def manifest() -> Manifest:
 @pytest.fixture
 def path(tmp_path: Path, manifest: Manifest) -> Path:
     """A directory with a crawl that no process holds."""
-    CrawlDirectory.create(tmp_path / "crawl", manifest).close()
+    create(tmp_path / "crawl", manifest).close()
     return tmp_path / "crawl"
+
+
+def create(path: Path, manifest: Manifest) -> SqliteCrawl:
+    """Create a crawl, and hold it."""
+    crawl = SqliteCrawl.create(str(path), manifest)
+    crawl.hold()
+    return crawl
+
+
+def hold(path: Path) -> SqliteCrawl:
+    """Open a crawl, and hold it."""
+    crawl = SqliteCrawl.open(str(path))
+    crawl.hold()
+    return crawl
+
+
+def read_manifest(path: Path) -> Manifest:
+    crawl = open_crawl(path)
+    crawl.close()
+    return crawl.manifest
 
 
 def names(path: Path) -> list[str]:
@@ -60,10 +77,10 @@ def names(path: Path) -> list[str]:
 
 def test_a_crawl_is_found_again_as_it_was_created(path, manifest):
     """Everything that must not change on resume comes back."""
-    with CrawlDirectory.open(path) as directory:
+    with closing(hold(path)) as directory:
         assert directory.manifest == manifest
         assert repr(directory) == f"<SqliteCrawl {path} of 2 shards>"
-    assert is_crawl(path)
+    assert exists(path)
     assert read_manifest(path) == manifest
 
 
@@ -96,15 +113,15 @@ def test_two_crawls_have_nothing_in_common(manifest):
 
 def test_an_empty_directory_may_be_there_already(tmp_path, manifest):
     """A mounted volume is a directory before the crawl begins."""
-    CrawlDirectory.create(tmp_path, manifest).close()
+    create(tmp_path, manifest).close()
 
-    assert is_crawl(tmp_path)
+    assert exists(tmp_path)
 
 
 def test_a_second_crawl_is_not_created_over_the_first(path, manifest):
     """Creating says that there is one, and leaves it alone."""
     with pytest.raises(StoreError, match="holds a crawl already"):
-        CrawlDirectory.create(path, replace(manifest, id="other"))
+        create(path, replace(manifest, id="other"))
 
     assert read_manifest(path) == manifest
 
@@ -114,7 +131,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path, manifest):
     (tmp_path / "thesis.tex").write_text("mine")
 
     with pytest.raises(StoreError, match=r"thesis\.tex.*choose another --data-dir"):
-        CrawlDirectory.create(tmp_path, manifest)
+        create(tmp_path, manifest)
     with pytest.raises(StoreMissing, match=r"no crawl.*thesis\.tex"):
         read_manifest(tmp_path)
 
@@ -125,9 +142,9 @@ def test_a_directory_of_something_else_is_refused(tmp_path, manifest):
 def test_no_crawl_is_no_crawl(tmp_path, where):
     """A missing or empty directory has nothing to resume."""
     with pytest.raises(StoreError, match="there is no crawl"):
-        CrawlDirectory.open(tmp_path / where)
+        open_crawl(tmp_path / where)
 
-    assert not is_crawl(tmp_path / where)
+    assert not exists(tmp_path / where)
 
 
 def test_a_file_is_no_directory(tmp_path, manifest):
@@ -135,7 +152,7 @@ def test_a_file_is_no_directory(tmp_path, manifest):
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match="cannot use"):
-        CrawlDirectory.create(tmp_path / "file", manifest)
+        create(tmp_path / "file", manifest)
 
 
 def test_a_crawl_is_held_by_one_process(path, manifest):
@@ -147,12 +164,12 @@ def test_a_crawl_is_held_by_one_process(path, manifest):
         holder.stdout.readline()
 
         with pytest.raises(StoreError, match=f"is in use by pid {holder.pid}$"):
-            CrawlDirectory.open(path)
+            hold(path)
         with pytest.raises(StoreError, match="in use"):
             wipe(path)
         holder.kill()
 
-    CrawlDirectory.open(path).close()
+    hold(path).close()
 
 
 @pytest.mark.parametrize("file", ["shard-1.db", "inbox-0.db", "control.db"])
@@ -162,7 +179,7 @@ def test_a_missing_file_is_noticed_before_anything_starts(path, file):
 
     for _ in range(2):
         with pytest.raises(StoreError, match=rf"{file} is missing.*--fresh"):
-            CrawlDirectory.open(path)
+            open_crawl(path)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +199,7 @@ def test_a_manifest_that_cannot_be_trusted_is_refused(path, content, message):
     (path / "crawl.json").write_bytes(content)
 
     with pytest.raises(StoreError, match=message):
-        CrawlDirectory.open(path)
+        open_crawl(path)
 
 
 @pytest.mark.parametrize("change", [{"shards": "2"}, {"seeds": None}, {"colour": "red"}])
@@ -192,7 +209,7 @@ def test_a_manifest_with_a_wrong_value_is_refused(path, change):
     (path / "crawl.json").write_text(json.dumps(values))
 
     with pytest.raises(StoreError, match="is damaged"):
-        CrawlDirectory.open(path)
+        open_crawl(path)
 
 
 def test_a_start_that_was_cut_short_is_made_anew(tmp_path, manifest):
@@ -201,7 +218,7 @@ def test_a_start_that_was_cut_short_is_made_anew(tmp_path, manifest):
     (tmp_path / "shard-1.db").touch()
     (tmp_path / "crawl.json.new").write_text("{")
 
-    CrawlDirectory.create(tmp_path, manifest).close()
+    create(tmp_path, manifest).close()
 
     SqliteStore.open(tmp_path, 0, shards=2, frontier_limit=1).close()
 
@@ -213,7 +230,7 @@ def test_a_crawl_that_lost_its_manifest_is_not_started_over(path, manifest):
     (path / "crawl.json").unlink()
 
     with pytest.raises(StoreError, match=r"without its crawl\.json"):
-        CrawlDirectory.create(path, manifest)
+        create(path, manifest)
 
     with SqliteStore.open(path, 0, shards=2, frontier_limit=9) as store:
         assert store.counts().queued == 1
@@ -227,7 +244,7 @@ def test_links_on_their_way_are_a_crawl_too(path, manifest):
     (path / "crawl.json").unlink()
 
     with pytest.raises(StoreError, match=r"without its crawl\.json"):
-        CrawlDirectory.create(path, manifest)
+        create(path, manifest)
 
 
 def test_wiping_removes_everything_of_ours(path):
@@ -255,4 +272,4 @@ def test_wiping_waits_for_no_worker(path):
         with pytest.raises(StoreError, match=r"shard-1\.db is in use"):
             wipe(path)
 
-        assert is_crawl(path)
+        assert exists(path)
