@@ -55,7 +55,7 @@ STAGES: Mapping[str, Sequence[str]] = {
     "politeness: may it be now, what was learned": (
         "mannerly.politeness.core:Politeness.reserve",
         "mannerly.politeness.core:Politeness.ready_at",
-        "mannerly.politeness.core:Politeness.contacted",
+        "mannerly.politeness.core:Politeness.sent",
         "mannerly.politeness.core:Politeness.report",
         "mannerly.politeness.core:Politeness.drain",
     ),

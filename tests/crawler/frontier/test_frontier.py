@@ -81,6 +81,89 @@ def test_hosts_of_one_budget_stand_in_one_line() -> None:
     assert log == "G0:a.x/1 G1:b.x/4 G2:c.x/6 G3:a.x/2 G4:b.x/5 G5:a.x/3"
 
 
+def one_served_two_in_line(judge=None) -> World:
+    """Three hosts that share one request at a time: a.x has it, b.x and c.x wait for it."""
+    world = World(FakePoliteness(gap_s=0.0, is_grouped=True), judge)
+    for host in ("a.x", "b.x", "c.x"):
+        world.offer(host, 5)
+    world.take()
+    assert [start.item.host for start in world.under_way] == ["a.x"]
+    assert world.frontier.snapshot(0.0).busy == 2
+    return world
+
+
+@pytest.mark.parametrize("ruling", [Later(None), Later(9.0), Drop("forbidden"), None])
+def test_host_that_is_called_from_a_line_and_cannot_go_passes_the_call_on(ruling) -> None:
+    """Its URLs must wait, are forbidden, or have no rules yet: the next in line goes instead."""
+    world = one_served_two_in_line()
+    world.judge = lambda e, _: GO if e.host != "b.x" else ruling or rules_unknown(e)
+
+    world.finish(world.under_way[0])
+    taken = world.frontier.take(0.0, world.judge)
+
+    assert [start.item.host for start in taken.starts] == ["c.x"]
+    world.frontier.check()
+
+
+def test_host_that_is_called_for_a_robots_and_finds_no_room_passes_the_call_on() -> None:
+    """Too many robots.txt are being fetched: the page of the next in line goes."""
+    world = one_served_two_in_line()
+    world.frontier.request(RobotsRequest("https://b.x/r", "b.x", "https://o", hops=1), now=0.0)
+    world.max_robots = 0
+
+    world.finish(world.under_way[0])
+    (start,) = world.take()
+
+    assert start.item.host == "c.x"
+    assert world.frontier.snapshot(0.0).robots_line == 1
+    world.frontier.check()
+
+
+def test_host_that_is_called_and_has_nothing_left_passes_the_call_on() -> None:
+    """Its window is forbidden, and the store has less than was counted."""
+    world = World(FakePoliteness(gap_s=0.0, is_grouped=True), per_host_window=1)
+    world.offer("a.x", 5)
+    world.offer("b.x", 5, 5)
+    world.offer("c.x", 5)
+    world.take()
+    world.store.remove(world.store.queued("b.x", after=(5, 2), limit=1))
+    world.judge = lambda e, _: Drop("forbidden") if e.host == "b.x" else GO
+
+    world.finish(world.under_way[0])
+    (start,) = world.take()
+
+    assert start.item.host == "c.x"
+    assert world.log == ["G0:a.x/1", "D0:b.x/2", "G0:c.x/4"]
+    world.frontier.check()
+
+
+def test_line_of_a_group_that_was_paused_is_not_forgotten() -> None:
+    """With nothing under way only the operator can help: all sleep until they are woken."""
+    world = one_served_two_in_line()
+    world.politeness.group("a.x").is_paused = True
+
+    world.finish(world.under_way[0])
+    world.take()
+    world.frontier.check()
+    asleep = world.frontier.snapshot(0.0).asleep
+    world.politeness.group("a.x").is_paused = False
+    for host in ("b.x", "c.x"):
+        world.frontier.wake(host, now=0.0)
+
+    assert asleep == 2
+    assert world.run() == "G0:a.x/1 G0:b.x/2 G0:c.x/3"
+
+
+def test_line_moves_up_when_the_limit_of_the_group_grows() -> None:
+    """The first in line is called by an answer, and the next by the first one's grant."""
+    world = one_served_two_in_line()
+    world.politeness.group("a.x").limit = 3
+
+    world.finish(world.under_way[0])
+
+    assert [start.item.host for start in world.take()] == ["b.x", "c.x"]
+
+
 def test_large_group_is_not_asked_host_by_host() -> None:
     """When a request comes back one host is called, not every host of the address."""
     politeness = CountingPoliteness(gap_s=0.0, is_grouped=True)
@@ -368,6 +451,20 @@ def test_host_that_is_woken_still_waits_for_its_own_robots() -> None:
     assert world.log == ["R0:a/robots.txt", "R0:a/moved", "G0:a/1", "G0:a/2"]
 
 
+def test_robots_that_comes_back_frees_its_host() -> None:
+    """Even if the rules lie elsewhere: pages of the other origin need not wait for them."""
+    world = World(judge=lambda e, _: rules_unknown(e) if e.seq == 1 else GO)
+    world.offer("a", 5, 5)
+    (own,) = world.take()
+    world.judge = lambda e, _: Later(None) if e.seq == 1 else GO
+    world.fetching.clear()
+    world.robots_answered = lambda request: None
+
+    world.finish(own)
+
+    assert world.run() == "R0:a/robots.txt G1:a/2"
+
+
 def test_robots_request_may_be_taken_back_until_it_is_sent() -> None:
     """The answer may come from elsewhere meanwhile; then the host has its pages' turn instead."""
     world = World(judge=lambda e, _: rules_unknown(e), max_robots=1)
@@ -451,6 +548,24 @@ def test_dropped_host_is_forgotten_wherever_it_was() -> None:
     assert dropped == (4, [request])
     assert world.frontier.queued == 0
     assert world.frontier.snapshot(0.0).active == 0
+    world.frontier.check()
+
+
+def test_retry_of_a_dropped_host_may_be_dropped_by_the_shard() -> None:
+    """One that waits for its instant, and one that is due: both are still queued in the store."""
+    world = World(FakePoliteness(gap_s=0.0, limit=2))
+    world.offer("a", 5, 5)
+    first, second = world.take()
+    world.retry(first, due=0.0)
+    world.retry(second, due=9.0)
+    world.politeness.group("a").is_paused = True
+    world.take()
+
+    dropped = world.frontier.drop_host("a", now=0.0)
+    withheld = world.frontier.withhold(world.store.queued("a", after=(-1, -1), limit=9))
+
+    assert dropped == (2, [])
+    assert withheld == [first.item, second.item]
     world.frontier.check()
 
 

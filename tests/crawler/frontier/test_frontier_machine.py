@@ -18,6 +18,8 @@ PRIORITIES = st.lists(st.integers(0, 5), min_size=1, max_size=12)
 class Crawl(RuleBasedStateMachine):
     """A crawl in which anything may happen next."""
 
+    heap_limit = 3
+
     def make_politeness(self) -> object:
         return FakePoliteness(gap_s=1.0, limit=2, is_grouped=True)
 
@@ -33,7 +35,7 @@ class Crawl(RuleBasedStateMachine):
             per_host_window=4,
             max_in_flight=5,
             max_robots=2,
-            heap_limit=3,
+            heap_limit=self.heap_limit,
             memory_limit=9,
         )
 
@@ -171,6 +173,15 @@ class Crawl(RuleBasedStateMachine):
         assert world.fetching == set()
 
 
+class CrowdedCrawl(Crawl):
+    """The same with long lines: one request at a time for four hosts, and a place for all."""
+
+    heap_limit = 8
+
+    def make_politeness(self) -> object:
+        return FakePoliteness(gap_s=0.25, limit=1, is_grouped=True)
+
+
 class RealCrawl(Crawl):
     """The same, on the politeness core itself: breakers, Retry-After, learning."""
 
@@ -196,6 +207,8 @@ RUNS = settings(max_examples=25, stateful_step_count=60, deadline=None)
 
 TestCrawl = Crawl.TestCase
 TestCrawl.settings = RUNS
+TestCrowdedCrawl = CrowdedCrawl.TestCase
+TestCrowdedCrawl.settings = RUNS
 TestRealCrawl = RealCrawl.TestCase
 TestRealCrawl.settings = RUNS
 TestSiteCrawl = SiteCrawl.TestCase
