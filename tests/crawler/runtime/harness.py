@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
 ROOT = Path(__file__).parents[3]
+# The code under test, and whatever else this process was given (see tests/portability).
+SOURCE_PATH = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "src")])
 
 _CRAWL = """
 import json, sys
@@ -108,7 +110,7 @@ class Crawler:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
         )
         order = {
             "settings": msgspec.to_builtins(settings),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import (
     ROOT,
+    SOURCE_PATH,
     Crawler,
     eventually,
     is_still,
@@ -54,7 +55,7 @@ def ran(command: Sequence[str], directory: Path, **options: object) -> str:
     done = subprocess.run(
         [sys.executable, *command],
         cwd=directory,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
         capture_output=True,
         text=True,
         timeout=120,
@@ -124,7 +125,7 @@ for module, names in ((os, ("fork", "forkpty", "register_at_fork")), (select, {s
             delattr(module, name)
 for name in {modules!r}:
     sys.modules[name] = None
-print("poor", file=sys.stderr)
+os.write(2, b"poor\\n")
 """
 
 

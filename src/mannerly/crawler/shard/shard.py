@@ -23,23 +23,23 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
-from mannerly.crawler.model import GO, Drop, Entry, Kind, Later, Request, Unknown
+from mannerly.crawler.model import Entry, Kind, Request
 from mannerly.crawler.store.base import Batch
-from mannerly.crawler.web.scope import SkipReason
-from mannerly.crawler.web.urls import without_port
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins
 from .elsewhere import Result
 from .follows import Again, LearnRules, Read, what_follows
+from .judge import Judge
 from .parts import make_parts
 from .reading import credible, harvest_safely
+from .requests import RequestMaker
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Fetched, InFlight, Judgement, Now
+    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -50,12 +50,8 @@ if TYPE_CHECKING:
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 ADMIT = 10_000  # URLs of the waiting room let in per tick
-CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
-ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
-LIST_MAX_BYTES = 60 * 1024 * 1024
 
-_PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
-_EXCLUDED = Drop(SkipReason.EXCLUDED.value)
+_PAGE = Kind.PAGE
 
 
 class Shard:
@@ -85,9 +81,8 @@ class Shard:
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
         self._settings = settings
-        self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
-        self._keeps_gaps = settings.politeness.enabled and settings.politeness.floor_s > 0.0
-        self._headers = (("From", settings.contact),) if settings.contact else ()
+        self.judge = Judge(parts)
+        self._request = RequestMaker(settings, parts.flights)
         self._reader = reader
         self._consumer = consumer
         self.frontier.load(store.queued_hosts(), now=now.mono)
@@ -102,15 +97,14 @@ class Shard:
         """Return up to `room` requests that may be sent now; each has its permit."""
         frontier, requests = self.frontier, list[Request]()
         for _ in range(PASSES):
-            if self._quota is not None:
-                self._quota.begin()
+            self.judge.begin()
             taken = frontier.take(
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
                 self.parts.batch.dropped.append((entry, reason))
                 self._emit(told.UrlsDropped(reason, 1))
-            requests += [self._begin(flight) for flight in taken.starts]
+            requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break
             for need in taken.unknown:
@@ -120,24 +114,6 @@ class Shard:
                 frontier.refill(wish, entries, now=now.mono)
         return requests
 
-    def judge(self, entry: Entry, now: Instant) -> Judgement:
-        """May this entry be fetched? The frontier asks; the answer comes from memory alone."""
-        host, hosts = entry.host, self._hosts
-        if host not in hosts.known:
-            url = entry.url
-            return Unknown(url[: url.index("/", 8)])
-        given_up = hosts.given_up(host)
-        if given_up is not None:
-            return Drop(f"host_retired: {given_up}")
-        if self._keeps_gaps and self.flights.is_connecting(self.politeness.key(host)):
-            return Later(now + CONNECTING_LOOK_S)
-        if self.parts.excludes_queued and self.parts.rules.scope.excludes(entry.url):
-            return _EXCLUDED
-        ruling = self._robots.judge(entry, now)
-        if ruling is GO and self._quota is not None and entry.kind == _PAGE:
-            return self._quota.judge(host)
-        return ruling
-
     def next_due(self, now: Now) -> Instant | None:
         """When to call `start_due` again; None: not before something else happens."""
         return self.frontier.next_due(now.mono, robots_room=self._robots_room)
@@ -145,16 +121,6 @@ class Shard:
     @property
     def _robots_room(self) -> int:
         return self._settings.robots_limit - self.flights.robots
-
-    def _begin(self, flight: InFlight) -> Request:
-        self.flights.begin(flight)
-        item, settings = flight.item, self._settings
-        timeout_s, size = settings.timeout_s, settings.max_bytes
-        if item.kind == _ROBOTS:
-            timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
-        elif item.kind != _PAGE:
-            size = LIST_MAX_BYTES
-        return Request(item.url, without_port(item.host), timeout_s, size, self._headers, flight)
 
     # ------------------------------------------------------------------ answers
 
@@ -239,7 +205,7 @@ class Shard:
 
     def _wake_held_back(self, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
-        if self._quota is not None and entry.kind == _PAGE:
+        if self.parts.quota is not None and entry.kind == _PAGE:
             self.frontier.wake(entry.host, now=now.mono)
 
     def _told(self, event: polite.Event) -> None:
@@ -250,7 +216,7 @@ class Shard:
         ):
             self.parts.given_up.tell(event)
         elif isinstance(event, polite.Evicted):
-            self._hosts.forget(event.host)
+            self.parts.hosts.forget(event.host)
             self.parts.audit.forget(event.host)
 
     # ------------------------------------------------------------------ committing
@@ -284,12 +250,12 @@ class Shard:
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
         batch, frontier = self.parts.batch, self.frontier
-        batch.hosts = self._hosts.changes(now)
+        batch.hosts = self.parts.hosts.changes(now)
         if not batch:
             return
         committed = self.store.commit(batch)
         self.parts.batch = Batch()
-        self._hosts.committed()
+        self.parts.hosts.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in batch.pages)
         frontier.committed(entry for entry, _ in batch.dropped)

@@ -1,0 +1,61 @@
+"""May this entry be fetched? The frontier asks; the answer comes from memory alone.
+
+the host's record is not in memory    Unknown: it is brought in, and the host is asked again
+the host was given up                 Drop
+its latest request still connects     Later: the gap begins when that request leaves
+the URL was excluded meanwhile        Drop
+robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
+--max-per-host                        GO, Drop or Later
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import GO, Drop, Kind, Later, Unknown
+from mannerly.crawler.web.scope import SkipReason
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Entry, Judgement
+    from mannerly.politeness.model import Instant
+
+    from .parts import Parts
+
+CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
+
+_PAGE = Kind.PAGE
+_EXCLUDED = Drop(SkipReason.EXCLUDED.value)
+
+
+class Judge:
+    """The judge of one shard's entries."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
+        self._is_connecting, self._key = parts.flights.is_connecting, parts.politeness.key
+        pace = parts.settings.politeness
+        self._keeps_gaps = pace.enabled and pace.floor_s > 0.0
+
+    def begin(self) -> None:
+        """Start a new `take` of the frontier."""
+        if self._quota is not None:
+            self._quota.begin()
+
+    def __call__(self, entry: Entry, now: Instant) -> Judgement:
+        """Return whether an entry may be fetched."""
+        host, hosts = entry.host, self._hosts
+        if host not in hosts.known:
+            url = entry.url
+            return Unknown(url[: url.index("/", 8)])
+        given_up = hosts.given_up(host)
+        if given_up is not None:
+            return Drop(f"host_retired: {given_up}")
+        if self._keeps_gaps and self._is_connecting(self._key(host)):
+            return Later(now + CONNECTING_LOOK_S)
+        if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
+            return _EXCLUDED
+        ruling = self._robots.judge(entry, now)
+        if ruling is GO and self._quota is not None and entry.kind == _PAGE:
+            return self._quota.judge(host)
+        return ruling

@@ -1,0 +1,39 @@
+"""A granted entry becomes a request for the fetcher: timeout, size and headers by its kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Kind, Request
+from mannerly.crawler.web.urls import without_port
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import InFlight
+    from mannerly.crawler.settings import CrawlSettings
+
+    from .inflight import Flights
+
+ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
+LIST_MAX_BYTES = 60 * 1024 * 1024
+
+_PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
+
+
+class RequestMaker:
+    """Makes the requests of one shard."""
+
+    def __init__(self, settings: CrawlSettings, flights: Flights) -> None:
+        self._settings = settings
+        self._begin = flights.begin
+        self._headers = (("From", settings.contact),) if settings.contact else ()
+
+    def __call__(self, flight: InFlight) -> Request:
+        """Count a granted request as in flight, and return what the fetcher is asked for."""
+        self._begin(flight)
+        item, settings = flight.item, self._settings
+        timeout_s, size = settings.timeout_s, settings.max_bytes
+        if item.kind == _ROBOTS:
+            timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
+        elif item.kind != _PAGE:
+            size = LIST_MAX_BYTES
+        return Request(item.url, without_port(item.host), timeout_s, size, self._headers, flight)
