@@ -285,6 +285,7 @@ _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
+_OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
 _ALIKE = 0.85  # similarity (difflib) from which a name is taken for a misspelled one
 
 
@@ -322,7 +323,7 @@ class CrawlOptions(TypedDict, total=False):
     max_redirects: int | None
     allow_net: str | Sequence[str] | None
     proxy: str | None
-    ca_file: str | None
+    ca_file: str | os.PathLike[str] | None
     insecure_host: str | Sequence[str] | None
     frontier_limit: int | None
     heap_limit: int | None
@@ -369,7 +370,9 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
         option = OPTIONS.get(name)
         if option is None or option.target is None:
             what = "is an option of the command only" if option else "is no option"
-            raise OptionError(f"{name} {what}{nearest(name, KEYWORDS)}")
+            raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
+        if option.kind is Kind.FILE and isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if option.kind is Kind.LIST and isinstance(value, (str, tuple)):
             value = [value] if isinstance(value, str) else list(value)
         if value is not None:
