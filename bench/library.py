@@ -54,7 +54,7 @@ def race(ways: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
         seeds = place / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
         for number in range(rounds):
-            for way in crawls:
+            for way, done in crawls.items():
                 directory = place / f"{way.replace(', ', '-')}-{number}"
                 directory.mkdir()
                 crawl = (
@@ -62,7 +62,7 @@ def race(ways: Sequence[str], rounds: int) -> dict[str, list[Crawl]]:
                     if way == COMMAND
                     else library_crawl(way, seeds, directory, cores={mine})
                 )
-                crawls[way].append(crawl)
+                done.append(crawl)
                 print(f"  {way:<13}{crawl.pages:>8,} pages in {crawl.wall_s:6.1f} s", flush=True)
     return crawls
 
