@@ -177,6 +177,7 @@ class Supervisor:
             if ending is not None and not is_over:
                 is_over = self._interrupts.wants_end_now or self._is_quiet(ending)
                 if is_over:
+                    self._pass_on_acknowledged()  # what came before the wish to end counts
                     self._tell(End())
         return ending
 
