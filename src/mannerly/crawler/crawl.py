@@ -301,8 +301,12 @@ class StoredCrawl:
 class Crawl(StoredCrawl):
     """A crawl that this program runs.
 
+        with mannerly.Crawl("https://example.org/", data_dir="crawl-example") as crawl:
+            crawl.start()
+            result = crawl.wait()
+
     Iterate over it to get its pages, or `start` it in the background and `wait` for its end. Use it
-    in a `with` block: leaving the block stops the crawl.
+    in a `with` block: leaving the block stops the crawl. Any thread may call its methods.
 
     Args:
         seeds: a URL, or several. They may be left out to resume the crawl of a `data_dir`.
@@ -634,6 +638,9 @@ def acrawl(
 
 def open_crawl(location: str | Path) -> StoredCrawl:
     """Open a crawl to look at it or to steer it, wherever it is kept.
+
+        for record in mannerly.open("crawl-example").pages():
+            print(record.url, record.status)
 
     Raises:
         StoreMissing: there is none.

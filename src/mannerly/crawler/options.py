@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence  # noqa: TC003 - read by typing.get_type_hints
 from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 
 class Kind(Enum):
