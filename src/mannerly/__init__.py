@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .crawler.crawl import Crawl, CrawlResult, StoredCrawl, acrawl, crawl
     from .crawler.crawl import open_crawl as open  # noqa: A004 - mannerly.open reads well
+    from .crawler.options import OptionError
     from .crawler.page.page import Page
+    from .crawler.store.base import StoreError
     from .politeness import Politeness, Settings
 
 __all__ = [
     "Crawl",
     "CrawlResult",
+    "OptionError",
     "Page",
     "Politeness",
     "Settings",
+    "StoreError",
     "StoredCrawl",
     "acrawl",
     "crawl",
@@ -35,9 +39,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "Crawl": "mannerly.crawler.crawl",
     "CrawlResult": "mannerly.crawler.crawl",
+    "OptionError": "mannerly.crawler.options",
     "Page": "mannerly.crawler.page.page",
     "Politeness": "mannerly.politeness",
     "Settings": "mannerly.politeness",
+    "StoreError": "mannerly.crawler.store.base",
     "StoredCrawl": "mannerly.crawler.crawl",
     "acrawl": "mannerly.crawler.crawl",
     "crawl": "mannerly.crawler.crawl",

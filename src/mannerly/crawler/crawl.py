@@ -38,7 +38,7 @@ import tempfile
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -49,21 +49,29 @@ from mannerly.crawler import control
 from mannerly.crawler.inspection import explain, hosts
 from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.status import pending, status_of
-from mannerly.crawler.inspection.view import settings_of, view
+from mannerly.crawler.inspection.view import View, settings_of, view
 from mannerly.crawler.options import OptionError, from_keywords, nearest
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.run import run
 from mannerly.crawler.settings import CrawlSettings, with_options
-from mannerly.crawler.store import create_crawl, exists, wipe
+from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
-from mannerly.crawler.store.base import Manifest
+from mannerly.crawler.store.base import Manifest, StoreInUse, StoreMissing
 from mannerly.crawler.web.urls import canonical
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Callable,
+        Generator,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from types import TracebackType
     from typing import Unpack
 
@@ -84,6 +92,11 @@ NOTHING_GIVEN: Mapping[str, Given] = {}
 
 # Options that `set` changes in a running crawl.
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
+
+
+# How long a run waits for another one of the same crawl to leave. An asynchronous loop that was
+# left is closed by the event loop a moment later, and then the engine needs a turn.
+LEAVING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,7 @@ class HostHandle:
 
     def show(self) -> HostLine | None:
         """Return what is kept of the host; None if it is no host of the crawl yet."""
-        with view(self._crawl.store) as crawl:
+        with self._crawl.view() as crawl:
             return hosts.one_host(crawl, self.name)
 
     def pause(self) -> None:
@@ -186,9 +199,23 @@ class StoredCrawl:
 
     # ------------------------------------------------------------------ look
 
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """Open the crawl for an inspection.
+
+        With connections of its own, so that any thread may look, also while the crawl runs in
+        another one.
+        """
+        store = open_store(self.location)
+        try:
+            with view(store) as crawl:
+                yield crawl
+        finally:
+            store.close()
+
     def status(self) -> Status:
         """Return how far the crawl is."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return status_of(crawl, now=time.time())
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
@@ -197,7 +224,7 @@ class StoredCrawl:
             order = HostSort(sort)
         except ValueError:
             raise OptionError(f"sort is {sort!r}; allowed: {', '.join(HostSort)}") from None
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return hosts.top_hosts(crawl, order, limit)
 
     def host(self, name: str) -> HostHandle:
@@ -206,24 +233,24 @@ class StoredCrawl:
 
     def explain(self, url: str) -> Explanation:
         """Return where a URL stands in the crawl, and why."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return explain.explain(crawl, url, now=time.time())
 
     def pages(self) -> Iterator[PageRecord]:
         """Yield the record of every page so far, each once."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             yield from crawl.pages()
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that will not be fetched, with the reason."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             yield from crawl.skipped()
 
     # ------------------------------------------------------------------ steer
 
     def order(self, order: control.Control) -> None:
         """Append a control record to the store."""
-        # A connection of its own: the crawl may be running in another thread.
+        # With a connection of its own, as in `view`.
         store = open_store(self.location)
         try:
             store.order(order)
@@ -284,8 +311,12 @@ class StoredCrawl:
 class Crawl(StoredCrawl):
     """A crawl that this program runs.
 
+        with mannerly.Crawl("https://example.org/", data_dir="crawl-example") as crawl:
+            crawl.start()
+            result = crawl.wait()
+
     Iterate over it to get its pages, or `start` it in the background and `wait` for its end. Use it
-    in a `with` block: leaving the block stops the crawl.
+    in a `with` block: leaving the block stops the crawl. Any thread may call its methods.
 
     Args:
         seeds: a URL, or several. They may be left out to resume the crawl of a `data_dir`.
@@ -313,12 +344,13 @@ class Crawl(StoredCrawl):
     ) -> None:
         base = CrawlSettings(politeness=politeness or Settings())
         given = from_keywords(options)
-        if data_dir is not None and not fresh and exists(data_dir):
-            base = settings_of(open_store(data_dir).manifest)
+        location = None if data_dir is None else _absolute(data_dir)
+        if location is not None and not fresh and exists(location):
+            base = _stored_settings(location)
             base = replace(base, politeness=politeness) if politeness else base
         settings = with_options(base, given)
         texts = [seeds] if isinstance(seeds, str) else list(seeds)
-        self._begin(settings, texts, data_dir, given, fresh=fresh)
+        self._begin(settings, texts, location, given, fresh=fresh)
 
     @classmethod
     def of(
@@ -363,6 +395,8 @@ class Crawl(StoredCrawl):
             self.settings = settings
             self._new_seeds = []
         self._interrupts = StopSwitch()
+        self._lock = threading.Lock()  # held while the store is used or closed by the program
+        self._is_closed = False
         self._thread: threading.Thread | None = None
         self._result: CrawlResult | None = None
         self._error: BaseException | None = None
@@ -390,20 +424,38 @@ class Crawl(StoredCrawl):
             interrupts: asked four times a second whether to end; by default `stop` is what ends it.
             watch: called four times a second with the totals and the seconds since the start.
             pages: gets every page; it is settled when it is acknowledged there.
+
+        Raises:
+            StoreInUse: another run has the crawl.
+            StoreError: its state cannot be used.
         """
+        store = open_store(self.location)  # its own: the handle is used by other threads
+        try:
+            return self._run(store, interrupts or self._interrupts, watch, pages)
+        finally:
+            store.close()
+
+    def _run(
+        self,
+        store: CrawlStore,
+        interrupts: Interrupts,
+        watch: Callable[[Stats, float], None] | None,
+        pages: PageQueue | None,
+    ) -> CrawlResult:
         began = time.monotonic()
+        _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
-            self.add(self._new_seeds)
+            store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
-            self.store,
+            store,
             self.settings,
             is_resumed=self.is_resumed,
-            interrupts=interrupts or self._interrupts,
+            interrupts=interrupts,
             watch=watch,
             pages=pages,
         )
         seconds = time.monotonic() - began
-        self._result = CrawlResult(ending, stats, seconds, pending(self.store))
+        self._result = CrawlResult(ending, stats, seconds, pending(store))
         return self._result
 
     def start(self) -> Self:
@@ -443,14 +495,19 @@ class Crawl(StoredCrawl):
         self._interrupts.stop()
 
     def close(self) -> None:
-        """Stop at once, keep everything that is done, and let go of the store."""
+        """Stop at once, keep everything that is done, and remove a temporary directory."""
+        self._end()
+        if self._remove is not None:
+            self._remove()
+
+    def _end(self) -> None:
+        """Stop at once, and let go of everything but a temporary directory: `status` can follow."""
         self._interrupts.stop(at_once=True)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        atexit.unregister(self._at_exit)
-        super().close()
-        if self._remove is not None:
-            self._remove()
+        with self._lock:
+            self._is_closed = True
+            super().close()
 
     def _start(self, pages: PageQueue | None) -> None:
         if self._thread is not None:
@@ -468,6 +525,7 @@ class Crawl(StoredCrawl):
         except BaseException as error:  # noqa: BLE001 - it is raised by `wait`
             self._error = error
         finally:
+            atexit.unregister(self._at_exit)
             if pages is not None:
                 pages.close()
 
@@ -477,8 +535,15 @@ class Crawl(StoredCrawl):
 
     # ------------------------------------------------------------------ pages
 
-    def __iter__(self) -> Iterator[Page]:
+    def __iter__(self) -> Generator[Page]:
         """Yield pages as they come. Asking for the next one acknowledges the one before."""
+        return self._pages(self._end)
+
+    def __aiter__(self) -> AsyncGenerator[Page]:
+        """Yield pages as they come, without holding up the event loop."""
+        return self._apages(self._end)
+
+    def _pages(self, end: Callable[[], None]) -> Generator[Page]:
         queue = PageQueue()
         self._start(queue)
         try:
@@ -488,17 +553,16 @@ class Crawl(StoredCrawl):
                 page.done()
             self.wait()
         finally:
-            self.close()
+            end()
 
-    async def __aiter__(self) -> AsyncIterator[Page]:
-        """Yield pages as they come, without holding up the event loop."""
+    async def _apages(self, end: Callable[[], None]) -> AsyncGenerator[Page]:
         import asyncio
 
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
         queue = PageQueue()
 
         def tell() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
                 loop.call_soon_threadsafe(changed.set)
 
         queue.on_change = tell
@@ -519,7 +583,7 @@ class Crawl(StoredCrawl):
                 await asyncio.sleep(0)  # pages that are here already must not starve other tasks
             await asyncio.to_thread(self.wait)
         finally:
-            await asyncio.to_thread(self.close)
+            await asyncio.to_thread(end)
 
     def _page(self, queue: PageQueue, delivered: Delivered) -> Page:
         is_done = False
@@ -528,10 +592,27 @@ class Crawl(StoredCrawl):
             nonlocal is_done
             if not is_done:
                 is_done = True
-                self.store.acknowledge(delivered.shard, delivered.seq)
+                self._acknowledge(delivered)
                 queue.acknowledge(delivered)
 
         return Page(delivered.record, delivered.headers, delivered.body, done)
+
+    def _acknowledge(self, page: Delivered) -> None:
+        """Note that the program is done with a page, also after the crawl was closed."""
+        with self._lock:
+            if not self._is_closed:
+                self.store.acknowledge(page.shard, page.seq)
+                return
+        if self._remove is not None:
+            return  # a temporary crawl is never resumed
+        with suppress(StoreMissing):
+            store = open_store(self.location)
+            try:
+                # The numbers of pages mean others in a crawl that was begun anew in its place.
+                if store.manifest.id == self.store.manifest.id:
+                    store.acknowledge(page.shard, page.seq)
+            finally:
+                store.close()
 
 
 def crawl(
@@ -541,7 +622,7 @@ def crawl(
     fresh: bool = False,
     politeness: Settings | None = None,
     **options: Unpack[CrawlOptions],
-) -> Iterator[Page]:
+) -> Generator[Page]:
     """Crawl from one or more URLs and yield the pages as they come.
 
         for page in mannerly.crawl("https://example.org/", max_urls=500):
@@ -552,7 +633,8 @@ def crawl(
     it is run again, beginning with the page that was not acknowledged. Fetching waits for a slow
     loop. The arguments are those of `Crawl`.
     """
-    return iter(Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options))
+    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    return made._pages(made.close)
 
 
 def acrawl(
@@ -562,9 +644,17 @@ def acrawl(
     fresh: bool = False,
     politeness: Settings | None = None,
     **options: Unpack[CrawlOptions],
-) -> AsyncIterator[Page]:
-    """Do the same as `crawl` for `async for`, without holding up the event loop."""
-    return aiter(Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options))
+) -> AsyncGenerator[Page]:
+    """Do the same as `crawl` for `async for`, without holding up the event loop.
+
+        async for page in mannerly.acrawl("https://example.org/", max_urls=500):
+            print(page.url, page.status, page.title, len(page.body))
+
+    Python closes an asynchronous generator some time after a `break`; use `contextlib.aclosing` to
+    have the crawl stopped when the block is left.
+    """
+    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    return made._apages(made.close)
 
 
 def run_crawl(
@@ -584,11 +674,42 @@ def run_crawl(
 def open_crawl(location: str | Path) -> StoredCrawl:
     """Open a crawl to look at it or to steer it, wherever it is kept.
 
+        for record in mannerly.open("crawl-example").pages():
+            print(record.url, record.status)
+
     Raises:
         StoreMissing: there is none.
         StoreError: it is damaged, or of another version.
     """
     return StoredCrawl(open_store(location))
+
+
+def _absolute(location: str | Path) -> str | Path:
+    """Return a location that means the same after a change of the working directory."""
+    if isinstance(location, str) and (
+        "://" in location or location.partition(":")[0] in SCHEMES  # not a directory
+    ):
+        return location
+    return Path(location).absolute()
+
+
+def _stored_settings(location: str | Path) -> CrawlSettings:
+    store = open_store(location)
+    try:
+        return settings_of(store.manifest)
+    finally:
+        store.close()
+
+
+def _hold(store: CrawlStore, patience_s: float) -> None:
+    """Become the one run of a crawl; wait for a run of this program that is just being closed."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return store.hold()
+        except StoreInUse:
+            if time.monotonic() >= deadline:
+                raise
 
 
 def _canonical_seeds(seeds: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence  # noqa: TC003 - read by typing.get_type_hints
 from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 from mannerly.crawler.web.words import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 
 class Kind(Enum):
@@ -287,6 +288,7 @@ _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
+_OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
 _ALIKE = 0.85  # similarity (difflib) from which a name is taken for a misspelled one
 
 
@@ -324,7 +326,7 @@ class CrawlOptions(TypedDict, total=False):
     max_redirects: int | None
     allow_net: str | Sequence[str] | None
     proxy: str | None
-    ca_file: str | None
+    ca_file: str | os.PathLike[str] | None
     insecure_host: str | Sequence[str] | None
     frontier_limit: int | None
     heap_limit: int | None
@@ -371,7 +373,9 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
         option = OPTIONS.get(name)
         if option is None or option.target is None:
             what = "is an option of the command only" if option else "is no option"
-            raise OptionError(f"{name} {what}{nearest(name, KEYWORDS)}")
+            raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
+        if option.kind is Kind.FILE and isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if option.kind is Kind.LIST and isinstance(value, (str, tuple)):
             value = [value] if isinstance(value, str) else list(value)
         if value is not None:

@@ -43,6 +43,10 @@ class Page:
         self._done = done
         self._parsed: ParsedPage | None = None
 
+    def __reduce__(self) -> tuple[type[Page], tuple[PageRecord, dict[str, str], bytes]]:
+        # So a page can be sent to a process pool. The copy cannot acknowledge it.
+        return Page, (self.record, dict(self.headers), self.body)
+
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.status if self.status is not None else self.error}>"
 

@@ -19,14 +19,62 @@ from __future__ import annotations
 import socket
 import threading
 from collections import deque
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from mannerly.crawler.model import Fetched, InFlight, PageRecord
     from mannerly.crawler.shard.elsewhere import Result
+
+T = TypeVar("T")
+
+
+class WakingQueue(Generic[T]):
+    """Takes items from any thread to a loop that sleeps on descriptors.
+
+    The lock keeps two things together, the items and the byte that wakes the loop: it is there
+    exactly while there are items. A byte too few would let the loop sleep, one too many would keep
+    it from sleeping at all.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[T] = []
+        self._lock = threading.Lock()
+        self._bell, self._rung = socket.socketpair()
+        self._bell.setblocking(False)
+        self._rung.setblocking(False)
+        self._is_closed = False
+
+    def fileno(self) -> int:
+        """Return the descriptor, readable while there are items."""
+        return self._rung.fileno()
+
+    def put(self, items: Iterable[T]) -> None:
+        """Add items, and wake the loop up. Any thread may call this; after `close`, for nothing."""
+        with self._lock:
+            if self._is_closed:
+                return
+            was_empty = not self._items
+            self._items.extend(items)
+            if was_empty and self._items:
+                self._bell.send(b"!")
+
+    def take(self) -> list[T]:
+        """Return all items, without waiting."""
+        if not self._items:
+            return []
+        with self._lock:
+            items, self._items = self._items, []
+            self._rung.recv(1)
+        return items
+
+    def close(self) -> None:
+        """Let go of the descriptors; twice is harmless."""
+        with self._lock:
+            self._is_closed = True
+            self._bell.close()
+            self._rung.close()
 
 
 class Delivered(NamedTuple):
@@ -62,16 +110,13 @@ class Delivery:
         self._next_token = 0
         self._out: dict[int, tuple[InFlight, Result]] = {}  # with the program, by token
         self._outgoing: list[Delivered] = []
-        self._tokens: deque[int] = deque()  # appended to by the program's thread
-        # The loop watches `descriptor` and so wakes up when a page is acknowledged.
-        self._bell, self._rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rung.setblocking(False)
+        self._done_before: list[int] = []  # tokens of pages that need not be delivered again
+        self._tokens: WakingQueue[int] = WakingQueue()
 
     @property
     def descriptor(self) -> int:
-        """Readable while there is something to settle."""
-        return self._rung.fileno()
+        """Readable while there is something to settle: the loop wakes up for it."""
+        return self._tokens.fileno()
 
     def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
         """Hand a page over; with `flush` it leaves."""
@@ -80,7 +125,7 @@ class Delivery:
         entry = flight.item
         seq: int = entry.seq  # type: ignore[union-attr]  # only pages are delivered
         if seq in self._known.get(flight.shard, ()):
-            self._tokens.append(token)
+            self._done_before.append(token)
             return
         page = Delivered(
             self._worker,
@@ -101,48 +146,76 @@ class Delivery:
 
     def acknowledge(self, tokens: Iterable[int]) -> None:
         """The program is done with these pages. Any thread may call this."""
-        was_empty = not self._tokens
-        self._tokens.extend(tokens)
-        if was_empty:
-            with suppress(OSError):  # full: it is readable already; closed: the crawl has ended
-                self._bell.send(b"!")
+        self._tokens.put(tokens)
 
     def settled(self) -> list[tuple[InFlight, Result]]:
         """Return the pages that can be settled now."""
-        tokens, out = self._tokens, self._out
-        if not tokens:
-            return []
-        with suppress(BlockingIOError):
-            self._rung.recv(4096)
-        found = []
-        while tokens:
-            page = out.pop(tokens.popleft(), None)
-            if page is not None:
-                found.append(page)
-        return found
+        tokens = self._tokens.take()
+        if self._done_before:
+            tokens += self._done_before
+            self._done_before = []
+        out = self._out
+        return [out.pop(token) for token in tokens if token in out]
 
     def close(self) -> None:
         """Let go of the descriptors."""
-        self._bell.close()
-        self._rung.close()
+        self._tokens.close()
 
 
 class PageQueue:
-    """The program's end: pages that it has not asked for yet, in order of arrival."""
+    """The program's end: pages that it has not asked for yet, in order of arrival.
+
+    A worker process that dies is replaced (`supervisor`), and its successor fetches again what was
+    not settled. So pages of the dead one that wait here are dropped: they come again. The page that
+    the program has in hand is not delivered a second time: when it comes again, it is kept aside
+    until the program is done with the first one, and settled then.
+    """
 
     def __init__(self) -> None:
         self._pages: deque[Delivered] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
+        self._in_hand: Delivered | None = None  # taken last, and not acknowledged
+        # By shard and seq, pages of workers that died while the program had them in hand:
+        self._again: dict[
+            tuple[int, int], Delivered | None
+        ] = {}  # it still has; as they came again
+        self._done: set[tuple[int, int]] = set()  # it is done with; they may come again
         self.on_change: Callable[[], None] | None = None  # for asyncio: called by other threads
         self.route: Callable[[Delivered], None] = _nowhere  # where acknowledgements go
 
     def put(self, pages: Iterable[Delivered]) -> None:
         """Add pages. Any thread may call this."""
         with self._changed:
+            if self._again or self._done:
+                pages = [page for page in pages if not self._is_known(page)]
             self._pages.extend(pages)
-            self._changed.notify_all()
+            self._changed.notify()
         self._tell()
+
+    def lost(self, worker: int) -> None:
+        """A worker has died, or has ended: pages that it sent will be sent again by another one."""
+        with self._changed:
+            kept = [page for page in self._pages if page.worker != worker]
+            self._pages = deque(kept)
+            for place, page in self._again.items():
+                if page is not None and page.worker == worker:
+                    self._again[place] = None
+            page = self._in_hand
+            if page is not None and page.worker == worker:
+                self._again[page.shard, page.seq] = None
+
+    def _is_known(self, page: Delivered) -> bool:
+        """Whether the program has this page, or had it, from a worker that died."""
+        place = (page.shard, page.seq)
+        if place in self._done:
+            self._done.remove(place)
+            self.route(page)
+            return True
+        if place in self._again:
+            self._again[place] = page
+            return True
+        return False
 
     def close(self) -> None:
         """No more pages will come; those that are here can still be taken."""
@@ -158,21 +231,32 @@ class PageQueue:
 
     def acknowledge(self, page: Delivered) -> None:
         """The program is done with a page: it can be settled."""
+        with self._changed:
+            if self._in_hand is page:
+                self._in_hand = None
+            if self._again and (page.shard, page.seq) in self._again:
+                again = self._again.pop((page.shard, page.seq))
+                if again is None:
+                    self._done.add((page.shard, page.seq))
+                else:
+                    page = again
         self.route(page)
 
     def take(self) -> Delivered | None:
         """Return the next page, waiting for it; None at the end."""
-        pages = self._pages
-        if pages:  # without the lock: only this thread takes
-            return pages.popleft()
         with self._changed:
-            while not pages and not self._is_closed:
+            while not self._pages and not self._is_closed:
                 self._changed.wait()
-            return pages.popleft() if pages else None
+            return self._next()
 
     def take_at_once(self) -> Delivered | None:
         """Return the next page if there is one."""
-        return self._pages.popleft() if self._pages else None
+        with self._changed:
+            return self._next()
+
+    def _next(self) -> Delivered | None:
+        self._in_hand = self._pages.popleft() if self._pages else None
+        return self._in_hand
 
     def _tell(self) -> None:
         if self.on_change is not None:

@@ -119,6 +119,21 @@ class Engine:
         """Nothing to do here now, or ever, unless another shard sends something."""
         return all(shard.is_idle for shard in self._shards)
 
+    @property
+    def undelivered(self) -> int:
+        """Pages that the program which iterates over the crawl has not acknowledged."""
+        return sum([shard.flights.delivered for shard in self._shards])
+
+    @property
+    def waits_for_program(self) -> bool:
+        """Whether nothing can happen until the program acknowledges a page."""
+        now = self._now()
+        return self.undelivered > 0 and all(
+            shard.flights.unsettled == shard.flights.delivered
+            and not (self._has_room[shard.number] and shard.next_due(now) is not None)
+            for shard in self._shards
+        )
+
     def set_workers(self, workers: int) -> None:
         """Change how many requests may be in flight."""
         self._workers = workers

@@ -17,8 +17,6 @@ process only. It imports no engine: its workers start sooner for it.
 from __future__ import annotations
 
 import selectors
-import socket
-from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +28,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .child import Child
+from .delivery import WakingQueue
 from .ending import WATCH_S, Ending, RunLimits
 from .messages import (
     Acknowledged,
@@ -128,11 +127,8 @@ class Supervisor:
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
         self._next_alive = self._next_look = MonotonicClock().now()
-        self._acknowledged: deque[Delivered] = deque()  # appended to by the program's thread
-        self._bell, self._rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rung.setblocking(False)
-        self._selector.register(self._rung, selectors.EVENT_READ)
+        self._acknowledged: WakingQueue[Delivered] = WakingQueue()
+        self._selector.register(self._acknowledged, selectors.EVENT_READ)
         if pages is not None:
             pages.route = self.acknowledge
         try:
@@ -181,16 +177,13 @@ class Supervisor:
             if ending is not None and not is_over:
                 is_over = self._interrupts.wants_end_now or self._is_quiet(ending)
                 if is_over:
+                    self._pass_on_acknowledged()  # what came before the wish to end counts
                     self._tell(End())
         return ending
 
     def acknowledge(self, page: Delivered) -> None:
         """The program is done with a page. Any thread may call this."""
-        was_empty = not self._acknowledged
-        self._acknowledged.append(page)
-        if was_empty:
-            with suppress(OSError):  # full: it will be read; closed: the run has ended
-                self._bell.send(b"!")
+        self._acknowledged.put([page])
 
     def close(self) -> None:
         """Leave no worker behind."""
@@ -201,8 +194,7 @@ class Supervisor:
                 self._hear(member)
             self._reap(member)
         self._selector.close()
-        self._bell.close()
-        self._rung.close()
+        self._acknowledged.close()
 
     # ------------------------------------------------------------------ what workers say
 
@@ -233,8 +225,7 @@ class Supervisor:
 
     def _spread(self, now: Instant) -> None:
         """Grant pages to those who wait for them, and give signs of life."""
-        if self._acknowledged:
-            self._pass_on_acknowledged()
+        self._pass_on_acknowledged()
         for index, pages in self._budget.grants():
             self._members[index].child.channel.send(Grant(pages))
         if now >= self._next_alive:
@@ -242,13 +233,10 @@ class Supervisor:
             self._tell(Alive())
 
     def _pass_on_acknowledged(self) -> None:
-        with suppress(BlockingIOError):
-            self._rung.recv(4096)
         tokens: dict[int, list[int]] = {}
-        while self._acknowledged:
-            page = self._acknowledged.popleft()
+        for page in self._acknowledged.take():
             tokens.setdefault(page.worker, []).append(page.token)
-        for member in self._alive():
+        for member in self._alive() if tokens else ():
             # A worker that was started again counts from 0, under a number of its own.
             if member.worker in tokens:
                 member.child.channel.send(Acknowledged(tokens[member.worker]))
@@ -316,6 +304,8 @@ class Supervisor:
     def _reap(self, member: _Member) -> None:
         """Take note of a worker's end, expected or not."""
         member.is_alive = False
+        if self._pages is not None:
+            self._pages.lost(member.worker)
         self._selector.unregister(member.child.channel)
         member.child.end(STOP_S)
         member.child.close()

@@ -242,7 +242,7 @@ class Worker:
             self._numbers,
             stats.fetched,
             self._clock.wall(),
-            "paused" if self._is_paused else stats.trouble,
+            self._waits_for(stats.trouble),
         )
         try:
             self._store.renew(card)
@@ -253,6 +253,15 @@ class Worker:
             self._failed_cards += 1
             if self._failed_cards >= CARD_FAILURES:
                 raise
+
+    def _waits_for(self, trouble: str | None) -> str | None:
+        """Return why this worker makes no progress, if it knows."""
+        if self._is_paused:
+            return "paused"
+        if trouble is None and self.engine.waits_for_program:
+            ready = self.engine.undelivered
+            return f"waiting for the program that reads the pages: {ready} ready"
+        return trouble
 
     def _retire(self) -> None:
         with suppress(StoreError):  # the card becomes invalid by itself

@@ -318,6 +318,26 @@ class CrawlContract(Opening):
 
         assert dict(crawl.claim(0, OPTIONS).suspects) == {}
 
+    def test_an_acknowledged_page_is_known_until_it_is_committed(self, location: str) -> None:
+        """The note needs no commit, outlives the run, and names the pages of its shard only."""
+        crawl = self.create(location, shards=2)
+        store = crawl.claim(0, OPTIONS)
+        done, open_, committed = enter(store, *(candidate(f"/{n}") for n in range(3)))
+        before = set(store.acknowledged)
+        crawl.acknowledge(0, done.seq)
+        crawl.acknowledge(0, committed.seq)
+        store.commit(Batch(pages=[(committed, page(committed))]))
+        crawl.close()
+
+        again = self.open(location)
+        again.hold()
+        known, other = again.claim(0, OPTIONS).acknowledged, again.claim(1, OPTIONS).acknowledged
+
+        assert before == set()
+        assert set(known) == {done.seq}
+        assert open_.seq not in known
+        assert set(other) == set()
+
     def test_the_owner_of_a_shard_may_send_to_its_hosts(self, location: str) -> None:
         """No other crawl shares this store's hosts, so a claim is granted at once."""
         store = self.store(location)

@@ -8,6 +8,7 @@ commit between two slices.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any, Self
 
 import apsw
@@ -170,7 +171,7 @@ class SqliteReader:
         asked = sorted(seqs)
         left: set[int] = set()
         for start in range(0, len(asked), self.check_limit):
-            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
+            part = apsw.carray(array("q", asked[start : start + self.check_limit]))
             left.update(seq for (seq,) in self._rows(_LEFT, (part,)))
         return left
 
