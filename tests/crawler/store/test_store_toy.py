@@ -6,14 +6,17 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.crawler.runtime.harness import page_requests
 from tests.crawler.store import toy_store
 from tests.exports.stored_example import PAGES, PRIVATE, QUEUED, SEED, make_crawl
 from typer.testing import CliRunner
 
+import mannerly
 from mannerly.cli import app
 from mannerly.crawler.control import HostForget
 from mannerly.crawler.store import SCHEMES, exists, open_crawl
 from mannerly.crawler.store.contract import StoreContract
+from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,3 +78,17 @@ def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:
     assert len(target.read_bytes().splitlines()) == len(PAGES)
     assert orders == [HostForget("a.example")]
     assert not exists(crawl)
+
+
+def test_a_whole_crawl_runs_in_any_store(location: str) -> None:
+    """The runtime and the library know no store by name: pages, records and status agree."""
+    with DemoWeb(plain_sites(2, pages=12)) as web:
+        pages = [page.url for page in mannerly.crawl(web.seeds(), data_dir=location, per_host=4)]
+        asked = len(page_requests(web.log()))
+
+    with mannerly.open(location) as crawl:
+        status, records = crawl.status(), [record.url for record in crawl.pages()]
+    assert len(pages) == len(set(pages)) == asked == 24
+    assert sorted(records) == sorted(pages)
+    assert status.state == "finished"
+    assert status.total["fetched"] == 24

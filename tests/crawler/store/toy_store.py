@@ -126,6 +126,9 @@ class ToyCrawl:
     def unread_links(self, shard: int) -> Iterator[Candidate]:
         return (link for links in self.crawl["inboxes"][shard] for link in links)
 
+    def acknowledge(self, shard: int, seq: int) -> None:
+        self.crawl["shards"][shard].acknowledged.add(seq)
+
     def order(self, control: Control) -> int:
         number = 10 * len(self.crawl["orders"]) + 10  # numbers grow, and may have gaps
         self.crawl["orders"][number] = control
