@@ -92,7 +92,7 @@ class ToyCrawl:
         CRAWLS.pop(location, None)
 
     def hold(self) -> None:
-        if self.crawl["holder"] is not None:
+        if self.crawl["holder"] not in (None, self):
             raise StoreInUse(f"{self.location} is in use")
         self.crawl["holder"] = self
         self.crawl["cards"].clear()

@@ -275,7 +275,7 @@ class CrawlStore(Protocol):
     manifest: Manifest
 
     def hold(self) -> None:
-        """Become the one run of this crawl, until `close`.
+        """Become the one run of this crawl, until `close`; twice is harmless.
 
         Raises:
             StoreInUse: another run is at work.
