@@ -16,7 +16,15 @@ from mannerly.crawler.model import (
     RobotsRequest,
 )
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.shard.follows import Again, Follows, LearnRules, Read, Settled, what_follows
+from mannerly.crawler.shard.follows import (
+    Again,
+    Follows,
+    LearnRules,
+    Means,
+    Read,
+    Settled,
+    what_follows,
+)
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import GiveUp, GiveUpReason, Retry
 
@@ -59,15 +67,8 @@ def follows(
     *,
     reads_elsewhere: bool = True,
 ) -> Follows:
-    return what_follows(
-        item,
-        said,
-        retry,
-        NOW,
-        max_attempts=MAX_ATTEMPTS,
-        agent="mannerly",
-        reads_elsewhere=reads_elsewhere,
-    )
+    means = Means(MAX_ATTEMPTS, "mannerly", reads_elsewhere)
+    return what_follows(item, said, retry, NOW, means)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_what_failed_on_our_side_otherwise_is_settled_with_the_reason(
     """Row 3: no tries are left, or another one would fail the same way."""
     page = entry(attempts=attempts)
 
-    assert follows(page, said) == Settled(page, reason)
+    assert follows(page, said) == Settled(reason)
 
 
 @pytest.mark.parametrize("said", [answer(429), answer(503), answer(error=ErrorKind.TIMEOUT)])
@@ -151,7 +152,7 @@ def test_what_is_too_long_for_the_loop_is_read_in_another_process(
     assert isinstance(elsewhere, Read)
     assert elsewhere.entry is item
     assert callable(elsewhere.work)
-    assert here == Settled(item)
+    assert here == Settled()
 
 
 @pytest.mark.parametrize(
@@ -171,4 +172,4 @@ def test_what_is_too_long_for_the_loop_is_read_in_another_process(
 )
 def test_anything_else_is_settled(item: Entry, said: Fetched, retry: GiveUp | None) -> None:
     """Row 6: its record and links are made here, and it did reach the server."""
-    assert follows(item, said, retry) == Settled(item, None)
+    assert follows(item, said, retry) == Settled(None)

@@ -19,10 +19,10 @@ TOLERANCE = 0.98  # the promise allows 2 %
 class SpacingAudit:
     """Remembers when each budget was last used. `floor_s` is the operator's minimum delay."""
 
-    __slots__ = ("_floor_s", "_last_sent")
+    __slots__ = ("_earliest_s", "_last_sent")
 
     def __init__(self, floor_s: float) -> None:
-        self._floor_s = floor_s
+        self._earliest_s = TOLERANCE * floor_s
         self._last_sent: dict[str, Instant] = {}
 
     def sent(self, host: str, permit: Permit, instant: Instant) -> RequestSent:
@@ -32,9 +32,9 @@ class SpacingAudit:
         self._last_sent[key] = instant
         delay_s = permit.host.delay_s
         if last is None:
-            return RequestSent(host, None, delay_s, is_early=False)
+            return RequestSent(host, None, delay_s, False)
         gap_s = instant - last
-        return RequestSent(host, gap_s, delay_s, gap_s < TOLERANCE * self._floor_s)
+        return RequestSent(host, gap_s, delay_s, gap_s < self._earliest_s)
 
     def forget(self, key: str) -> None:
         """A budget is idle: its next request comes after any gap."""

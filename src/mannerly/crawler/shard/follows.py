@@ -45,18 +45,26 @@ class LearnRules(NamedTuple):
 class Read(NamedTuple):
     """Parse it in another process; the result comes back later."""
 
-    entry: Entry
     work: Callable[[], object]
 
 
 class Settled(NamedTuple):
     """It has its result; `failure` is the reason if it never reached the server."""
 
-    entry: Entry
     failure: str | None = None
 
 
 Follows: TypeAlias = Again | LearnRules | Read | Settled
+
+SETTLED = Settled()  # what follows from nearly every answer
+
+
+class Means(NamedTuple):
+    """What a shard can do about answers."""
+
+    max_attempts: int
+    agent: str
+    reads_elsewhere: bool  # there are helper processes for long pages
 
 
 def what_follows(
@@ -64,24 +72,21 @@ def what_follows(
     answer: Fetched,
     retry: Retry | GiveUp | None,
     now: Now,
-    *,
-    max_attempts: int,
-    agent: str,
-    reads_elsewhere: bool,
+    means: Means,
 ) -> Follows:
     """Return what to do with an answer. It changes nothing."""
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
     if isinstance(answer.error, LocalError):
-        if answer.error in PASSING and item.attempts < max_attempts:
+        if answer.error in PASSING and item.attempts < means.max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
             return Again(item._replace(attempts=item.attempts + 1), due)
-        return Settled(item, answer.detail or answer.error.value)
+        return Settled(answer.detail or answer.error.value)
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)
-    if reads_elsewhere:
-        work = long_work(item, answer, agent)
+    if means.reads_elsewhere:
+        work = long_work(item, answer, means.agent)
         if work is not None:
-            return Read(item, work)
-    return Settled(item)
+            return Read(work)
+    return SETTLED

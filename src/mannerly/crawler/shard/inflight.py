@@ -87,8 +87,8 @@ class Flights:
 
     def sent(self, flight: InFlight) -> None:
         """Its bytes have left."""
-        self._move(flight, _SENT)
         self._has_left(flight)
+        self._move(flight, _SENT)
 
     def read(self, flight: InFlight) -> None:
         """Its page is being parsed elsewhere."""
@@ -104,12 +104,13 @@ class Flights:
         self._move(flight, _SETTLED)
 
     def answered(self, flight: InFlight) -> None:
-        """It has left for sure: an answer, or a failure, came back."""
-        self._has_left(flight)
+        """An answer or a failure came back: it does not connect any more."""
+        if flight.stage is _GRANTED:
+            self._has_left(flight)
 
     def end(self, flight: InFlight) -> None:
         """It has no result: it will be asked for again, was given up, or was a robots.txt."""
-        self._has_left(flight)
+        self.answered(flight)
         self._leave_host(flight)
         self._counts[flight.stage] -= 1
 

@@ -33,7 +33,6 @@ def harvest_safely(
     parts: Parts,
     now: Now,
     work: object = None,
-    *,
     failure: str | None = None,
 ) -> Harvest:
     """Return the record and links of an answer; `failure` becomes the record's error."""

@@ -30,7 +30,7 @@ from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins
 from .elsewhere import Result
-from .follows import Again, LearnRules, Read, what_follows
+from .follows import Again, LearnRules, Means, Read, what_follows
 from .judge import Judge
 from .parts import make_parts
 from .reading import credible, harvest_safely
@@ -85,6 +85,7 @@ class Shard:
         self._request = RequestMaker(settings, parts.flights)
         self._reader = reader
         self._consumer = consumer
+        self._means = Means(settings.politeness.max_attempts, rules.agent, reader is not None)
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
     # ------------------------------------------------------------------ starting
@@ -135,15 +136,8 @@ class Shard:
         answer = credible(answer)
         self.flights.answered(flight)
         outcome, retry = lessons.report(flight, answer, self.parts, now)
-        follows = what_follows(
-            flight.item,
-            answer,
-            retry,
-            now,
-            max_attempts=self._settings.politeness.max_attempts,
-            agent=self.parts.rules.agent,
-            reads_elsewhere=self._reader is not None,
-        )
+        item = flight.item
+        follows = what_follows(item, answer, retry, now, self._means)
         is_page_again = False
         if isinstance(follows, Again):
             self.flights.end(flight)
@@ -159,7 +153,8 @@ class Shard:
             self.flights.read(flight)
             self._reader.give((flight, answer, outcome), follows.work)
         else:
-            found = harvest_safely(follows.entry, answer, self.parts, now, failure=follows.failure)
+            assert isinstance(item, Entry)
+            found = harvest_safely(item, answer, self.parts, now, None, follows.failure)
             result = Result(outcome, answer.latency_s, found, follows.failure is not None)
             self._finish(flight, answer, result, now)
         self.frontier.done(flight, now=now.mono)
