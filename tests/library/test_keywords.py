@@ -209,7 +209,7 @@ def test_public_names_are_there_and_cheap() -> None:
 
 @pytest.mark.parametrize("name", mannerly.__all__)
 def test_types_of_every_public_name_are_checked(name: str) -> None:
-    """mypy reads tests/typing/api.py, in which each of them is used."""
+    """Strict mypy reads tests/typing/api.py, in which each of them is used."""
     assert f"mannerly.{name}" in (ROOT / "tests" / "typing" / "api.py").read_text()
 
 
