@@ -91,6 +91,19 @@ def test_add_seeds_while_it_runs(web: DemoWeb, processes: int) -> None:
     assert urls == [first, second]
 
 
+@PROCESSES
+def test_seeds_that_were_added_before_the_end_are_fetched(web: DemoWeb, processes: int) -> None:
+    """A crawl does not finish with an order that it has not read: add, then wait, is enough."""
+    first, second = web.seeds()[:2]
+    options = FAST | {"scope": "host", "processes": processes, "max_depth": 0}
+    with mannerly.Crawl(first, **options) as crawl:
+        crawl.start()
+        crawl.add(second)
+        result = crawl.wait()
+
+    assert (result.ending, result.stats.fetched, result.pending) == (Ending.FINISHED, 2, 0)
+
+
 def test_hosts_and_explain(web: DemoWeb) -> None:
     """What is known of a host and of a URL can be asked for at any time."""
     with mannerly.Crawl(web.seeds(), **FAST) as crawl:

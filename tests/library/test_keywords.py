@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pytest
 from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
+from tests.crawler.runtime.harness import ROOT
 from tests.library.loops import FAST
 
 import mannerly
@@ -204,6 +205,12 @@ def test_public_names_are_there_and_cheap() -> None:
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "['mannerly']"
+
+
+@pytest.mark.parametrize("name", mannerly.__all__)
+def test_types_of_every_public_name_are_checked(name: str) -> None:
+    """Strict mypy reads tests/typing/api.py, in which each of them is used."""
+    assert f"mannerly.{name}" in (ROOT / "tests" / "typing" / "api.py").read_text()
 
 
 def test_docstrings_show_an_example() -> None:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_type
 
+import mannerly
+from mannerly.crawler.crawl import HostHandle
+from mannerly.crawler.inspection.explain import Explanation
+from mannerly.crawler.inspection.hosts import HostLine
+from mannerly.crawler.inspection.status import Status
+from mannerly.crawler.model import PageRecord, Skipped
+from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.stats import Stats
 from mannerly.politeness import (
     Decision,
     GiveUp,
@@ -18,6 +30,9 @@ from mannerly.politeness import (
     Wait,
 )
 from mannerly.politeness.robots import Robots
+
+if TYPE_CHECKING:
+    from mannerly.crawler.options import CrawlOptions
 
 
 def contract(core: Politeness) -> float | None:
@@ -48,3 +63,116 @@ def rules(body: bytes) -> tuple[bool, float | None, tuple[str, ...]]:
     agent = "mannerly"
     allowed = robots.allowed("https://example.com/", agent)
     return allowed, robots.crawl_delay_s(agent), robots.sitemaps
+
+
+def loop() -> None:
+    for page in mannerly.crawl("https://example.org/", max_urls=500):
+        print(page.url, page.status, page.title, len(page.body))
+        attributes(page)
+    with closing(mannerly.crawl(["https://example.org/"], data_dir=Path("crawl"))) as pages:
+        assert_type(next(pages), mannerly.Page)
+    plain: Iterator[mannerly.Page] = mannerly.crawl(data_dir="crawl", fresh=False)
+    del plain
+
+
+async def aloop() -> None:
+    async for page in mannerly.acrawl(["https://a.example/", "https://b.example/"], scope="site"):
+        attributes(page)
+    async with aclosing(mannerly.acrawl("https://example.org/")) as pages:
+        assert_type(await anext(pages), mannerly.Page)
+    plain: AsyncIterator[mannerly.Page] = mannerly.acrawl("https://example.org/")
+    del plain
+
+
+def attributes(page: mannerly.Page) -> None:
+    assert_type(page.url, str)
+    assert_type(page.status, int | None)
+    assert_type(page.title, str | None)
+    assert_type(page.error, str | None)
+    assert_type(page.content_type, str | None)
+    assert_type(page.headers, Mapping[str, str])
+    assert_type(page.body, bytes)
+    assert_type(page.html, str)
+    assert_type(page.links, list[str])
+    assert_type(page.depth, int)
+    assert_type(page.parent, str | None)
+    assert_type(page.redirect_to, str | None)
+    assert_type(page.latency_s, float)
+    assert_type(page.record, PageRecord)
+    page.done()
+    page.url = "https://example.org/"  # type: ignore[misc]
+
+
+def handle(url: str) -> mannerly.CrawlResult:
+    with mannerly.Crawl("https://example.org/", data_dir="crawl-example", processes=2) as crawl:
+        assert_type(crawl, mannerly.Crawl)
+        assert_type(crawl.start(), mannerly.Crawl)
+        look(crawl, url)
+        host = crawl.host("example.org")
+        assert_type(host, HostHandle)
+        assert_type(host.show(), HostLine | None)
+        host.set(delay_s=5)
+        host.pause()
+        host.resume()
+        host.forget()
+        crawl.add(["https://example.org/new"])
+        crawl.add("https://example.org/new")
+        crawl.exclude("*/calendar/*")
+        crawl.set(max_rate="unlimited", max_urls=None)
+        crawl.pause()
+        crawl.unpause()
+        crawl.stop()
+        assert_type(crawl.is_running, bool)
+        assert_type(crawl.result, mannerly.CrawlResult | None)
+        for page in crawl:
+            assert_type(page, mannerly.Page)
+        result = crawl.wait(timeout_s=5)
+    assert_type(result.ending, Ending)
+    assert_type(result.stats, Stats)
+    assert_type(result.seconds, float)
+    assert_type(result.pending, int)
+    result.pending = 0  # type: ignore[misc]
+    return result
+
+
+def look(crawl: mannerly.StoredCrawl, url: str) -> None:
+    assert_type(crawl.status(), Status)
+    assert_type(crawl.hosts(), list[HostLine])
+    assert_type(crawl.explain(url), Explanation)
+    assert_type(crawl.pages(), Iterator[PageRecord])
+    assert_type(crawl.skipped(), Iterator[Skipped])
+    assert_type(crawl.location, str)
+    crawl.start()  # type: ignore[attr-defined]
+
+
+def stored() -> list[str]:
+    records = mannerly.open("crawl-example").pages()
+    with mannerly.open(Path("crawl-example")) as crawl:
+        assert_type(crawl, mannerly.StoredCrawl)
+    return [record.url for record in records]
+
+
+def keywords(polite: mannerly.Settings, core: mannerly.Politeness) -> None:
+    del core
+    options: CrawlOptions = {
+        "max_urls": 5,
+        "exclude": ("*.pdf", "*.zip"),
+        "ca_file": Path("ca.pem"),
+    }
+    mannerly.crawl("https://example.org/", politeness=polite, **options)
+    mannerly.Crawl("https://example.org/", max_rate="unlimited", include="*/en/*", delay=1)
+    mannerly.crawl("https://example.org/", max_url=5)  # type: ignore[call-arg]
+    mannerly.crawl("https://example.org/", max_urls="many")  # type: ignore[arg-type]
+    mannerly.crawl("https://example.org/", max_rate="fast")  # type: ignore[arg-type]
+    mannerly.crawl(5)  # type: ignore[arg-type]
+
+
+def errors() -> ValueError | None:
+    try:
+        mannerly.crawl("https://example.org/")
+    except mannerly.StoreError as error:
+        text: str = str(error)
+        del text
+    except mannerly.OptionError as error:
+        return error
+    return None

@@ -153,8 +153,12 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there is nothing to do, and nothing in the inboxes."""
-        return self.engine.is_idle and all(self._store.unread(each) == 0 for each in self._numbers)
+        """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
+        return (
+            self.engine.is_idle
+            and all(self._store.unread(each) == 0 for each in self._numbers)
+            and not self._store.orders(after=self._last_order)  # they may add seeds
+        )
 
     @property
     def received(self) -> int:
