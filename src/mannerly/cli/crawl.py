@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mannerly.crawler.options import GROUPS, OPTIONS, Kind, printable
+from mannerly.crawler.options import GROUPS, OPTIONS, ValueKind, printable
 
 from .config import ConfigError, resolve
 from .terminal import fail, failing_clearly, note, print_json, safe_term
@@ -43,7 +43,7 @@ KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tr
 _ARGUMENT = "A URL, a host, a file with one URL a line, or - for standard input."
 
 
-class Order(NamedTuple):
+class RunPlan(NamedTuple):
     """Everything that one run needs to know."""
 
     settings: CrawlSettings
@@ -60,10 +60,10 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
     given = {name: value for name, value in options.items() if value is not None}
     with failing_clearly():
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
-        run_order(prepare(urls or [], configuration))
+        run_plan(prepare(urls or [], configuration))
 
 
-def prepare(arguments: list[str], configuration: Configuration) -> Order:
+def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     """Check everything that can be checked before the first request."""
     from mannerly.crawler.store import exists
 
@@ -82,7 +82,7 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         settings = _taken_up(configuration, seeds, location)
-    return Order(settings, seeds, location, configuration)
+    return RunPlan(settings, seeds, location, configuration)
 
 
 def default_location(seed: str) -> str:
@@ -92,28 +92,28 @@ def default_location(seed: str) -> str:
     return "crawl-" + host_key_of(seed).replace(":", "-").strip("[]")
 
 
-def run_order(order: Order) -> None:
+def run_plan(plan: RunPlan) -> None:
     """Crawl, export, tell, and leave with the exit code."""
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
 
-    if order.configuration.value("verbose"):
-        for name, given in order.configuration.given.items():
+    if plan.configuration.value("verbose"):
+        for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
-    fresh = bool(order.configuration.value("fresh"))
-    with _progress(order) as watch:
+    fresh = bool(plan.configuration.value("fresh"))
+    with _progress(plan) as watch:
         result = run_crawl(
-            order.settings,
-            order.seeds,
-            order.location,
-            order.configuration.given,
+            plan.settings,
+            plan.seeds,
+            plan.location,
+            plan.configuration.given,
             fresh=fresh,
             watch=watch,
         )
-    _export(order)
-    _tell(order, result)
+    _export(plan)
+    _tell(plan, result)
     raise typer.Exit(exit_code(result))
 
 
@@ -177,48 +177,48 @@ def _check_outputs(configuration: Configuration) -> None:
         raise ConfigError("--json and --output - both want standard output: choose one")
 
 
-def _progress(order: Order) -> AbstractContextManager[Progress | None]:
+def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     """Whoever tells the user meanwhile; nobody, if asked to be quiet."""
     from .progress import Progress
 
-    configuration = order.configuration
+    configuration = plan.configuration
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        max_urls=order.settings.max_urls,
-        duration_s=order.settings.duration_s,
+        max_urls=plan.settings.max_urls,
+        duration_s=plan.settings.duration_s,
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
     )
 
 
-def _export(order: Order) -> None:
+def _export(plan: RunPlan) -> None:
     from mannerly.exports import export
 
-    for output in order.configuration.texts("output"):
-        outcome = export(order.location, output)
-        if not order.configuration.value("quiet"):
+    for output in plan.configuration.texts("output"):
+        outcome = export(plan.location, output)
+        if not plan.configuration.value("quiet"):
             for line in outcome.told():
                 note(line)
 
 
-def _tell(order: Order, result: CrawlResult) -> None:
+def _tell(plan: RunPlan, result: CrawlResult) -> None:
     from .endings import described
     from .summary import summary
 
-    configuration = order.configuration
+    configuration = plan.configuration
     if configuration.value("json"):
-        print_json(described(result, order.location))
+        print_json(described(result, plan.location))
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, order.location))
+        log("json", "Ended", **described(result, plan.location))
         return
     hosts = 10 if configuration.value("verbose") else 3
-    note(summary(result, order.location, hosts=hosts))
+    note(summary(result, plan.location, hosts=hosts))
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:
@@ -226,10 +226,10 @@ def _parameter(option: Option, group: str) -> inspect.Parameter:
     names = [option.flag, *([option.short] if option.short else [])]
     shown: dict[str, Any] = {"help": option.help, "rich_help_panel": group}
     annotation: Any = Annotated[str | None, typer.Option(*names, metavar=option.metavar, **shown)]
-    if option.kind is Kind.LIST:
+    if option.kind is ValueKind.LIST:
         listed = typer.Option(*names, metavar=option.metavar, **shown)
         annotation = Annotated[list[str] | None, listed]
-    elif option.kind is Kind.FLAG:
+    elif option.kind is ValueKind.FLAG:
         # Only what a file may have turned on needs a way to be turned off again.
         if option.target is not None:
             names[0] += "/--no-" + option.flag.removeprefix("--")

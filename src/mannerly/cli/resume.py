@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .config import resolve
-from .crawl import KEPT, prepare, run_order, with_options
+from .crawl import KEPT, prepare, run_plan, with_options
 from .stored import require_crawl
 from .terminal import failing_clearly
 
@@ -32,7 +32,7 @@ def resume(directory: Path, **options: Value | None) -> None:
             environment=os.environ,
             directory=None,
         )
-        run_order(prepare([], configuration))
+        run_plan(prepare([], configuration))
 
 
 with_options(

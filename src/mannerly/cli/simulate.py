@@ -48,7 +48,7 @@ def simulate(
     """Run a strategy against a hidden limit, in virtual time."""
     from mannerly.politeness import SettingsError
 
-    order = Order(server, seconds, seed)
+    plan = SimulationPlan(server, seconds, seed)
     try:
         settings = _settings(strategy, max_rate, start_delay, max_concurrency)
     except SettingsError as error:
@@ -56,18 +56,18 @@ def simulate(
     if compare:
         if plot:
             _fail("--plot draws a single run: leave out --compare")
-        _compare(order, settings, json=json)
+        _compare(plan, settings, json=json)
         return
-    result = _run(order, settings)
+    result = _run(plan, settings)
     if plot:
-        _draw(plot, order.title(strategy), result)
+        _draw(plot, plan.title(strategy), result)
     if json:
-        _print_json(order.described(result, strategy))
+        _print_json(plan.described(result, strategy))
     else:
-        _show(order.title(strategy), result, settings)
+        _show(plan.title(strategy), result, settings)
 
 
-class Order(NamedTuple):
+class SimulationPlan(NamedTuple):
     """What to run, whatever the strategy."""
 
     server: str
@@ -102,28 +102,28 @@ def _settings(
     return Settings(**given)  # type: ignore[arg-type]  # Settings checks them all
 
 
-def _run(order: Order, settings: Settings) -> Result:
+def _run(plan: SimulationPlan, settings: Settings) -> Result:
     import sys
 
     from mannerly.simulation import SpecError, run
 
     sys.path.insert(0, "")  # MODULE:NAME may be a file in the current directory
     try:
-        return run(settings, order.server, order.seconds, order.seed)
+        return run(settings, plan.server, plan.seconds, plan.seed)
     except SpecError as error:
         _fail(str(error))
 
 
-def _compare(order: Order, settings: Settings, *, json: bool) -> None:
+def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
     from dataclasses import replace
 
     from mannerly.politeness.settings import STRATEGIES
 
-    results = {name: _run(order, replace(settings, strategy=name)) for name in STRATEGIES}
+    results = {name: _run(plan, replace(settings, strategy=name)) for name in STRATEGIES}
     if json:
-        _print_json({name: order.described(result, name) for name, result in results.items()})
+        _print_json({name: plan.described(result, name) for name, result in results.items()})
         return
-    typer.echo(f"{order.server}, {order.seconds:g} s, seed {order.seed}\n")
+    typer.echo(f"{plan.server}, {plan.seconds:g} s, seed {plan.seed}\n")
     names = [name for name, _ in _figures(next(iter(results.values())))]
     typer.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
     for strategy, result in results.items():

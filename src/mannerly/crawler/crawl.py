@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from mannerly.crawler.inspection.explain import Explanation
+    from mannerly.crawler.inspection.explain import UrlExplanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import PageRecord, Skipped
@@ -231,7 +231,7 @@ class StoredCrawl:
         """Return a handle of one host, by its name or a URL of it."""
         return HostHandle(self, name)
 
-    def explain(self, url: str) -> Explanation:
+    def explain(self, url: str) -> UrlExplanation:
         """Return where a URL stands in the crawl, and why."""
         with self.view() as crawl:
             return explain.explain(crawl, url, now=time.time())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """How an option's text is read."""
 
     INTEGER = "a whole number"
@@ -40,7 +40,7 @@ class Option(NamedTuple):
     """One option. `help` is what `--help` says."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     help: str
     target: str | None = None
     metavar: str | None = None
@@ -61,37 +61,47 @@ class Option(NamedTuple):
 
 def _limits() -> tuple[Option, ...]:
     return (
-        Option("max_urls", Kind.INTEGER, "Stop after this many pages.", "max_urls", "N"),
-        Option("max_depth", Kind.INTEGER, "Links from a seed at most.", "max_depth", "N"),
-        Option("max_per_host", Kind.INTEGER, "Pages of one host at most.", "max_per_host", "N"),
-        Option("duration", Kind.NUMBER, "Stop after this many seconds.", "duration_s", "S"),
+        Option("max_urls", ValueKind.INTEGER, "Stop after this many pages.", "max_urls", "N"),
+        Option("max_depth", ValueKind.INTEGER, "Links from a seed at most.", "max_depth", "N"),
         Option(
-            "scope", Kind.TEXT, "How far from the seeds: host, site, prefix, any.", "scope", "WORD"
+            "max_per_host", ValueKind.INTEGER, "Pages of one host at most.", "max_per_host", "N"
         ),
-        Option("include", Kind.LIST, "Only URLs that match; repeatable.", "include", "GLOB"),
-        Option("exclude", Kind.LIST, "No URLs that match; repeatable.", "exclude", "GLOB"),
+        Option("duration", ValueKind.NUMBER, "Stop after this many seconds.", "duration_s", "S"),
+        Option(
+            "scope",
+            ValueKind.TEXT,
+            "How far from the seeds: host, site, prefix, any.",
+            "scope",
+            "WORD",
+        ),
+        Option("include", ValueKind.LIST, "Only URLs that match; repeatable.", "include", "GLOB"),
+        Option("exclude", ValueKind.LIST, "No URLs that match; repeatable.", "exclude", "GLOB"),
         Option(
             "drop_tracking",
-            Kind.FLAG,
+            ValueKind.FLAG,
             "Take utm_… and other tracking parameters off links (default).",
             "drop_tracking",
         ),
         Option(
             "seeding_strategy",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Further seeds: none, sitemap (default), ct, commoncrawl, all.",
             "seeding",
             "WORD",
         ),
         Option(
             "ct_url",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Certificate-transparency index; {site} stands for the site.",
             "ct_url",
             "URL",
         ),
         Option(
-            "commoncrawl_url", Kind.TEXT, "Common Crawl index, likewise.", "commoncrawl_url", "URL"
+            "commoncrawl_url",
+            ValueKind.TEXT,
+            "Common Crawl index, likewise.",
+            "commoncrawl_url",
+            "URL",
         ),
     )
 
@@ -100,59 +110,69 @@ def _manners() -> tuple[Option, ...]:
     return (
         Option(
             "strategy",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Who sets the pace: learned (default), linear, aimd, gradient, fixed.",
             "politeness.strategy",
             "NAME",
         ),
-        Option("delay", Kind.NUMBER, "Smallest gap between requests.", "politeness.delay_s", "S"),
+        Option(
+            "delay", ValueKind.NUMBER, "Smallest gap between requests.", "politeness.delay_s", "S"
+        ),
         Option(
             "max_rate",
-            Kind.RATE,
+            ValueKind.RATE,
             "Requests/s to one host, never exceeded (default 8), or unlimited.",
             "politeness.max_rate",
             "R",
         ),
         Option(
             "per_host",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Requests to one host under way at once (default 8).",
             "politeness.max_concurrency",
             "N",
         ),
-        Option("ignore_robots", Kind.FLAG, "Fetch what robots.txt forbids.", "ignore_robots"),
+        Option("ignore_robots", ValueKind.FLAG, "Fetch what robots.txt forbids.", "ignore_robots"),
         Option(
             "robots_unreachable",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "An unreachable robots.txt: disallow (default) or allow.",
             "robots_unreachable",
             "WORD",
         ),
         Option(
-            "robots_timeout", Kind.NUMBER, "Patience with a robots.txt.", "robots_timeout_s", "S"
+            "robots_timeout",
+            ValueKind.NUMBER,
+            "Patience with a robots.txt.",
+            "robots_timeout_s",
+            "S",
         ),
         Option(
-            "robots_limit", Kind.INTEGER, "robots.txt files fetched at once.", "robots_limit", "N"
+            "robots_limit",
+            ValueKind.INTEGER,
+            "robots.txt files fetched at once.",
+            "robots_limit",
+            "N",
         ),
         Option(
             "robots_patience",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Wait this long for an unreachable robots.txt.",
             "robots_patience_s",
             "S",
         ),
-        Option("user_agent", Kind.TEXT, "What we call ourselves.", "user_agent", "TEXT"),
-        Option("contact", Kind.TEXT, "Whom to write to: the From header.", "contact", "MAIL"),
+        Option("user_agent", ValueKind.TEXT, "What we call ourselves.", "user_agent", "TEXT"),
+        Option("contact", ValueKind.TEXT, "Whom to write to: the From header.", "contact", "MAIL"),
         Option(
             "host_failure_limit",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Failures in a row after which a host is given up.",
             "host_failure_limit",
             "N",
         ),
         Option(
             "give_up_stalled",
-            Kind.FLAG,
+            ValueKind.FLAG,
             "Give a host up when it does nothing but throttle.",
             "give_up_stalled",
         ),
@@ -161,27 +181,27 @@ def _manners() -> tuple[Option, ...]:
 
 def _machine() -> tuple[Option, ...]:
     return (
-        Option("workers", Kind.INTEGER, "Requests under way in all (512).", "workers", "N"),
+        Option("workers", ValueKind.INTEGER, "Requests under way in all (512).", "workers", "N"),
         Option(
             "processes",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Processes (default: by cores and hosts).",
             "processes",
             "N",
         ),
-        Option("timeout", Kind.NUMBER, "Patience with one answer (20).", "timeout_s", "S"),
-        Option("max_bytes", Kind.INTEGER, "A body is cut here (10 MiB).", "max_bytes", "N"),
-        Option("max_redirects", Kind.INTEGER, "Hops from one URL (10).", "max_redirects", "N"),
+        Option("timeout", ValueKind.NUMBER, "Patience with one answer (20).", "timeout_s", "S"),
+        Option("max_bytes", ValueKind.INTEGER, "A body is cut here (10 MiB).", "max_bytes", "N"),
+        Option("max_redirects", ValueKind.INTEGER, "Hops from one URL (10).", "max_redirects", "N"),
         Option(
             "allow_net",
-            Kind.LIST,
+            ValueKind.LIST,
             "A private network or host:port that may be contacted; repeatable.",
             "allow_net",
             "CIDR",
         ),
         Option(
             "proxy",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
             "with user:password@ if needed. The network guard cannot see which addresses the "
             "proxy contacts.",
@@ -191,61 +211,65 @@ def _machine() -> tuple[Option, ...]:
         ),
         Option(
             "ca_file",
-            Kind.FILE,
+            ValueKind.FILE,
             "Trust the certificate authorities in this PEM file instead of the system's.",
             "ca_file",
             "FILE",
         ),
         Option(
             "insecure_host",
-            Kind.LIST,
+            ValueKind.LIST,
             "Do not verify the TLS certificate of this host (name or address); repeatable.",
             "insecure_hosts",
             "HOST",
         ),
-        Option("frontier_limit", Kind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
-        Option("heap_limit", Kind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),
+        Option("frontier_limit", ValueKind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
+        Option("heap_limit", ValueKind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),
         Option(
             "parse_limit",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Processes that parse big pages beside the crawl's own (2).",
             "parse_limit",
             "N",
         ),
         Option(
             "check_limit",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "URLs that the store is asked about at once (512).",
             "check_limit",
             "N",
         ),
-        Option("governor", Kind.FLAG, "Fewer requests while we are slow.", "governor"),
-        Option("durable", Kind.FLAG, "Survive a power cut, too: slower.", "durable"),
+        Option("governor", ValueKind.FLAG, "Fewer requests while we are slow.", "governor"),
+        Option("durable", ValueKind.FLAG, "Survive a power cut, too: slower.", "durable"),
     )
 
 
 def _run() -> tuple[Option, ...]:
     return (
-        Option("data_dir", Kind.TEXT, "Where the crawl lives (./crawl-<host>).", metavar="DIR"),
-        Option("fresh", Kind.FLAG, "Start over: removes what the data directory holds."),
+        Option(
+            "data_dir", ValueKind.TEXT, "Where the crawl lives (./crawl-<host>).", metavar="DIR"
+        ),
+        Option("fresh", ValueKind.FLAG, "Start over: removes what the data directory holds."),
         Option(
             "output",
-            Kind.LIST,
+            ValueKind.LIST,
             "Export when done, by suffix: .jsonl .csv .xml (sitemap); - is stdout; repeatable.",
             metavar="FILE",
             short="-o",
         ),
-        Option("json", Kind.FLAG, "The result as JSON on stdout."),
-        Option("quiet", Kind.FLAG, "Say nothing but errors.", short="-q"),
-        Option("verbose", Kind.FLAG, "Say more.", short="-v"),
+        Option("json", ValueKind.FLAG, "The result as JSON on stdout."),
+        Option("quiet", ValueKind.FLAG, "Say nothing but errors.", short="-q"),
+        Option("verbose", ValueKind.FLAG, "Say more.", short="-v"),
         Option(
             "log_format",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Log lines instead of the live line: text or json.",
             metavar="WORD",
             choices=("text", "json"),
         ),
-        Option("log_interval", Kind.NUMBER, "Seconds between two log lines (10).", metavar="S"),
+        Option(
+            "log_interval", ValueKind.NUMBER, "Seconds between two log lines (10).", metavar="S"
+        ),
     )
 
 
@@ -374,9 +398,9 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
         if option is None or option.target is None:
             what = "is an option of the command only" if option else "is no option"
             raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
-        if option.kind is Kind.FILE and isinstance(value, os.PathLike):
+        if option.kind is ValueKind.FILE and isinstance(value, os.PathLike):
             value = os.fspath(value)
-        if option.kind is Kind.LIST and isinstance(value, (str, tuple)):
+        if option.kind is ValueKind.LIST and isinstance(value, (str, tuple)):
             value = [value] if isinstance(value, str) else list(value)
         if value is not None:
             given[name] = checked(option, value, name)
@@ -392,13 +416,13 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def from_text(option: Option, text: str) -> object:
     """Return the value that a word on a command line or in the environment stands for."""
     match option.kind:
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             return _WORDS.get(text.lower(), text)
-        case Kind.LIST:
+        case ValueKind.LIST:
             return text.split()
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
-        case Kind.NUMBER | Kind.RATE if text != "unlimited":
+        case ValueKind.NUMBER | ValueKind.RATE if text != "unlimited":
             try:
                 return float(text)
             except ValueError:
@@ -418,18 +442,18 @@ def refusal(where: str, value: object, allowed: str) -> str:
     return f"{where} is {value!r}; allowed: {allowed}"
 
 
-def _fits(kind: Kind, value: object) -> bool:
+def _fits(kind: ValueKind, value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match kind:
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             return isinstance(value, bool)
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return is_number and isinstance(value, int)
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             return is_number and not math.isnan(value)  # type: ignore[arg-type]
-        case Kind.RATE:
+        case ValueKind.RATE:
             return is_number or value == "unlimited"
-        case Kind.LIST:
+        case ValueKind.LIST:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
     # A line end in a user agent would be a header of its own.
     return isinstance(value, str) and value.isprintable() and bool(value.strip())

@@ -15,7 +15,7 @@ from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
-from .options import OPTIONS, Kind, OptionError, printable, refusal
+from .options import OPTIONS, OptionError, ValueKind, printable, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 from .web.words import without_password
@@ -173,7 +173,7 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
         field = target.removeprefix(_POLITENESS)
         if field == "scope":
             chosen[field] = _scope_mode(value, where)
-        elif OPTIONS[name].kind is Kind.FILE:
+        elif OPTIONS[name].kind is ValueKind.FILE:
             # A crawl may be resumed in another directory.
             chosen[field] = str(Path(str(value)).expanduser().absolute())
         else:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
 
-Place: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
+KnownUrl: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
 """A URL as the stores know it; None: they do not."""
 
 INSIDE = "inside"
 
 
-class Explanation(NamedTuple):
+class UrlExplanation(NamedTuple):
     """Where a URL stands, and why; `because` is a sentence, the rest are values."""
 
     url: str
@@ -40,7 +40,7 @@ class Explanation(NamedTuple):
     robots: str
 
 
-def explain(crawl: View, text: str, *, now: float) -> Explanation:
+def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
     """Return everything that the store knows about one URL.
 
     Raises:
@@ -55,7 +55,7 @@ def explain(crawl: View, text: str, *, now: float) -> Explanation:
     if place is None and scope != INSIDE:
         because = "links out of scope are counted, but not kept"
     found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
-    return Explanation(url, state, because, depth, found_by, scope, robots)
+    return UrlExplanation(url, state, because, depth, found_by, scope, robots)
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
@@ -67,7 +67,7 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
     return url
 
 
-def _find(crawl: View, url: str) -> Place:
+def _find(crawl: View, url: str) -> KnownUrl:
     """Ask the shard that owns the URL first; a skipped one may be known to another only."""
     for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
         place = reader.find(url)
@@ -76,7 +76,7 @@ def _find(crawl: View, url: str) -> Place:
     return None
 
 
-def _on_its_way(crawl: View, url: str) -> Place:
+def _on_its_way(crawl: View, url: str) -> KnownUrl:
     """Return a link that one shard has found and another has not taken over yet."""
     for shard, reader in enumerate(crawl.readers):
         for link in chain(reader.outgoing(), crawl.store.unread_links(shard)):
@@ -85,7 +85,7 @@ def _on_its_way(crawl: View, url: str) -> Place:
     return None
 
 
-def _state(crawl: View, place: Place, now: float) -> tuple[str, str]:
+def _state(crawl: View, place: KnownUrl, now: float) -> tuple[str, str]:
     match place:
         case PageRecord():
             return _fetched(place, now)
@@ -125,7 +125,7 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
     return "; ".join(said)
 
 
-def _found_by(crawl: View, place: Place) -> list[str]:
+def _found_by(crawl: View, place: KnownUrl) -> list[str]:
     parents: list[str] = []
     while place is not None and place.parent is not None and len(parents) < _STEPS:
         parents.append(place.parent)

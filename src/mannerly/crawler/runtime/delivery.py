@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from mannerly.crawler.model import Fetched, InFlight, PageRecord
-    from mannerly.crawler.shard.elsewhere import Result
+    from mannerly.crawler.shard.elsewhere import PageResult
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Delivery:
         self._known = acknowledged
         self._worker = worker
         self._next_token = 0
-        self._out: dict[int, tuple[InFlight, Result]] = {}  # with the program, by token
+        self._out: dict[int, tuple[InFlight, PageResult]] = {}  # with the program, by token
         self._outgoing: list[Delivered] = []
         self._done_before: list[int] = []  # tokens of pages that need not be delivered again
         self._tokens: WakingQueue[int] = WakingQueue()
@@ -118,7 +118,7 @@ class Delivery:
         """Readable while there is something to settle: the loop wakes up for it."""
         return self._tokens.fileno()
 
-    def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
+    def give(self, flight: InFlight, answer: Fetched, result: PageResult) -> None:
         """Hand a page over; with `flush` it leaves."""
         token = self._next_token = self._next_token + 1
         self._out[token] = (flight, result)
@@ -148,7 +148,7 @@ class Delivery:
         """The program is done with these pages. Any thread may call this."""
         self._tokens.put(tokens)
 
-    def settled(self) -> list[tuple[InFlight, Result]]:
+    def settled(self) -> list[tuple[InFlight, PageResult]]:
         """Return the pages that can be settled now."""
         tokens = self._tokens.take()
         if self._done_before:

@@ -45,7 +45,7 @@ class Alive(NamedTuple):
     """The supervisor is at work."""
 
 
-class Grant(NamedTuple):
+class GrantPages(NamedTuple):
     """So many more pages may be started."""
 
     pages: int
@@ -61,7 +61,7 @@ class Acknowledged(NamedTuple):
     tokens: list[int]
 
 
-ToWorker: TypeAlias = Round | Drain | End | Alive | Grant | Recall | Acknowledged
+ToWorker: TypeAlias = Round | Drain | End | Alive | GrantPages | Recall | Acknowledged
 
 
 class Report(NamedTuple):

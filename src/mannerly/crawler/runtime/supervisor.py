@@ -37,7 +37,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    Grant,
+    GrantPages,
     Pages,
     Recall,
     Report,
@@ -224,10 +224,10 @@ class Supervisor:
             member.child.channel.send(message)
 
     def _spread(self, now: Instant) -> None:
-        """Grant pages to those who wait for them, and give signs of life."""
+        """Grant pages to the workers that asked for them, and send `Alive` when it is due."""
         self._pass_on_acknowledged()
         for index, pages in self._budget.grants():
-            self._members[index].child.channel.send(Grant(pages))
+            self._members[index].child.channel.send(GrantPages(pages))
         if now >= self._next_alive:
             self._next_alive = now + ALIVE_S
             self._tell(Alive())

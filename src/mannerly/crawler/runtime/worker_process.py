@@ -24,7 +24,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    Grant,
+    GrantPages,
     Pages,
     Recall,
     Report,
@@ -91,7 +91,7 @@ class _Conversation:
                 self._engine.is_draining = True
             case End():
                 self._is_over = True
-            case Grant(pages):
+            case GrantPages(pages):
                 self._budget.granted(pages)
             case Recall():
                 self._channel.send(Returned(self._budget.recalled()))

@@ -22,7 +22,7 @@ class PageReader(Protocol):
         """Have something done; it comes back through `Shard.read` with its tag."""
 
 
-class Result(NamedTuple):
+class PageResult(NamedTuple):
     """What came of a page, until it is settled."""
 
     outcome: Outcome
@@ -34,5 +34,5 @@ class Result(NamedTuple):
 class Consumer(Protocol):
     """The program that iterates over a crawl: a page is settled when it acknowledges it."""
 
-    def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
+    def give(self, flight: InFlight, answer: Fetched, result: PageResult) -> None:
         """Hand a page over; it comes back through `Shard.settle`."""

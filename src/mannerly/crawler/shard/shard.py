@@ -29,7 +29,7 @@ from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins
-from .elsewhere import Result
+from .elsewhere import PageResult
 from .follows import Again, LearnRules, Read, what_follows
 from .judge import Judge
 from .parts import make_parts
@@ -160,7 +160,7 @@ class Shard:
             self._reader.give((flight, answer, outcome), follows.work)
         else:
             found = harvest_safely(follows.entry, answer, self.parts, now, failure=follows.failure)
-            result = Result(outcome, answer.latency_s, found, follows.failure is not None)
+            result = PageResult(outcome, answer.latency_s, found, follows.failure is not None)
             self._finish(flight, answer, result, now)
         self.frontier.done(flight, now=now.mono)
         return is_page_again
@@ -171,9 +171,9 @@ class Shard:
         """A page that was parsed elsewhere has come back."""
         assert isinstance(flight.item, Entry)
         found = harvest_safely(flight.item, answer, self.parts, now, work)
-        self._finish(flight, answer, Result(outcome, answer.latency_s, found, False), now)
+        self._finish(flight, answer, PageResult(outcome, answer.latency_s, found, False), now)
 
-    def settle(self, flight: InFlight, result: Result, now: Now) -> None:
+    def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
@@ -195,7 +195,7 @@ class Shard:
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
-    def _finish(self, flight: InFlight, answer: Fetched, result: Result, now: Now) -> None:
+    def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
         """Settle a result; where a program iterates over the crawl, when it says so."""
         if self._consumer is not None and flight.item.kind == _PAGE:
             self.flights.deliver(flight)
