@@ -1,4 +1,4 @@
-"""`mannerly explain`: where a URL stands in a crawl, and why."""
+"""`mannerly explain`: print the state of one URL in a crawl, and the reason."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ def explain(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show where a URL stands in a crawl, and why."""
+    """Show the state of a URL in a crawl, and the reason."""
+    from mannerly.crawler.inspection.reasons import skip_words
+
     with failing_clearly(), opened(location) as crawl:
         facts = crawl.explain(url)
     if json:
         print_json(facts._asdict())
         return
+    where, _, reason = facts.scope.partition(": ")
+    scope = f"{where}: {skip_words(reason)}" if reason else where
     typer.echo(safe_term(facts.url))
     for name, text in (
         ("state", f"{facts.state}: {facts.because}"),
         ("found by", " ← ".join(facts.found_by)),
-        ("scope", facts.scope),
+        ("scope", scope),
         ("robots.txt", facts.robots),
     ):
         if text:

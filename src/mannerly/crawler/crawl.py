@@ -101,10 +101,10 @@ LEAVING_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CrawlResult:
-    """How a crawl ended.
+    """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: why: finished, max_urls, duration, stopped, terminated or no_seed.
+        ending: the reason: finished, max_urls, duration, stopped, terminated or no_seed.
         stats: totals of this run.
         seconds: duration of this run.
         pending: URLs that are not fetched yet; 0 means that the crawl is complete.
@@ -190,7 +190,7 @@ class StoredCrawl:
 
     @property
     def location(self) -> str:
-        """Where the crawl is kept: a directory, or SCHEME:REST for another store."""
+        """The place of the crawl: a directory, or SCHEME:REST for another store."""
         return self.store.location
 
     def close(self) -> None:
@@ -482,12 +482,12 @@ class Crawl(StoredCrawl):
 
     @property
     def result(self) -> CrawlResult | None:
-        """How the crawl ended; None while it runs."""
+        """The result of the run; None while it goes on."""
         return self._result
 
     @property
     def is_running(self) -> bool:
-        """Whether this program is running the crawl."""
+        """Return whether this program is running the crawl."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
@@ -562,7 +562,7 @@ class Crawl(StoredCrawl):
         queue = PageQueue()
 
         def tell() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(changed.set)
 
         queue.on_change = tell

@@ -246,7 +246,7 @@ class Frontier:
         return free
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
-        """When to call `take` again; None while only `done`, `add` or `wake` can help."""
+        """Return when to call `take` again; None: after the next `done`, `add` or `wake`."""
         places = self._places
         if places.hungry or (places.robots_line and robots_room > 0):
             return now
@@ -463,7 +463,7 @@ class Frontier:
             self._to_heap(other, now)
 
     def _is_out(self, key: str) -> bool:
-        """Whether a request of a group is under way, and so will be `done`."""
+        """Return whether a request of a group is under way, and so will be `done`."""
         known = self._politeness.host(key)
         return known is not None and known.in_flight > 0
 

@@ -25,12 +25,12 @@ _HELD_BACK = Later(None)
 
 
 class HostQuota:
-    """How many more pages of each host may be asked for.
+    """The number of pages of each host that may still be requested.
 
     Args:
         limit: pages of one host.
-        fetched: returns how many a host has given.
-        under_way: returns how many of a host are in flight.
+        fetched: returns how many pages of a host were fetched.
+        under_way: returns how many requests to a host are in flight.
     """
 
     __slots__ = ("_fetched", "_let_go", "_limit", "_under_way")

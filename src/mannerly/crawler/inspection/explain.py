@@ -1,4 +1,4 @@
-"""One URL of a crawl explained: what became of it, how it was found, its scope and robots.txt."""
+"""Explain one URL of a crawl: its state, how it was found, its scope and robots.txt."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
 from mannerly.crawler.web.words import span
 from mannerly.politeness.robots import Robots
 
+from .reasons import error_words, skip_words
 from .view import settings_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ INSIDE = "inside"
 
 
 class UrlExplanation(NamedTuple):
-    """Where a URL stands, and why; `because` is a sentence, the rest are values."""
+    """The state of a URL and the reason; `because` is a sentence, the rest are values."""
 
     url: str
     state: str  # fetched, failed, skipped, queued or unknown
@@ -68,7 +69,10 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
 
 
 def _find(crawl: View, url: str) -> KnownUrl:
-    """Ask the shard that owns the URL first; a skipped one may be known to another only."""
+    """Return what the stores know of a URL. The shard that owns its host is asked first.
+
+    A skipped URL may be known to another shard only.
+    """
     for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
         place = reader.find(url)
         if place is not None:
@@ -90,23 +94,23 @@ def _state(crawl: View, place: KnownUrl, now: float) -> tuple[str, str]:
         case PageRecord():
             return _fetched(place, now)
         case Skipped():
-            return "skipped", place.reason
+            return "skipped", skip_words(place.reason)
         case Entry():
             return "queued", _queued(crawl, place, now)
         case Candidate():
-            return "queued", "on its way to the shard that owns its host"
-    return "unknown", "no page, sitemap or seed of this crawl has named it"
+            return "queued", "in transit to the shard that owns its host"
+    return "unknown", "not found by this crawl: no page, sitemap or seed has it"
 
 
 def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
     when = f"{span(now - record.fetched_at)} ago, at attempt {record.attempts}"
     if record.status is None:
-        return "failed", f"{record.error}, {when}"
+        return "failed", f"{error_words(record.error or 'unknown')}, {when}"
     said = [f"status {record.status}, {when}"]
     if record.redirect_to:
         said.append(f"redirects to {record.redirect_to}")
     if record.error:
-        said.append(f"but {record.error}")
+        said.append(error_words(record.error))
     if record.canonical not in (None, record.url):
         said.append(f"its canonical URL is {record.canonical}")
     return "fetched", "; ".join(said)
@@ -119,9 +123,9 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
         if host.retired:
             said.append(f"its host was given up ({host.retired})")
         if host.blocked_until > now:
-            said.append(f"its host said Retry-After, {span(host.blocked_until - now)} to go")
+            said.append(f"its host sent Retry-After: {span(host.blocked_until - now)} left")
         if host.adaptive_delay_s:
-            said.append(f"its host is asked every {host.adaptive_delay_s:.2f} s")
+            said.append(f"delay of its host: {host.adaptive_delay_s:.2f} s")
     return "; ".join(said)
 
 

@@ -187,6 +187,6 @@ class _Resolver:
 
 
 def _is_of_the_folder(href: str) -> bool:
-    """Whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
+    """Return whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
     first = href[:1]
     return (first.isalnum() or first in ("_", ".")) and ":" not in href

@@ -80,7 +80,7 @@ class Learned(NamedTuple):
 
 
 class _Known:
-    """What is known of an origin: its rules, or None while nothing may be fetched."""
+    """The rules of an origin; None while nothing of it may be fetched."""
 
     __slots__ = ("crawl_delay_s", "drop", "expires", "rules", "weight")
 
@@ -164,7 +164,7 @@ class RobotsGate:
         return GO if self._allows(known.rules, url[len(origin) :]) else _FORBIDDEN
 
     def needs(self, origin: str, now: Instant) -> bool:
-        """Whether the rules of this origin would have to be loaded or fetched."""
+        """Return whether the rules of this origin would have to be loaded or fetched."""
         if self._ignore or origin in self._fetching:
             return False
         known = self._known.get(origin)

@@ -11,7 +11,7 @@ commit was lost in a crash is fetched again, but not delivered again.
 
 Pages that wait here count as in flight, so `workers` bounds them, and fetching waits for a slow
 program. `Delivery` belongs to the engine's process, `PageQueue` to the program's; with one process
-they are two threads' ends of the same thing.
+they are used by two threads of it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Delivery:
 
     @property
     def descriptor(self) -> int:
-        """Readable while there is something to settle: the loop wakes up for it."""
+        """Return a descriptor that is readable while there are pages to settle."""
         return self._tokens.fileno()
 
     def give(self, flight: InFlight, answer: Fetched, result: PageResult) -> None:
@@ -145,7 +145,7 @@ class Delivery:
             self._post(pages)
 
     def acknowledge(self, tokens: Iterable[int]) -> None:
-        """The program is done with these pages. Any thread may call this."""
+        """Note that the program is done with these pages. Any thread may call this."""
         self._tokens.put(tokens)
 
     def settled(self) -> list[tuple[InFlight, PageResult]]:
@@ -176,12 +176,12 @@ class PageQueue:
         self._changed = threading.Condition()
         self._is_closed = False
         self._in_hand: Delivered | None = None  # taken last, and not acknowledged
-        # By shard and seq, pages of workers that died while the program had them in hand:
-        self._again: dict[
-            tuple[int, int], Delivered | None
-        ] = {}  # it still has; as they came again
-        self._done: set[tuple[int, int]] = set()  # it is done with; they may come again
-        self.on_change: Callable[[], None] | None = None  # for asyncio: called by other threads
+        # By shard and seq: pages that the program had in hand when their worker died. In `_again`
+        # those that it still has, with their second delivery; in `_done` those that it has
+        # acknowledged and that may be delivered again.
+        self._again: dict[tuple[int, int], Delivered | None] = {}
+        self._done: set[tuple[int, int]] = set()
+        self.on_change: Callable[[], None] | None = None  # for asyncio; other threads call it
         self.route: Callable[[Delivered], None] = _nowhere  # where acknowledgements go
 
     def put(self, pages: Iterable[Delivered]) -> None:
@@ -218,7 +218,7 @@ class PageQueue:
         return False
 
     def close(self) -> None:
-        """No more pages will come; those that are here can still be taken."""
+        """Note that no more pages will come; those that are here can still be taken."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -226,11 +226,11 @@ class PageQueue:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no more pages will come."""
+        """Return whether no more pages will come."""
         return self._is_closed
 
     def acknowledge(self, page: Delivered) -> None:
-        """The program is done with a page: it can be settled."""
+        """Note that the program is done with a page: it can be settled."""
         with self._changed:
             if self._in_hand is page:
                 self._in_hand = None
@@ -264,4 +264,4 @@ class PageQueue:
 
 
 def _nowhere(_page: Delivered) -> None:
-    """The crawl has not begun, or has ended: the page was noted as done in the store."""
+    """Do nothing: the crawl does not run, and the store has noted that the page is done."""

@@ -1,4 +1,4 @@
-"""What a shard knows of its hosts: their records in the store, and the politeness core's memory.
+"""Hosts of a shard: their records in the store, and their state in the politeness core.
 
 A host is recalled at its first turn in a run: its record is read, the politeness core is told what
 earlier runs learned, and after a crash its gap counts from now, because what was in flight then was

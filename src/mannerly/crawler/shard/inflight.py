@@ -69,7 +69,7 @@ class Flights:
         return self._pages.get(host, 0)
 
     def is_connecting(self, key: str) -> bool:
-        """Whether the latest request of a budget has not left yet: its gap has not begun."""
+        """Return whether the latest request of a budget has not left: its gap has not begun."""
         return key in self._unsent
 
     # ------------------------------------------------------------------ from stage to stage

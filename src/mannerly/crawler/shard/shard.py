@@ -115,7 +115,7 @@ class Shard:
         return requests
 
     def next_due(self, now: Now) -> Instant | None:
-        """When to call `start_due` again; None: not before something else happens."""
+        """Return when to call `start_due` again; None: after the next answer, link or order."""
         return self.frontier.next_due(now.mono, robots_room=self._robots_room)
 
     @property
@@ -223,7 +223,7 @@ class Shard:
 
     @property
     def has_batch(self) -> bool:
-        """Whether a commit would write anything that came from the web."""
+        """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
 
     @property
@@ -233,7 +233,7 @@ class Shard:
 
     @property
     def has_outgoing(self) -> bool:
-        """Whether links that were found here wait to be delivered to other shards."""
+        """Return whether links that were found here wait to be delivered to other shards."""
         return self.parts.routes.leads_elsewhere and self.store.counts().outgoing > 0
 
     @property

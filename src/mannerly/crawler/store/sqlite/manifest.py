@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 LOCK = "lock"
 FORMAT = 2
-OLDEST = 1  # that `migration` can bring to the present one
+OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing|done(\.new)?)"
