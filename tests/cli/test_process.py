@@ -79,7 +79,7 @@ def test_mistake_is_exit_code_two_with_an_empty_stdout(tmp_path: Path) -> None:
     outcome = run(tmp_path, "crawl", "no://where", "--quiet")
 
     assert (outcome.returncode, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("mannerly: no://where is not a web address")
+    assert outcome.stderr.startswith("mannerly: no://where cannot be crawled: only http and https")
 
 
 def test_reader_that_goes_away_ends_an_export_in_silence(tmp_path: Path) -> None:

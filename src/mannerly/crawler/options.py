@@ -214,8 +214,8 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "user_agent",
             ValueKind.TEXT,
-            "User-Agent header; robots.txt is read for the name before the / (default: mannerly and "
-            "its version).",
+            "User-Agent header; robots.txt is read for the name before the / (default: mannerly "
+            "and its version).",
             "user_agent",
             "TEXT",
         ),
