@@ -1,4 +1,4 @@
-"""READ FIRST. A crawl as a program sees it, and the way of a URL through it.
+"""READ FIRST. The API of a crawl, and the way of a URL through it.
 
     seeds ─► scope ─► frontier ─► politeness ─► fetch ─► page ─► links ─┐
                ▲    (whose turn?) (may it go?)                          │
@@ -20,14 +20,15 @@
    follows: again later, rules learned, or a page to be read.
 7. The page is read (`page/html.py`): record, title, links.
 8. The shard commits record, links and host state together, and what was new joins the frontier.
-9. Exports, `status` and `explain` read the store; events tell everybody else (`events.py`).
+9. Exports, `status` and `explain` read the store; other listeners get events (`events.py`).
 
 Steps 2 to 8 are the conversation in `shard/shard.py`; `runtime/engine.py` is the loop around it,
 `runtime/worker.py` a process with its shards, `runtime/supervisor.py` several of them.
 
-Here are the handles: `StoredCrawl` looks at a crawl and steers it, wherever it is kept and whether
-it runs or not; `Crawl` also runs it, and is iterated over by programs. Steering means appending a
-control record to the store (`control.py`), so it works from another process, too.
+This module has the handles: `StoredCrawl` looks at a crawl and steers it, wherever it is kept and
+whether it runs or not; `Crawl` also runs it, and programs iterate over it. Steering appends a
+control record to the store (`control.py`), so it works from another process, too. It is long
+because the whole API of a crawl is in one place.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class StoredCrawl:
         return self.store.location
 
     def close(self) -> None:
-        """Let go of the store; twice is harmless."""
+        """Close the store; closing twice is harmless."""
         self.store.close()
 
     # ------------------------------------------------------------------ look
@@ -262,7 +263,7 @@ class StoredCrawl:
         self.order(control.Pause())
 
     def unpause(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         self.order(control.Unpause())
 
     def stop(self) -> None:
@@ -482,7 +483,7 @@ class Crawl(StoredCrawl):
 
     @property
     def result(self) -> CrawlResult | None:
-        """The result of the run; None while it goes on."""
+        """The result of the run; None while it is running."""
         return self._result
 
     @property
@@ -501,7 +502,7 @@ class Crawl(StoredCrawl):
             self._remove()
 
     def _end(self) -> None:
-        """Stop at once, and let go of everything but a temporary directory: `status` can follow."""
+        """Stop at once, and release everything but a temporary directory: `status` still works."""
         self._interrupts.stop(at_once=True)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -7,7 +7,7 @@ through unchanged, so a listener sees one stream.
 
     RequestSent      a request has left
     RobotsAnswered   a robots.txt came back
-    PageSettled      a page has its record: fetched, or failed for good
+    PageSettled      a page has its record: fetched, or failed without a retry left
     ListSettled      the same for a sitemap or a public index
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched

@@ -251,7 +251,7 @@ class Fetched:
 
 
 class Ruling(Enum):
-    """The answer to "may this entry be fetched?" where one word is enough."""
+    """The judgement that an entry may be fetched."""
 
     GO = "go"
 

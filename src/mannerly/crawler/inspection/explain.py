@@ -54,7 +54,7 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
     scope = _scope(crawl, settings, url, depth)
     state, because = _state(crawl, place, now)
     if place is None and scope != INSIDE:
-        because = "links out of scope are counted, but not kept"
+        because = "links out of scope are counted, but not stored"
     found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
     return UrlExplanation(url, state, because, depth, found_by, scope, robots)
 

@@ -69,7 +69,7 @@ class Channel:
         deadline = time.monotonic() + timeout_s if timeout_s else 0.0
         try:
             while self._outgoing:
-                self._patience(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
+                self._set_timeout(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
                 del self._outgoing[: self._socket.send(self._outgoing[:_PIECE])]
         except (BlockingIOError, TimeoutError):
             return False
@@ -81,7 +81,7 @@ class Channel:
         """Return the messages that are complete by now, without waiting."""
         if self._outgoing:
             self.flush()
-        self._patience(0.0)
+        self._set_timeout(0.0)
         while self._read():
             pass
         messages = []
@@ -99,7 +99,7 @@ class Channel:
             if self.is_ended:
                 raise EOFError("the other process has ended")
             is_sent = self.flush(_SHORT_S)
-            self._patience(None if is_sent else _SHORT_S)
+            self._set_timeout(None if is_sent else _SHORT_S)
             self._read()
         return _unpickled(data)
 
@@ -108,7 +108,7 @@ class Channel:
         self.is_ended = True
         self._socket.close()
 
-    def _patience(self, timeout_s: float | None) -> None:
+    def _set_timeout(self, timeout_s: float | None) -> None:
         if timeout_s != self._timeout_s and self._socket.fileno() >= 0:
             self._timeout_s = timeout_s
             self._socket.settimeout(timeout_s)

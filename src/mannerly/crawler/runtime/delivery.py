@@ -158,7 +158,7 @@ class Delivery:
         return [out.pop(token) for token in tokens if token in out]
 
     def close(self) -> None:
-        """Let go of the descriptors."""
+        """Close the descriptors."""
         self._tokens.close()
 
 

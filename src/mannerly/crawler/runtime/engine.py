@@ -147,7 +147,7 @@ class Engine:
             self._settle_acknowledged(self._delivery, now)
         if self._may_start:
             self._start(now)
-        answers = self._fetcher.wait(self._patience_s(now, longest_s))
+        answers = self._fetcher.wait(self._timeout_s(now, longest_s))
         for request, instant in self._fetcher.sent():
             flight = _flight(request)
             self._by_number[flight.shard].sent(flight, instant)
@@ -205,7 +205,7 @@ class Engine:
         for flight, result in delivery.settled():
             self._by_number[flight.shard].settle(flight, result, now)
 
-    def _patience_s(self, now: Now, longest_s: float) -> float:
+    def _timeout_s(self, now: Now, longest_s: float) -> float:
         """Return how long to wait on the sockets: until the next host, tick or commit is due."""
         mono = now.mono
         until = min(mono + longest_s, max(mono, self._next_tick))

@@ -92,7 +92,7 @@ class Pages(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The worker cannot go on, and neither can the crawl."""
+    """The worker cannot continue: the crawl ends with this error."""
 
     error: StoreError
 

@@ -149,7 +149,7 @@ class Supervisor:
         """Run until all workers have ended; return the reason.
 
         Raises:
-            StoreError: a worker cannot go on.
+            StoreError: a worker cannot continue.
             RuntimeError: a worker died too often.
         """
         clock = MonotonicClock()

@@ -81,7 +81,7 @@ class HostRecords:
         return self._counts[host].fetched
 
     def recall(self, host: str, now: Now) -> None:
-        """Take up what earlier runs learned about a host, at its first turn in this run."""
+        """Load what earlier runs learned about a host, at its first turn in this run."""
         self._counts[host] = counts = _Counts()
         if self._is_grouped:
             self._join(host, now)

@@ -3,7 +3,7 @@
     granted ──► sent ──► (reading) ──► (delivered) ──► settled ──► committed
                    └──► ended: put back for a retry, or a robots.txt
 
-This is the one place that counts requests in flight; everybody else asks here. A page counts until
+Only this module counts requests in flight; all others ask it. A page counts until
 its result is committed: `pending` is what a crash would cost, and what `workers` limits.
 """
 

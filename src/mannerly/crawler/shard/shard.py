@@ -109,9 +109,9 @@ class Shard:
                 break
             for need in taken.unknown:
                 origins.provide(need, self.parts, now)
-            for wish in taken.refills:
-                entries = self.store.queued(wish.host, after=wish.after, limit=wish.limit)
-                frontier.refill(wish, entries, now=now.mono)
+            for wanted in taken.refills:
+                entries = self.store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
+                frontier.refill(wanted, entries, now=now.mono)
         return requests
 
     def next_due(self, now: Now) -> Instant | None:
@@ -196,7 +196,7 @@ class Shard:
         self.flights.end(flight)
 
     def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
-        """Settle a result; where a program iterates over the crawl, when it says so."""
+        """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
         if self._consumer is not None and flight.item.kind == _PAGE:
             self.flights.deliver(flight)
             self._consumer.give(flight, answer, result)
@@ -209,7 +209,7 @@ class Shard:
             self.frontier.wake(entry.host, now=now.mono)
 
     def _told(self, event: polite.Event) -> None:
-        """The politeness core tells what happened. What follows is done in our own turn."""
+        """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
         if isinstance(event, polite.Retired) or (
             isinstance(event, polite.Stalled) and self._settings.give_up_stalled

@@ -19,7 +19,8 @@ If a quota was used up in a burst, refusals during the next cycle change nothing
 the burst leave the server's window at the same speed as they came.
 
 Constants without a source were chosen on the 14 tuning servers (`make bench`) and checked on 27
-others; docs/adr/0004 describes what was tried.
+others; docs/adr/0004 describes what was tried. This module is long because it has all transitions
+between the phases.
 """
 
 from __future__ import annotations

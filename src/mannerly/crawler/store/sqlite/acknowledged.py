@@ -35,7 +35,7 @@ class AcknowledgedLog:
         os.write(self._descriptor, _SEQ.pack(seq))
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

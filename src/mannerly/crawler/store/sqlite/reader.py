@@ -193,7 +193,7 @@ class SqliteReader:
             yield from (url for (url,) in rows if url not in arrived)
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         shut(self._connection)
 
     def _arrivals(self) -> set[str]:
