@@ -342,7 +342,7 @@ def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:
     removed = invoke("wipe", crawl, "--yes")
 
     assert (refused.exit_code, removed.exit_code) == (4, 0)
-    assert "thesis.txt, which is not ours: nothing was removed" in refused.stderr
+    assert "thesis.txt, which mannerly did not write: nothing was removed" in refused.stderr
     assert not crawl.exists()
 
 

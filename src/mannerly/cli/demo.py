@@ -27,7 +27,10 @@ def demo(
         int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0: any free port.")
     ] = 0,
 ) -> None:
-    """Crawl a dozen built-in hosts with hidden limits, and show what their logs say."""
+    """Crawl built-in hosts, and check the crawler by their logs.
+
+    A dozen hosts on loopback addresses, each with another hidden limit or feature.
+    """
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

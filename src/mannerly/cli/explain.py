@@ -12,7 +12,9 @@ from .terminal import failing_clearly, print_json, safe_term
 
 def explain(
     location: Location,
-    url: Annotated[str, typer.Argument(metavar="URL", show_default=False)],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The URL to explain.", show_default=False)
+    ],
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

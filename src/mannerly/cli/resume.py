@@ -40,7 +40,10 @@ with_options(
     inspect.Parameter(
         "directory",
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        annotation=Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+        annotation=Annotated[
+            Path,
+            typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+        ],
     ),
     without=("data_dir", "fresh", *KEPT),
 )

@@ -55,7 +55,10 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG file.")
     ] = None,
 ) -> None:
-    """Run a strategy against a simulated server with a hidden limit, in virtual time."""
+    """Run a strategy against a simulated server.
+
+    The server has a limit that the strategy does not know. Time is virtual.
+    """
     from mannerly.politeness import SettingsError
 
     plan = SimulationPlan(server, seconds, seed)

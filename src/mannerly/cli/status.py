@@ -22,7 +22,7 @@ def status(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the progress of a crawl: state, counts, queues, last activity."""
+    """Show the state, counts and queues of a crawl."""
     with failing_clearly(), opened(location) as crawl:
         facts = crawl.status()
     if json:

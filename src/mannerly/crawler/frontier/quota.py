@@ -1,4 +1,4 @@
-"""--max-per-host: never more pages of one host than that, however many are under way at once.
+"""Limit the pages of one host (--max-per-host), however many requests are under way at once.
 
     fetched ≥ limit                          drop it: there will never be room
     fetched + under way + allowed ≥ limit    hold it back: a request under way may still fail

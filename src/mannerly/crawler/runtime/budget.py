@@ -1,4 +1,4 @@
-"""--max-urls: never more pages than that in one run, however many processes fetch them.
+"""Limit the pages of one run (--max-urls), however many processes fetch them.
 
 The engine of each process asks its own budget, which never waits:
 

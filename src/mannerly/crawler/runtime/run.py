@@ -119,4 +119,4 @@ def _run_here(
 
 
 def _ignore(_stats: Stats, _elapsed_s: float) -> None:
-    """Tell nothing."""
+    """Ignore the totals."""

@@ -264,7 +264,7 @@ class MemoryStore(MemoryReader):
         self._data.robots.pop(origin, None)
 
     def close(self) -> None:
-        """Release the shard; twice is harmless."""
+        """Release the shard; closing twice is harmless."""
         if self._data.owner is self:
             self._data.owner = None
 

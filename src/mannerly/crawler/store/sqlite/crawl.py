@@ -69,13 +69,13 @@ class SqliteCrawl:
             raise StoreError(f"{path} holds a crawl already: resume it, or start over with --fresh")
         if foreign := foreign_files(path):
             raise StoreError(
-                f"{path} holds {foreign[0]} and is not a mannerly crawl directory; "
+                f"{path} holds {foreign[0]} and is not a data directory of mannerly: "
                 "choose another --data-dir"
             )
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot make {path}: {error.strerror}") from error
+            raise StoreError(f"cannot create the directory {path}: {error.strerror}") from error
         lock = OwnerLock(path / LOCK, what=path)
         try:
             _remove_false_start(path)
@@ -123,7 +123,7 @@ class SqliteCrawl:
             return
         if foreign := foreign_files(path):
             raise StoreError(
-                f"{path} also holds {foreign[0]}, which is not ours: nothing was removed"
+                f"{path} also holds {foreign[0]}, which mannerly did not write: nothing was removed"
             )
         if not any(path.iterdir()):
             return
