@@ -95,7 +95,7 @@ NOTHING_GIVEN: Mapping[str, Given] = {}
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
-# How long a run waits for another one of the same crawl to leave. An asynchronous loop that was
+# Seconds that a run waits for another run of the same crawl to end. An asynchronous loop that was
 # left is closed by the event loop a moment later, and then the engine needs a turn.
 LEAVING_S = 5.0
 

@@ -51,7 +51,7 @@ class WakingQueue(Generic[T]):
         return self._rung.fileno()
 
     def put(self, items: Iterable[T]) -> None:
-        """Add items, and wake the loop up. Any thread may call this; after `close`, for nothing."""
+        """Add items, and wake the loop. Any thread may call this; after `close` it does nothing."""
         with self._lock:
             if self._is_closed:
                 return
@@ -70,7 +70,7 @@ class WakingQueue(Generic[T]):
         return items
 
     def close(self) -> None:
-        """Let go of the descriptors; twice is harmless."""
+        """Close the descriptors; closing twice is harmless."""
         with self._lock:
             self._is_closed = True
             self._bell.close()
@@ -166,7 +166,7 @@ class PageQueue:
     """The program's end: pages that it has not asked for yet, in order of arrival.
 
     A worker process that dies is replaced (`supervisor`), and its successor fetches again what was
-    not settled. So pages of the dead one that wait here are dropped: they come again. The page that
+    not settled. So pages of the first one that wait here are dropped: they come again. The page that
     the program has in hand is not delivered a second time: when it comes again, it is kept aside
     until the program is done with the first one, and settled then.
     """
@@ -194,7 +194,7 @@ class PageQueue:
         self._tell()
 
     def lost(self, worker: int) -> None:
-        """A worker has died, or has ended: pages that it sent will be sent again by another one."""
+        """Note that a worker has ended: another worker will send its pages again."""
         with self._changed:
             kept = [page for page in self._pages if page.worker != worker]
             self._pages = deque(kept)
@@ -206,7 +206,7 @@ class PageQueue:
                 self._again[page.shard, page.seq] = None
 
     def _is_known(self, page: Delivered) -> bool:
-        """Whether the program has this page, or had it, from a worker that died."""
+        """Return whether the program got this page from a worker that died."""
         place = (page.shard, page.seq)
         if place in self._done:
             self._done.remove(place)

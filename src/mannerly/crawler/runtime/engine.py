@@ -126,7 +126,7 @@ class Engine:
 
     @property
     def waits_for_program(self) -> bool:
-        """Whether nothing can happen until the program acknowledges a page."""
+        """Return whether nothing can happen until the program acknowledges a page."""
         now = self._now()
         return self.undelivered > 0 and all(
             shard.flights.unsettled == shard.flights.delivered
