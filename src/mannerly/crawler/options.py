@@ -521,7 +521,9 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
     for name, value in keywords.items():
         option = OPTIONS.get(name)
         if option is None or option.target is None:
-            what = "can only be set on the command line" if option else "is not an option"
+            what = (
+                "is an option of the command, not of the library" if option else "is not an option"
+            )
             raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
         if option.kind is ValueKind.FILE and isinstance(value, os.PathLike):
             value = os.fspath(value)

@@ -166,9 +166,9 @@ class PageQueue:
     """The program's end: pages that it has not asked for yet, in order of arrival.
 
     A worker process that dies is replaced (`supervisor`), and its successor fetches again what was
-    not settled. So pages of the first one that wait here are dropped: they come again. The page that
-    the program has in hand is not delivered a second time: when it comes again, it is kept aside
-    until the program is done with the first one, and settled then.
+    not settled. So pages of the first one that wait here are dropped: they come again. The page
+    that the program has in hand is not delivered a second time: when it comes again, it is kept
+    aside until the program is done with the first one, and settled then.
     """
 
     def __init__(self) -> None:
