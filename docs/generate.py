@@ -1,4 +1,4 @@
-"""Two pages are written from the code, so they cannot disagree with it.
+"""Generate two pages from the code, so that they cannot disagree with it.
 
     settings.md     the fields of `Settings`
     options.md      the options of `mannerly crawl`
@@ -6,9 +6,8 @@
     python -m docs.generate             write them (`make reference`)
     python -m docs.generate --check     exit 1 if one is out of date; a test does the same
 
-A field or an option brings its own sentence, range and source. What is added here are a few words
-at the top and, for the settings, headings, each before the field it stands over; a heading whose
-field is gone is an error.
+Each field or option has its own sentence, range and source. This module adds a few words at the top
+and, for the settings, headings, each before a field; a heading without its field is an error.
 """
 
 from __future__ import annotations
@@ -81,15 +80,15 @@ Each option can be given in four places. The first one that has it wins:
    `pyproject.toml`;
 4. in the user's file: the same in `~/.config/mannerly/config.toml`.
 
-`mannerly config show --origin` prints what is in force and where each value came from. A name that
-is none, or a value that is not allowed, is an error, never ignored. `--governor` and other flags of
-the crawl have a second form: `--no-governor`.
+`mannerly config show --origin` prints the values in force and where each was set. An unknown name
+or a value that is not allowed is an error, never ignored. `--governor` and other flags of the crawl
+can be turned off: `--no-governor`.
 """
 
 ALIASES_HEAD = """
-## Variables of the source documents
+## Variables of other crawlers
 
-They mean the options that took their place:
+These environment variables set options, too; an option's own variable is stronger:
 
 | variable | option |
 |---|---|"""
@@ -99,12 +98,12 @@ OPTIONS_TABLE = "| option | meaning |\n|---|---|"
 
 
 def settings_page() -> str:
-    """Every field of `Settings`."""
+    """Return the page of all fields of `Settings`."""
     return SETTINGS_HEAD + "\n".join(_settings_lines()) + "\n"
 
 
 def options_page() -> str:
-    """Every option of `mannerly crawl`, and the variables that mean one."""
+    """Return the page of all options of `mannerly crawl`, and the variables that set one."""
     return OPTIONS_HEAD + "\n".join(_options_lines()) + "\n"
 
 
@@ -157,12 +156,12 @@ def _options_lines() -> Iterator[str]:
 def _option_row(option: Option) -> str:
     spelling = f"{option.short}, {option.flag}" if option.short else option.flag
     form = f"{spelling} {option.metavar}" if option.metavar else spelling
-    words = option.help.replace("<", "&lt;")  # or a page would take it for a tag
+    words = option.help.replace("<", "&lt;")  # else it would be read as a tag
     return f"| `{form}` | {words} |"
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or compare them with what would be written."""
+    """Write the pages; with --check, compare them with what would be written."""
     stale = []
     for name, render in PAGES.items():
         page, text = FOLDER / name, render()

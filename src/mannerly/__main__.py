@@ -1,7 +1,6 @@
 """`python -m mannerly` is the command `mannerly`.
 
-A process that a crawl spawns imports this file too; it needs no command line, so that is imported
-by whoever runs it.
+The command line is imported in `main`, so that importing this module stays cheap.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import gc
 import os
 import sys
 
-# Python looks for circles of garbage whenever 700 more objects are alive. Hardly any are here: it
-# would take 1 % of a crawl, and 6 % of its start.
+# By default Python searches for reference cycles whenever 700 more objects are alive. A crawl has
+# hardly any cycles, and the search would take 1 % of its time and 6 % of its start.
 RARELY = 10_000
 
 
@@ -23,15 +22,15 @@ def main() -> None:
         from .cli import main as command
 
         command()
-    except KeyboardInterrupt:  # before anybody listens to signals
+    except KeyboardInterrupt:  # before the crawl handles signals
         sys.exit(130)
     finally:
-        # The interpreter would look through all that a crawl has in memory before it ends: 50 ms.
+        # Otherwise the interpreter searches all memory of the crawl at exit: 50 ms.
         gc.freeze()
 
 
 def _replace_closed_streams() -> None:
-    """After `2>&-` the next file that is opened would be taken for stderr, in children too."""
+    """Replace streams that are closed (`2>&-`): the next opened file would become stderr."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = open(os.devnull, mode)  # noqa: PTH123, SIM115 - for the life of the process

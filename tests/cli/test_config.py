@@ -100,7 +100,7 @@ def test_options_reach_their_settings(tmp_path: Path, home: dict[str, str]) -> N
         ("max_urls = 0", "mannerly.toml: max_urls is 0; allowed: a number of at least 1"),
         ('max_urls = "9"', "mannerly.toml: max_urls is '9'; allowed: a whole number"),
         ("max_urls = true", "mannerly.toml: max_urls is True; allowed: a whole number"),
-        ("max_url = 9", r"mannerly.toml: max_url is no setting; did you mean max_urls\?"),
+        ("max_url = 9", r"mannerly.toml: max_url is not an option; did you mean max_urls\?"),
         ("include = [1]", r"mannerly.toml: include is \[1\]; allowed: a list of texts"),
         ('scope = "all"', "mannerly.toml: scope is 'all'; allowed: one of host, site, prefix, any"),
         ('strategy = "x"', "mannerly.toml: strategy is 'x'; allowed: one of learned"),
@@ -109,7 +109,7 @@ def test_options_reach_their_settings(tmp_path: Path, home: dict[str, str]) -> N
         ("log_interval = 0", "mannerly.toml: log_interval is 0; allowed: a number above 0"),
         ("timeout = -1", "mannerly.toml: timeout is -1; allowed: a number"),
         ("max_urls = ", "mannerly.toml is not a TOML file"),
-        ("max_urls = 1\nmax-urls = 2", "given twice"),
+        ("max_urls = 1\nmax-urls = 2", "set twice"),
     ],
 )
 def test_mistake_in_a_file_names_file_key_value_and_what_is_allowed(
@@ -156,7 +156,7 @@ def test_mistake_in_the_environment_names_the_variable(
         ("METRIC_EXPORT_INTERVAL_SECS", "60", "log_interval", 60.0),
     ],
 )
-def test_variable_of_the_source_documents_is_an_alias(
+def test_variable_of_another_crawler_is_an_alias(
     tmp_path: Path, home: dict[str, str], variable: str, value: str, name: str, expected: object
 ) -> None:
     """It sets an option, and the option's own variable is stronger."""
@@ -190,7 +190,7 @@ def test_every_crawl_setting_has_an_option() -> None:
 
 
 def test_every_option_is_on_the_command_line() -> None:
-    """What is not built yet is refused, not advertised."""
+    """The table, the command and its help list the same options."""
     text = CliRunner().invoke(app, ["crawl", "--help"], env={"COLUMNS": "200"}).stdout
 
     for option in OPTIONS.values():
@@ -230,4 +230,4 @@ def test_config_show_tells_where_a_value_came_from(
     assert lines["max_depth"] == "mannerly.toml: max_depth"
     assert lines["heap_limit"] == "READY_HEAP_SIZE_LIMIT"
     assert lines["workers"] == "default"
-    assert "PARSE_SEMAPHORE_LIMIT is parse_limit" in shown.stdout
+    assert "PARSE_SEMAPHORE_LIMIT sets parse_limit" in shown.stdout

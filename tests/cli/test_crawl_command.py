@@ -143,7 +143,7 @@ def test_there_are_no_more_processes_than_hosts_unless_asked_for(
     arguments: tuple[object, ...],
     processes: int,
 ) -> None:
-    """On eight cores: a host is one process's, so the others would have nothing to do."""
+    """On eight cores: a host belongs to one process, so more processes would be idle."""
     monkeypatch.setattr("mannerly.cli.config.cores", lambda: 8)
 
     invoke("crawl", *arguments)
@@ -157,7 +157,7 @@ def test_stopped_crawl_prints_how_to_go_on(engine: FakeEngine) -> None:
 
     outcome = invoke("crawl", "a.example")
 
-    assert "Go on with: mannerly resume crawl-a.example" in outcome.stderr
+    assert "To resume: mannerly resume crawl-a.example" in outcome.stderr
     assert outcome.stdout == ""
 
 
@@ -192,14 +192,14 @@ def test_json_log_ends_with_the_result(engine: FakeEngine) -> None:
     ("arguments", "words"),
     [
         ((), "nothing to crawl: give a URL"),
-        (("--data-dir", "empty"), "nothing to start from in empty"),
+        (("--data-dir", "empty"), "there is no crawl to resume in empty"),
         (("a.example", "--fresh", "--include", "x"), "glob 'x' can match no URL"),
         (("a.example", "--allow-net", "intranet"), "--allow-net takes a network"),
         (("ftp://a.example/",), "only http and https"),
         (("a.example", "--max-urls", "0"), "--max-urls is 0; allowed: a number of at least 1"),
         (("a.example", "--max-rate", "fast"), "--max-rate is 'fast'; allowed: a number"),
         (("a.example", "-o", "x.parquet"), 'unknown export format ".parquet": use .jsonl'),
-        (("a.example", "-o", "-", "--json"), "both want standard output"),
+        (("a.example", "-o", "-", "--json"), "both write to standard output"),
         (("a.example", "-o", "no/x.csv"), "there is no directory no"),
     ],
 )
@@ -247,7 +247,7 @@ def test_other_seed_is_not_ignored(engine: FakeEngine) -> None:
     other = invoke("crawl", "z.example", "--data-dir", crawl)
 
     assert (same.exit_code, other.exit_code) == (0, 2)
-    assert "https://z.example/ is no seed of the crawl in mine" in other.stderr
+    assert "https://z.example/ is not a seed of the crawl in mine" in other.stderr
 
 
 def test_scope_of_a_crawl_that_has_begun_cannot_change(engine: FakeEngine) -> None:
@@ -259,5 +259,5 @@ def test_scope_of_a_crawl_that_has_begun_cannot_change(engine: FakeEngine) -> No
     fresh = invoke("crawl", "a.example", "--data-dir", crawl, "--scope", "any", "--fresh")
 
     assert (changed.exit_code, same.exit_code, fresh.exit_code) == (2, 0, 0)
-    assert "--scope cannot change in a crawl that has begun" in changed.stderr
+    assert "--scope cannot be changed when a crawl is resumed" in changed.stderr
     assert engine.calls[-1].fresh

@@ -24,8 +24,12 @@ SOURCE = str(Path(mannerly.__file__).parents[1])  # the package under test, wher
 
 class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        is_page = self.path == "/"
+        is_page = self.path in ("/", "/start")
         body = b"<title>Home</title>" if is_page else b""
+        if self.path == "/start":
+            body += (
+                b"<a href=/missing>a</a> <a href=http://other.example/>b</a> <a href=ftp://c/>c</a>"
+            )
         self.send_response(200 if is_page else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
@@ -74,12 +78,29 @@ def test_crawl_is_run_exported_and_resumed(tmp_path: Path, site: str) -> None:
     assert again.stderr == ""
 
 
+def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: str) -> None:
+    """A sitemap is no page; every reason is in words, and the audited requests are counted."""
+    options = ("--strategy", "fixed", "--delay", "0.1", "--data-dir", "mine", "-o", "-")
+
+    crawl = run(tmp_path, "crawl", site + "start", *options)
+    status = run(tmp_path, "status", "mine", "--json")
+
+    total = json.loads(status.stdout)["total"]
+    assert (total["fetched"], total["lists"]) == (2, 1)
+    assert len(crawl.stdout.splitlines()) == 2
+    assert "Finished: 2 pages in" in crawl.stderr
+    assert "fetched     1 with status 200, 1 with status 404;" in crawl.stderr
+    assert "skipped     1 link to another host (--scope), 1 not http(s)" in crawl.stderr
+    # robots.txt, the sitemap and two pages: three gaps between four requests.
+    assert "all 3 requests kept each host's minimum delay" in crawl.stderr
+
+
 def test_mistake_is_exit_code_two_with_an_empty_stdout(tmp_path: Path) -> None:
     """One sentence, whatever the terminal."""
     outcome = run(tmp_path, "crawl", "no://where", "--quiet")
 
     assert (outcome.returncode, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("mannerly: no://where is not a web address")
+    assert outcome.stderr.startswith("mannerly: no://where cannot be crawled: only http and https")
 
 
 def test_reader_that_goes_away_ends_an_export_in_silence(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_live_line_answers_stuck_or_polite() -> None:
     line = live_line(BUSY, Pace(38.2, 139.0), width=200, color=False)
 
     assert line == (
-        "1,204 pages  38.2/s  queue 5,310  hosts: 3 ready, 12 on pace, 2 on Retry-After, 1 failing"
+        "1,207 pages  38.2/s  queue 5,310  hosts: 3 ready, 12 waiting, 2 on Retry-After, 1 failing"
         "  12 in flight  about 2 min 19 s left  3 failed  2 refused"
     )
 
@@ -80,9 +80,10 @@ def test_meter_ends_at_the_nearest_limit() -> None:
 @pytest.mark.parametrize(
     ("stats", "words"),
     [
-        (Stats(in_flight=1), "1 request under way, no answer yet"),
-        (Stats(waits=Waits(retry_after=2)), "2 hosts told to come back later (Retry-After)"),
-        (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its pace; 1 host failing"),
+        (Stats(in_flight=1), "1 request in flight, no response yet"),
+        (Stats(waits=Waits(retry_after=2)), "2 hosts told to wait (Retry-After)"),
+        (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its next slot; 1 host failing"),
+        (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
         (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
         (Stats(), "nothing is queued"),
     ],
@@ -106,7 +107,7 @@ def test_progress_is_a_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     with Progress() as progress:
         progress(BUSY, 1.0)
 
-    assert terminal.getvalue().startswith("\r\x1b[2K1,204 pages")
+    assert terminal.getvalue().startswith("\r\x1b[2K1,207 pages")
     assert terminal.getvalue().endswith("\r\x1b[2K")
     assert "\x1b[1m" not in terminal.getvalue()
 
@@ -126,21 +127,25 @@ def test_progress_is_a_log_elsewhere(
     lines = stream.getvalue().splitlines()
     if log_format == "json":
         assert [json.loads(line)["event"] for line in lines] == ["Crawling", "Waiting"]
-        assert json.loads(lines[1])["reason"] == "12 requests under way, no answer yet"
+        assert json.loads(lines[1])["reason"] == "12 requests in flight, no response yet"
     else:
-        assert lines[0][20:].startswith(" Crawling  pages=1204 ")
-        assert lines[1][20:].startswith(" Waiting: 12 requests under way, no answer yet  pages=")
+        assert lines[0][20:].startswith(" Crawling  pages=1207 ")
+        assert lines[1][20:].startswith(" Waiting: 12 requests in flight, no response yet  pages=")
     assert "\x1b" not in stream.getvalue()
 
 
-def test_summary_tells_what_was_done_what_was_not_and_how_to_go_on() -> None:
-    """Every count has its reason, and hosts come out without their escape sequences."""
+def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None:
+    """Every count has its reason in words, and escape sequences of hosts are made harmless."""
     stats = Stats(
         fetched=120,
         bytes=3_400_000,
         statuses=Counter({200: 110, 404: 10}),
         failed=Counter(timeout=3, dns=1),
-        skipped=Counter(robots=7, nofollow=0),
+        skipped=Counter(
+            {"off_host": 2287, "scheme": 21, "robots": 1, "new_code": 3, "nofollow": 0}
+            | {"host_retired": 39}
+        ),
+        audited=770,
         throttles=4,
         robots=2,
         retries=5,
@@ -152,26 +157,41 @@ def test_summary_tells_what_was_done_what_was_not_and_how_to_go_on() -> None:
 
     text = summary(CrawlResult(Ending.STOPPED, stats, 60.0, 33), "my crawl")
 
+    skipped = (
+        "2,287 links to other hosts (--scope), 21 not http(s), 3 new_code, "
+        "1 forbidden by robots.txt (--ignore-robots)"
+    )
+    politeness = (
+        "all 770 requests kept each host's minimum delay; 4 of 126 responses were refusals (3.2%)"
+    )
     assert text.splitlines() == [
-        "Stopped: 120 pages in 1 min, 2.0/s",
-        "  fetched     110 × 200, 10 × 404; 3.4 MB",
-        "  failed      3 timeout, 1 dns",
-        "  skipped     7 robots",
+        "Stopped: 124 pages in 1 min, 2.1/s",
+        "  fetched     110 with status 200, 10 with status 404; 3.4 MB",
+        "  failed      3 timed out (--timeout), 1 host name not found",
+        f"  skipped     {skipped}",
+        "  given up    39 URLs of hosts that were given up",
         "  retries     5",
-        "  slowest     slow.example (2.5 s an answer)",
+        "  slowest     slow.example (2.5 s per response)",
         "  refused by  evil\\x1b[2J.example (4 times)",
-        "  politeness  no request was early; 4 of 126 refused (3.2%)",
+        f"  politeness  {politeness}",
         "  left        33 URLs in the queue",
-        "Go on with: mannerly resume 'my crawl'",
+        "To resume: mannerly resume 'my crawl'",
     ]
 
 
 def test_summary_does_not_hide_a_request_that_was_early() -> None:
-    """The verdict is the crawl's own, and it may be against us."""
+    """The audit's finding is printed, and the user is asked to report it."""
     text = summary(CrawlResult(Ending.FINISHED, Stats(fetched=9, too_early=1), 1.0, 0))
 
-    assert "1 request started too early: please report this" in text
-    assert "Go on with" not in text
+    assert "1 request sent before the host's minimum delay was over: please report this" in text
+    assert "To resume" not in text
+
+
+def test_summary_of_a_resumed_crawl_counts_this_run() -> None:
+    """Its pages come on top of those of earlier runs."""
+    result = CrawlResult(Ending.FINISHED, Stats(fetched=9), 1.0, 0)
+
+    assert summary(result, is_resumed=True).startswith("Finished: 9 more pages in 1.0 s")
 
 
 def test_safe_term_lets_nothing_invisible_through() -> None:

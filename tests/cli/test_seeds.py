@@ -35,10 +35,10 @@ def test_file_holds_a_url_a_line(tmp_path: Path, pack: object) -> None:
     ("argument", "words"),
     [
         ("ftp://a.example/", "only http and https"),
-        ("https://me:secret@a.example/", "holds a user name"),
+        ("https://me:secret@a.example/", "has a user name"),
         ("https://", "is not a URL"),
         ("a..b", "is not a URL"),
-        ("missing.txt", "there is no file missing.txt; if it is a host"),
+        ("missing.txt", "file not found: missing.txt; if it is a host"),
         ("./", "is a directory"),
         ("https://a.example/\x1b[31m\u202e<>:99999999", None),
     ],

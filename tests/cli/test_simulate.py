@@ -112,7 +112,7 @@ def test_ceiling_below_the_servers_limit_is_pointed_out() -> None:
     """A run that cannot reach the limit says why, on stderr."""
     outcome = invoke("--server", "bucket:30:30", "--max-rate", "4")
 
-    assert "ceiling of 4 requests/s" in outcome.stderr
+    assert "--max-rate is 4 requests/s, below the server's limit" in outcome.stderr
 
 
 def test_options_come_from_the_environment() -> None:

@@ -63,7 +63,7 @@ def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
         facts = json.loads(invoke("status", crawl, "--json").stdout)
 
     assert outcome.exit_code == 0
-    assert outcome.stdout.startswith(f"{crawl}: running (pid 4711), last written ")
+    assert outcome.stdout.startswith(f"{crawl}: running (pid 4711), last activity ")
     assert "w1 on here, pid 4711: 2 shards, 12 pages in this run" in outcome.stdout
     (worker,) = facts["workers"]
     assert 0 <= worker.pop("seen_s") < 60
@@ -75,7 +75,7 @@ def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
         "fetched": 12,
         "waits_for": None,
     }
-    assert "from https://a.example/, begun" in outcome.stdout
+    assert "started from https://a.example/, " in outcome.stdout
     assert "Longest queues:\n          1  a.example" in outcome.stdout
 
 
@@ -168,10 +168,10 @@ def test_summary_status_and_export_agree(tmp_path: Path) -> None:
         (SEED, "fetched", "status 200"),
         ("https://a.example/old", "fetched", f"redirects to {SEED}"),
         ("https://a.example/copy", "fetched", f"its canonical URL is {SEED}"),
-        ("https://b.example/broken", "failed", "timeout"),
-        (QUEUED, "queued", "its host was given up (stalled); its host said Retry-After"),
-        (PRIVATE, "skipped", "robots"),
-        (EXCESS, "skipped", "max_per_host"),
+        ("https://b.example/broken", "failed", "timed out (--timeout), "),
+        (QUEUED, "queued", "its host was given up (stalled); its host sent Retry-After"),
+        (PRIVATE, "skipped", "forbidden by robots.txt (--ignore-robots)"),
+        (EXCESS, "skipped", "beyond --max-per-host"),
         ("a.example/never?utm_source=x", "unknown", "no page, sitemap or seed"),
         ("https://other.example/", "unknown", "links out of scope are counted"),
     ],
@@ -200,7 +200,7 @@ def test_explain_finds_a_link_between_two_shards(crawl: Path) -> None:
 
     for facts in said:
         assert (facts["state"], facts["found_by"], facts["depth"]) == ("queued", [SEED], 1)
-        assert facts["because"] == "on its way to the shard that owns its host"
+        assert facts["because"] == "in transit to the shard that owns its host"
 
 
 def test_explain_names_the_line_of_robots_txt_and_the_scope(crawl: Path) -> None:
@@ -342,7 +342,7 @@ def test_wipe_removes_a_crawl_and_nothing_else(crawl: Path) -> None:
     removed = invoke("wipe", crawl, "--yes")
 
     assert (refused.exit_code, removed.exit_code) == (4, 0)
-    assert "thesis.txt, which is not ours: nothing was removed" in refused.stderr
+    assert "thesis.txt, which mannerly did not write: nothing was removed" in refused.stderr
     assert not crawl.exists()
 
 

@@ -312,6 +312,7 @@ def test_totals_of_processes_are_added_up() -> None:
         },
         commit_s=0.3,
         trouble="no room",
+        audited=2,
         too_early=1,
     )
     assert (one.statuses, one.failed, one.skipped) == ({200: 1}, {"timeout": 1}, {"robots": 1})

@@ -65,7 +65,7 @@ def test_every_option_of_the_command_is_known(name: str, tmp_path: Path) -> None
     if OPTIONS[name].kind is Kind.FILE:
         given[name] = Authority(tmp_path).certificate(x509.DNSName("localhost")).file
     if name not in KEYWORDS:
-        with pytest.raises(mannerly.OptionError, match=f"^{name} is an option of the command only"):
+        with pytest.raises(mannerly.OptionError, match=f"^{name} is an option of the command, not"):
             mannerly.Crawl(SEED, **given)
         return
     with mannerly.Crawl(SEED, **given) as crawl, mannerly.Crawl(SEED) as usual:
@@ -107,14 +107,14 @@ def test_types_know_every_keyword() -> None:
 def test_wrong_names_get_a_suggestion(call: Any, wrong: str, right: str) -> None:
     """It is told at the call, before anything is made."""
     with pytest.raises(
-        mannerly.OptionError, match=rf"^{wrong} is no option; did you mean {right}\?"
+        mannerly.OptionError, match=rf"^{wrong} is not an option; did you mean {right}\?"
     ):
         call(SEED, **{wrong: 1})
 
 
 def test_names_like_nothing_get_none() -> None:
     """A guess that is no help is not made."""
-    with pytest.raises(mannerly.OptionError, match=r"^banana is no option$"):
+    with pytest.raises(mannerly.OptionError, match=r"^banana is not an option$"):
         mannerly.crawl(SEED, banana=1)  # type: ignore[call-arg]
 
 

@@ -1,13 +1,13 @@
-"""The command: one file per subcommand, parsing and printing, nothing else.
+"""The command `mannerly`: one module per subcommand, for parsing and printing only.
 
-    options → config     every option of `crawl`, and whose value wins
-    crawl, resume        arguments → the engine → exports, summary (endings), exit code
-    progress, logs       stuck, or just polite?
-    stored, steer        a crawl's store, for commands that look at it or steer it
-    terminal             the one door for crawled text, and for mistakes
+    config               the values of all options: command line, environment, files
+    crawl, resume        run a crawl; then exports, summary (endings) and exit code
+    progress, logs       the live line or log lines while a crawl runs
+    stored, steer        open a stored crawl, to look at it or to steer it
+    terminal             print crawled text safely; print errors
 
-Data goes to stdout and everything else to stderr. A mistake of the user's is one sentence and exit
-code 2. Each subcommand imports what it needs when it runs, so that `--help` stays fast.
+Data goes to stdout and everything else to stderr. A usage error is one sentence and exit code 2.
+Each subcommand imports what it needs when it runs, so that `--help` stays fast.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# Set on each command: below a group the prefix would become MANNERLY_SIMULATE_. The options of
-# `crawl` and `resume` read their variables themselves (`config`).
+# Set on each command: on a group the prefix would become MANNERLY_SIMULATE_. The variables of
+# `crawl` and `resume` are read by `config`.
 _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
 
 app.command()(crawl)
@@ -52,7 +52,9 @@ app.command("set")(steer.change)
 app.command("hosts")(hosts.hosts)
 
 _host = typer.Typer(
-    help="Look at one host of a crawl, or steer it.", no_args_is_help=True, rich_markup_mode=None
+    help="Show one host of a crawl, or change its pace.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 _host.command("show")(hosts.show)
 _host.command("pause")(hosts.pause)
@@ -63,7 +65,9 @@ app.add_typer(_host, name="host")
 
 app.command()(wipe)
 
-_config = typer.Typer(help="The settings in force.", no_args_is_help=True, rich_markup_mode=None)
+_config = typer.Typer(
+    help="Show the settings in force.", no_args_is_help=True, rich_markup_mode=None
+)
 _config.command("show")(configuration.show)
 app.add_typer(_config, name="config")
 
@@ -84,7 +88,9 @@ def _options(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """The fast, well-mannered web crawler."""

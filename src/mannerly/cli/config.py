@@ -1,14 +1,14 @@
-"""Which value of an option wins, and where it came from.
+"""Find the value of every option, and the place where it was set. The first place wins:
 
     command line  >  environment  >  project file  >  user file  >  the crawl's own  >  default
 
 The project file is `mannerly.toml` in the working directory or `[tool.mannerly]` in its
-`pyproject.toml` (not both); the user file is `~/.config/mannerly/config.toml`. Whatever is not an
-option, or is not what the option takes, is refused with the place, the name, the value and what is
-allowed: a setting that fails in silence is the worst kind.
+`pyproject.toml` (not both); the user file is `~/.config/mannerly/config.toml`. Unknown names and
+wrong values raise ConfigError with the place, the name, the value and what is allowed; they are
+never ignored.
 
-A strange variable `MANNERLY_…` is refused only if it looks like a slip of the pen: Kubernetes, for
-one, makes variables of that name for a service called mannerly.
+An unknown variable `MANNERLY_…` is an error only if it looks misspelled: Kubernetes, for example,
+sets variables of that form for a service called mannerly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = "mannerly.toml"
 
-# The options that are about one run of the command, and their defaults.
+# The options of one run of the command, and their defaults.
 RUN_DEFAULTS: dict[str, object] = {
     "data_dir": None,
     "fresh": False,
@@ -51,25 +51,25 @@ ConfigError = OptionError
 
 
 class Configuration(NamedTuple):
-    """What was given, each by the strongest place."""
+    """The options that were set, each with the value of the strongest place."""
 
     given: dict[str, Given]
 
     def value(self, name: str) -> object:
-        """The value of an option of this run."""
+        """Return the value of an option of this run, or its default."""
         return self.given[name].value if name in self.given else RUN_DEFAULTS[name]
 
     def texts(self, name: str) -> list[str]:
-        """The value of an option that is a list of texts."""
+        """Return the value of an option that is a list of texts."""
         value = self.value(name)
         assert isinstance(value, list)
         return value
 
     def settings(self, base: CrawlSettings | None = None) -> CrawlSettings:
-        """The crawl's settings: what was given, on top of those of `base`.
+        """Return the crawl's settings: those of `base` with the options that were set.
 
         Raises:
-            ConfigError: one of them is out of its range.
+            ConfigError: a value is not allowed.
         """
         from mannerly.crawler.settings import CrawlSettings, with_options
 
@@ -82,11 +82,11 @@ def resolve(
     environment: Mapping[str, str],
     directory: Path | None,
 ) -> Configuration:
-    """Lay the places on top of each other; without a `directory` no file is read.
+    """Read all places, the strongest last. Without a `directory` no file is read.
 
     Raises:
-        ConfigError: an unknown name, or a value that its option does not take.
-        OSError: a file that is there cannot be read.
+        ConfigError: a name is unknown, or a value is not allowed.
+        OSError: a file exists and cannot be read.
     """
     given: dict[str, Given] = {}
     if directory is not None:
@@ -112,7 +112,7 @@ def effective(configuration: Configuration, settings: CrawlSettings) -> dict[str
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """Where a person's own defaults are."""
+    """Return the path of the user's configuration file."""
     home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "~")) / ".config"
     return Path(home) / "mannerly" / "config.toml"
 
@@ -155,9 +155,9 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
         if option is None:
-            raise ConfigError(f"{place}{key} is no setting{nearest(name, OPTIONS)}")
+            raise ConfigError(f"{place}{key} is not an option{nearest(name, OPTIONS)}")
         if name in given:
-            raise ConfigError(f"{place}{key} is given twice, with - and with _")
+            raise ConfigError(f"{place}{key} is set twice, with - and with _")
         given[name] = checked(option, value, place + key)
     return given
 
@@ -165,17 +165,17 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     places = ALIASES | {option.variable: name for name, option in OPTIONS.items()}
     for variable in environment:
-        # An option of another command is no slip of the pen, and is nothing to this one.
-        is_strange = variable.startswith("MANNERLY_") and variable not in places
-        if is_strange and (guess := nearest(variable, places)):
-            raise ConfigError(f"{variable} is no setting{guess}")
+        # It may be an option of another command.
+        is_unknown = variable.startswith("MANNERLY_") and variable not in places
+        if is_unknown and (guess := nearest(variable, places)):
+            raise ConfigError(f"{variable} is not an option{guess}")
     return {
         name: _read(OPTIONS[name], environment[variable], variable)
         for variable, name in places.items()
-        if environment.get(variable)  # set but empty is the shell's way to say "not set"
+        if environment.get(variable)  # an empty variable counts as not set
     }
 
 
 def _read(option: Option, value: Value, where: str) -> Given:
-    """A value from the shell, where everything that is one word is text."""
+    """Convert and check a value from the command line or the environment."""
     return checked(option, from_text(option, value) if isinstance(value, str) else value, where)

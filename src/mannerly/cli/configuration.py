@@ -1,6 +1,6 @@
-"""`mannerly config show`: the values in force and, with --origin, who said so.
+"""`mannerly config show`: print the values in force and, with --origin, where each was set.
 
-What is printed is itself a configuration file.
+The output is a valid configuration file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 def show(
     *,
-    origin: Annotated[bool, typer.Option("--origin", help="Where each value came from.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Also show where each value was set.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The settings in force here, as a configuration file."""
+    """Print the settings in force here, as a configuration file."""
     with failing_clearly():
         configuration = resolve({}, environment=os.environ, directory=Path.cwd())
         values = {
@@ -45,7 +47,7 @@ def show(
 
 
 def as_toml(configuration: Configuration, values: dict[str, object], *, with_origin: bool) -> str:
-    """Every option, in the groups of `--help`; what has no value is a comment."""
+    """Return every option in the groups of `--help`; one without a value is a comment."""
     lines = []
     for group, options in GROUPS.items():
         lines += [f"# {group}"]
@@ -71,12 +73,12 @@ def _origin(configuration: Configuration, name: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """A TOML value: of the types at hand only a list differs from JSON's spelling, in nothing."""
+    """Return a value as TOML. For these types TOML and JSON are written alike."""
     listed = list(value) if isinstance(value, tuple) else value
     return text_json.dumps(listed, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _aliases() -> list[str]:
-    lines = ["# Other variables that are understood"]
-    lines += [f"# {variable} is {name}" for variable, name in sorted(ALIASES.items())]
+    lines = ["# Other environment variables"]
+    lines += [f"# {variable} sets {name}" for variable, name in sorted(ALIASES.items())]
     return lines

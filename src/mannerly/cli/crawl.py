@@ -1,13 +1,13 @@
-"""`mannerly crawl`: from arguments to a crawl, and from its end to an exit code.
+"""`mannerly crawl`: read the options, run the crawl, print the summary, return the exit code.
 
-The options are made from the table in `options`, so that the command line, the environment and the
-configuration files cannot differ. A data directory that holds a crawl is taken up again, with what
-was decided when it began; what decides about URLs cannot change then, and saying otherwise is an
-error rather than ignored.
+The options are made from the table in `crawler.options`, so that the command line, the environment
+and the configuration files cannot differ. If the data directory holds a crawl, it is resumed with
+its stored settings. The settings that decide which URLs are fetched cannot change then: other
+values raise ConfigError.
 
-    0    finished, or as far as --max-urls or --duration allow
+    0    finished, or --max-urls or --duration reached
     2    usage, configuration or file error     3    no seed could be fetched
-    4    state locked or damaged                130, 143   stopped, and can be resumed
+    4    data directory in use or damaged       130, 143   stopped; can be resumed
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mannerly.crawler.options import GROUPS, OPTIONS, Kind, printable
+from mannerly.crawler.options import GROUPS, OPTIONS, ValueKind, printable
 
 from .config import ConfigError, resolve
 from .terminal import fail, failing_clearly, note, print_json, safe_term
@@ -37,34 +37,35 @@ if TYPE_CHECKING:
     from .config import Configuration
     from .progress import Progress
 
-# What decides about URLs: half a crawl under one rule and half under another is neither.
+# Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
 
-_ARGUMENT = "A URL, a host, a file with one URL a line, or - for standard input."
+_ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
 
 
-class Order(NamedTuple):
-    """Everything that one run needs to know."""
+class RunPlan(NamedTuple):
+    """The settings, seeds and location of one run."""
 
     settings: CrawlSettings
     seeds: list[str]
     location: str
     configuration: Configuration
+    is_resumed: bool
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
     """Crawl from URLs, files of URLs, or standard input (-).
 
-    Running it again on the same data directory goes on where it stopped.
+    Run it again on the same data directory to resume the crawl.
     """
     given = {name: value for name, value in options.items() if value is not None}
     with failing_clearly():
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
-        run_order(prepare(urls or [], configuration))
+        run_plan(prepare(urls or [], configuration))
 
 
-def prepare(arguments: list[str], configuration: Configuration) -> Order:
-    """Check everything that can be checked before the first request."""
+def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
+    """Return the plan of a run; errors are found before the first request."""
     from mannerly.crawler.store import exists
 
     from .seeds import read_seeds
@@ -72,53 +73,54 @@ def prepare(arguments: list[str], configuration: Configuration) -> Order:
     data_dir = configuration.value("data_dir")
     seeds = read_seeds(arguments)
     if not seeds and data_dir is None:
-        fail("nothing to crawl: give a URL, a file of URLs, or the --data-dir of a crawl")
+        fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(seeds[0])
     _check_outputs(configuration)
-    if configuration.value("fresh") or not exists(location):
+    is_resumed = not configuration.value("fresh") and exists(location)
+    if not is_resumed:
         settings = configuration.settings()
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
-        settings = _taken_up(configuration, seeds, location)
-    return Order(settings, seeds, location, configuration)
+        settings = _resumed(configuration, seeds, location)
+    return RunPlan(settings, seeds, location, configuration, is_resumed)
 
 
 def default_location(seed: str) -> str:
-    """Return `crawl-<host>`, in characters that every file system takes."""
+    """Return `crawl-<host>`, in characters that every file system accepts."""
     from mannerly.crawler.web.urls import host_key_of
 
     return "crawl-" + host_key_of(seed).replace(":", "-").strip("[]")
 
 
-def run_order(order: Order) -> None:
-    """Crawl, export, tell, and leave with the exit code."""
+def run_plan(plan: RunPlan) -> None:
+    """Run the crawl, write the exports, print the summary, exit with the code."""
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
 
-    if order.configuration.value("verbose"):
-        for name, given in order.configuration.given.items():
+    if plan.configuration.value("verbose"):
+        for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
-    fresh = bool(order.configuration.value("fresh"))
-    with _progress(order) as watch:
+    fresh = bool(plan.configuration.value("fresh"))
+    with _progress(plan) as watch:
         result = run_crawl(
-            order.settings,
-            order.seeds,
-            order.location,
-            order.configuration.given,
+            plan.settings,
+            plan.seeds,
+            plan.location,
+            plan.configuration.given,
             fresh=fresh,
             watch=watch,
         )
-    _export(order)
-    _tell(order, result)
+    _export(plan)
+    _report(plan, result)
     raise typer.Exit(exit_code(result))
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
-    """One a core, but a host is one process's: there may be fewer hosts than cores."""
+    """Return one process per core, but not more than seed hosts: a host has one process."""
     from mannerly.crawler.web.scope import ScopeMode
     from mannerly.crawler.web.urls import host_key_of
 
@@ -128,17 +130,21 @@ def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
 
 
 def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
-    """Refuse here what the crawl would refuse: by then --fresh has removed the old one."""
+    """Check the seeds and networks before --fresh removes the old crawl."""
     from mannerly.crawler.fetch.guard import NetworkGuard
 
     if not seeds:
-        fail(f"nothing to start from in {location}: give a URL or a file of URLs")
+        fail(f"there is no crawl to resume in {location}: give a URL or a file of URLs")
     settings.scope_of(seeds)
     NetworkGuard(seeds, settings.allow_net)
 
 
-def _taken_up(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
-    """Return the settings of a stored crawl with those of this run; conflicts are errors."""
+def _resumed(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
+    """Return the settings of a stored crawl, changed by those of this run.
+
+    Raises:
+        ConfigError: a seed is not one of the crawl's, or a setting of `KEPT` differs.
+    """
     from mannerly.crawler.fetch.guard import NetworkGuard
     from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.store import open_crawl
@@ -150,8 +156,8 @@ def _taken_up(configuration: Configuration, seeds: list[str], location: str) -> 
     for seed in seeds:
         if seed not in known:
             raise ConfigError(
-                f"{safe_term(seed)} is no seed of the crawl in {location}: add it with `mannerly "
-                "add`, choose another --data-dir, or start over with --fresh"
+                f"{safe_term(seed)} is not a seed of the crawl in {location}: add it with "
+                "`mannerly add`, choose another --data-dir, or start over with --fresh"
             )
     base = settings_of(manifest)
     settings = configuration.settings(base)
@@ -159,7 +165,7 @@ def _taken_up(configuration: Configuration, seeds: list[str], location: str) -> 
         field = OPTIONS[name].target or name
         if getattr(settings, field) != getattr(base, field):
             raise ConfigError(
-                f"{configuration.given[name].where} cannot change in a crawl that has begun: "
+                f"{configuration.given[name].where} cannot be changed when a crawl is resumed: "
                 f"leave it out, or start over with --fresh"
             )
     NetworkGuard(manifest.seeds, settings.allow_net)
@@ -174,63 +180,63 @@ def _check_outputs(configuration: Configuration) -> None:
         check_target(output)
     wants_stdout = outputs.count("-") + bool(configuration.value("json"))
     if wants_stdout > 1:
-        raise ConfigError("--json and --output - both want standard output: choose one")
+        raise ConfigError("--json and --output - both write to standard output: choose one")
 
 
-def _progress(order: Order) -> AbstractContextManager[Progress | None]:
-    """Whoever tells the user meanwhile; nobody, if asked to be quiet."""
+def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
+    """Return what shows the progress; nothing is shown with --quiet."""
     from .progress import Progress
 
-    configuration = order.configuration
+    configuration = plan.configuration
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        max_urls=order.settings.max_urls,
-        duration_s=order.settings.duration_s,
+        max_urls=plan.settings.max_urls,
+        duration_s=plan.settings.duration_s,
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
     )
 
 
-def _export(order: Order) -> None:
+def _export(plan: RunPlan) -> None:
     from mannerly.exports import export
 
-    for output in order.configuration.texts("output"):
-        outcome = export(order.location, output)
-        if not order.configuration.value("quiet"):
-            for line in outcome.told():
+    for output in plan.configuration.texts("output"):
+        outcome = export(plan.location, output)
+        if not plan.configuration.value("quiet"):
+            for line in outcome.described():
                 note(line)
 
 
-def _tell(order: Order, result: CrawlResult) -> None:
+def _report(plan: RunPlan, result: CrawlResult) -> None:
     from .endings import described
     from .summary import summary
 
-    configuration = order.configuration
+    configuration = plan.configuration
     if configuration.value("json"):
-        print_json(described(result, order.location))
+        print_json(described(result, plan.location))
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, order.location))
+        log("json", "Ended", **described(result, plan.location))
         return
     hosts = 10 if configuration.value("verbose") else 3
-    note(summary(result, order.location, hosts=hosts))
+    note(summary(result, plan.location, hosts=hosts, is_resumed=plan.is_resumed))
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:
-    """An option as typer reads it. Everything is text here: `config` is the one that judges."""
+    """Return a parameter for typer. All values are text here: `config` converts and checks them."""
     names = [option.flag, *([option.short] if option.short else [])]
     shown: dict[str, Any] = {"help": option.help, "rich_help_panel": group}
     annotation: Any = Annotated[str | None, typer.Option(*names, metavar=option.metavar, **shown)]
-    if option.kind is Kind.LIST:
+    if option.kind is ValueKind.LIST:
         listed = typer.Option(*names, metavar=option.metavar, **shown)
         annotation = Annotated[list[str] | None, listed]
-    elif option.kind is Kind.FLAG:
-        # Only what a file may have turned on needs a way to be turned off again.
+    elif option.kind is ValueKind.FLAG:
+        # A flag that a configuration file can turn on needs a form that turns it off.
         if option.target is not None:
             names[0] += "/--no-" + option.flag.removeprefix("--")
         annotation = Annotated[bool | None, typer.Option(*names, **shown)]
@@ -241,7 +247,7 @@ def _parameter(option: Option, group: str) -> inspect.Parameter:
 def with_options(
     function: Callable[..., None], first: inspect.Parameter, *, without: tuple[str, ...] = ()
 ) -> None:
-    """Give a command the options of the table."""
+    """Give a command all options of the table, but those in `without`."""
     parameters = [first] + [
         _parameter(option, group)
         for group, options in GROUPS.items()

@@ -1,8 +1,8 @@
-"""`mannerly demo`: crawl a built-in web of hosts with hidden limits, and let them judge us.
+"""`mannerly demo`: crawl built-in hosts with hidden limits, and check the crawler by their logs.
 
-Everything happens on this machine's loopback addresses, so it works offline and hurts nobody. The
-table at the end is made from the servers' own logs: what each host would have allowed, what we
-settled at, how often it refused, and the smallest gap between two of our requests.
+Everything uses this machine's loopback addresses, so it works offline and sends nothing to others.
+The table at the end is made from the servers' logs: the rate that each host allows, the rate of the
+crawler, the number of refusals, and the smallest gap between two requests.
 """
 
 from __future__ import annotations
@@ -17,12 +17,20 @@ GOOD_SHARE = 0.8
 def demo(
     *,
     seconds: Annotated[
-        float, typer.Option(min=1.0, help="How long to crawl; half a minute settles every host.")
+        float,
+        typer.Option(
+            min=1.0, help="Duration of the crawl in seconds; after 30 every pace is settled."
+        ),
     ] = 30.0,
-    processes: Annotated[int, typer.Option(min=1, help="Processes to crawl with.")] = 1,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the demo web; 0: any.")] = 0,
+    processes: Annotated[int, typer.Option(min=1, help="Number of processes of the crawler.")] = 1,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0: any free port.")
+    ] = 0,
 ) -> None:
-    """Crawl a built-in web of a dozen hosts with hidden limits, and show what they say of us."""
+    """Crawl built-in hosts, and check the crawler by their logs.
+
+    A dozen hosts on loopback addresses, each with another hidden limit or feature.
+    """
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -38,12 +46,10 @@ def demo(
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
-            typer.echo(
-                f"crawling {len(web.hosts)} demonstration hosts for {seconds:g} s …", err=True
-            )
+            typer.echo(f"crawling {len(web.hosts)} demo hosts for {seconds:g} s …", err=True)
             with Progress() as progress:
                 result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
-            # The ceiling of 8 requests a second is the shortest gap that the settings allow.
+            # The shortest gap that the settings allow: 1/8 s, by the default of 8 requests/s.
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:
         typer.echo(f"mannerly demo: {error}", err=True)
@@ -55,4 +61,4 @@ def demo(
         typer.echo(f"{verdict.name}: {'; '.join(verdict.broken)}", err=True)
     if impolite:
         raise typer.Exit(1)
-    typer.echo("no host was asked faster than it, its robots.txt or the settings allow", err=True)
+    typer.echo("every host was crawled within its limit, its robots.txt and the settings", err=True)

@@ -1,4 +1,4 @@
-"""How a crawl's end is told: an exit code for the shell, a value for programs."""
+"""Report the end of a crawl: an exit code for the shell, a value for programs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
-    """0 only if all is done that was asked for; a limit that was reached is what was asked for."""
+    """Return the exit code: 0 if the crawl is finished or has reached a limit."""
     if result.ending.value == "finished" and result.pending:
         return 1
     return _CODES.get(result.ending.value, 0)
 
 
 def resume_command(location: str) -> str:
-    """What to type to go on."""
+    """Return the command that resumes a crawl."""
     return f"mannerly resume {shlex.quote(location)}"
 
 
 def described(result: CrawlResult, location: str) -> dict[str, object]:
-    """The result for programs. Hosts are left out: `mannerly hosts --json` has them all."""
+    """Return the result for --json. Hosts are left out: see `mannerly hosts --json`."""
     import msgspec
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.

@@ -1,4 +1,4 @@
-"""`mannerly explain`: where a URL stands in a crawl, and why."""
+"""`mannerly explain`: print the state of one URL in a crawl, and the reason."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from .terminal import failing_clearly, print_json, safe_term
 
 def explain(
     location: Location,
-    url: Annotated[str, typer.Argument(metavar="URL", show_default=False)],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The URL to explain.", show_default=False)
+    ],
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show where a URL stands in a crawl, and why."""
+    """Show the state of a URL in a crawl, and the reason."""
+    from mannerly.crawler.inspection.reasons import skip_words
+
     with failing_clearly(), opened(location) as crawl:
         facts = crawl.explain(url)
     if json:
         print_json(facts._asdict())
         return
+    where, _, reason = facts.scope.partition(": ")
+    scope = f"{where}: {skip_words(reason)}" if reason else where
     typer.echo(safe_term(facts.url))
     for name, text in (
         ("state", f"{facts.state}: {facts.because}"),
         ("found by", " ← ".join(facts.found_by)),
-        ("scope", facts.scope),
+        ("scope", scope),
         ("robots.txt", facts.robots),
     ):
         if text:

@@ -1,4 +1,4 @@
-"""`mannerly export`: a crawl's records as a file, whether it runs or not."""
+"""`mannerly export`: write a crawl's records to files, also while it runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="By suffix: .jsonl .csv .xml (sitemap); - is stdout (JSON lines); repeatable.",
+            help="Format by suffix: .jsonl, .csv or .xml (sitemap); - is stdout (JSON lines); "
+            "repeatable.",
             show_default=False,
         ),
     ],
     include_skipped: Annotated[
         bool,
-        typer.Option("--include-skipped", help="Add URLs that were not fetched, with the reason."),
+        typer.Option("--include-skipped", help="Add skipped URLs, with the reason."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
@@ -37,8 +38,8 @@ def export(
         require_crawl(location)
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
-                raise ExportError("a sitemap lists pages only: leave out --include-skipped")
+                raise ExportError("a sitemap lists only pages: leave out --include-skipped")
         for target in output:
             outcome = write(location, target, include_skipped=include_skipped)
-            for line in [] if quiet else outcome.told():
+            for line in [] if quiet else outcome.described():
                 note(line)

@@ -1,4 +1,4 @@
-"""Numbers in words: the same everywhere a person reads them."""
+"""Format numbers for people, the same way everywhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["many", "rate", "size", "span"]
 
 
 def rate(per_second: float) -> str:
-    """A rate: by the minute where less than one a second would be all noughts."""
+    """Return a rate: per minute if it is less than one per second."""
     if per_second >= 100:
         return f"{per_second:,.0f}/s"
     if per_second >= 1 or per_second == 0:
@@ -17,7 +17,7 @@ def rate(per_second: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes, in thousands as disks and networks are sold."""
+    """Return a number of bytes in decimal units: 1 kB is 1000 B."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -26,5 +26,5 @@ def size(count: float) -> str:
 
 
 def many(count: int, one: str, more: str | None = None) -> str:
-    """`1 page`, `2 pages`."""
+    """Return a count with its noun: `1 page`, `2 pages`."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -1,7 +1,7 @@
-"""Log lines on stderr: text for people, JSON for machines; nothing global is configured.
+"""Write log lines to stderr, as text or JSON. Nothing global is configured.
 
-The event is always a word of ours; whatever was crawled may only be a value, and comes out escaped
-in both forms. A logging package would be imported for 0.1 s to write a line every ten.
+The event is always a fixed word; crawled text may only be a value, and is escaped in both forms. No
+logging package is used: importing one takes 0.1 s, for a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .terminal import note, safe_term
 
 
 def log(log_format: str, event: str, **fields: object) -> None:
-    """Write one line, as `text` or as `json`."""
+    """Write one log line, as `text` or as `json`."""
     now = datetime.now(UTC)
     line = _as_json(now, event, fields) if log_format == "json" else _as_text(now, event, fields)
     note(line)
@@ -21,13 +21,13 @@ def log(log_format: str, event: str, **fields: object) -> None:
 def _as_json(now: datetime, event: str, fields: dict[str, object]) -> str:
     import msgspec
 
-    # Our own words last: no field may stand in for them.
+    # These last, so that no field can replace them.
     said = {**fields, "event": event, "level": "info", "timestamp": now}
     return msgspec.json.encode(said).decode()
 
 
 def _as_text(now: datetime, event: str, fields: dict[str, object]) -> str:
-    """`2026-11-15T20:51:03Z Waiting: 2 hosts …  pages=7`: the reason reads as a sentence."""
+    """Return a line like `2026-11-15T20:51:03Z Waiting: 2 hosts …  pages=7`."""
     reason = fields.pop("reason", None)
     head = event if reason is None else f"{event}: {reason}"
     values = " ".join(f"{name}={safe_term(str(value))}" for name, value in fields.items())

@@ -1,10 +1,10 @@
-"""Stuck, or just polite? The answer while a crawl runs, as a live line or as log lines.
+"""Show the progress of a crawl while it runs, as a live line or as log lines.
 
-On a terminal one line is redrawn with every report; anywhere else, or with --log-format, a line is
-logged every few seconds. Both say how fast it goes and what the hosts are waiting for: a crawl that
-fetches nothing for a minute because a site said "Retry-After: 60" is well, and must look well.
+On a terminal one line is redrawn with every report; otherwise, or with --log-format, a line is
+logged every few seconds. Both show the speed and what the hosts are waiting for, so that a crawl
+that fetches nothing for a minute because a site sent "Retry-After: 60" does not look stuck.
 
-`Meter`, `live_line` and `log_fields` are pure; `Progress` alone asks what stderr is.
+`Meter`, `live_line` and `log_fields` are pure; only `Progress` looks at stderr.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stats import Stats, Waits
 
-_WINDOW_S = 10.0  # over which "how fast" is asked: longer than most gaps, shorter than patience
-_TROUBLE = 60  # characters of a trouble that somebody should see to
+_WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
+_TROUBLE = 60  # characters of `Stats.trouble` in the live line
 _BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
 _GAP = "  "
 
 
 class Pace(NamedTuple):
-    """How fast it goes, and how long it may take: a guess, as the queue may still grow."""
+    """The speed, and an estimate of the time left; the queue may still grow."""
 
     per_second: float
     left_s: float | None
 
 
 class Meter:
-    """Pages a second over the last ten seconds, from reports that come when they come."""
+    """Measures pages per second over the last ten seconds, from reports at any times."""
 
     def __init__(self, *, max_urls: int | None = None, duration_s: float | None = None) -> None:
         self._max_urls = max_urls
@@ -47,14 +47,14 @@ class Meter:
         self._reports: deque[tuple[float, int]] = deque([(0.0, 0)])
 
     def update(self, stats: Stats, elapsed_s: float) -> Pace:
-        """Take a report in."""
+        """Add a report; return the speed and the time left."""
         reports = self._reports
-        reports.append((elapsed_s, stats.fetched))
+        reports.append((elapsed_s, stats.pages))
         while len(reports) > 2 and reports[1][0] <= elapsed_s - _WINDOW_S:
             reports.popleft()
         since_s, before = reports[0]
         took_s = elapsed_s - since_s
-        per_second = (stats.fetched - before) / took_s if took_s > 0 else 0.0
+        per_second = (stats.pages - before) / took_s if took_s > 0 else 0.0
         return Pace(per_second, self._left_s(stats, elapsed_s, per_second))
 
     def _left_s(self, stats: Stats, elapsed_s: float, per_second: float) -> float | None:
@@ -62,7 +62,7 @@ class Meter:
         if per_second > 0:
             pages = stats.queued + stats.in_flight
             if self._max_urls is not None:
-                pages = min(pages, max(0, self._max_urls - stats.fetched))
+                pages = min(pages, max(0, self._max_urls - stats.pages))
             guesses.append(pages / per_second)
         if self._duration_s is not None:
             guesses.append(max(0.0, self._duration_s - elapsed_s))
@@ -70,10 +70,10 @@ class Meter:
 
 
 def live_line(stats: Stats, pace: Pace, *, width: int, color: bool) -> str:
-    """One line that fits; what is least needed goes first when the terminal is narrow."""
+    """Return one line of less than `width` characters; the last parts are left out first."""
     waits = stats.waits
     parts = [
-        many(stats.fetched, "page"),
+        many(stats.pages, "page"),
         safe_term(stats.trouble, limit=_TROUBLE) if stats.trouble else "",
         rate(pace.per_second),
         f"queue {stats.queued:,}",
@@ -93,10 +93,10 @@ def live_line(stats: Stats, pace: Pace, *, width: int, color: bool) -> str:
 
 
 def log_fields(stats: Stats, pace: Pace) -> dict[str, object]:
-    """The same for a log; only what is not nothing."""
+    """Return the same for a log line, without values that are zero."""
     waits = stats.waits
     fields: dict[str, object] = {
-        "pages": stats.fetched,
+        "pages": stats.pages,
         "per_second": round(pace.per_second, 2),
         "queued": stats.queued,
         "in_flight": stats.in_flight,
@@ -114,27 +114,31 @@ def log_fields(stats: Stats, pace: Pace) -> dict[str, object]:
 
 
 def reason_to_wait(stats: Stats) -> str:
-    """Why nothing was fetched lately, in one clause."""
+    """Return why no page was fetched lately, in one clause."""
     waits = stats.waits
     if stats.trouble:
         return safe_term(stats.trouble)
     if stats.in_flight:
-        return f"{many(stats.in_flight, 'request')} under way, no answer yet"
+        return f"{many(stats.in_flight, 'request')} in flight, no response yet"
     causes = (
-        (waits.retry_after, "told to come back later (Retry-After)"),
-        (waits.pace, "waiting for its pace"),
-        (waits.breaker, "failing, given time to recover"),
-        (waits.busy, "at its limit of requests"),
-        (waits.other, "waiting"),
+        (waits.retry_after, "told to wait (Retry-After)", ""),
+        (waits.pace, "waiting for its next slot", "waiting for their next slot"),
+        (waits.breaker, "failing, paused to recover", ""),
+        (waits.busy, "at its limit of requests in flight", "at their limit of requests in flight"),
+        (waits.other, "waiting for robots.txt, paused or being read from disk", ""),
     )
-    said = [f"{many(count, 'host')} {why}" for count, why in causes if count]
+    said = [
+        f"{many(count, 'host')} {one if count == 1 else more or one}"
+        for count, one, more in causes
+        if count
+    ]
     return "; ".join(said) or "nothing is queued"
 
 
 class Progress:
-    """Tells the user while a crawl runs: `with Progress() as progress: crawl(…, watch=progress)`.
+    """Shows the progress of a crawl: `with Progress() as progress: crawl.run(watch=progress)`.
 
-    With a `log_format` it logs even on a terminal.
+    With a `log_format` it writes log lines even on a terminal.
     """
 
     def __init__(
@@ -146,15 +150,15 @@ class Progress:
         log_interval_s: float = 10.0,
     ) -> None:
         self._meter = Meter(max_urls=max_urls, duration_s=duration_s)
-        self._teller: _Teller
+        self._display: _Display
         if log_format is None and sys.stderr.isatty():
-            self._teller = _LiveLine()
+            self._display = _LiveLine()
         else:
-            self._teller = _Log(log_format or "text", log_interval_s)
+            self._display = _Log(log_format or "text", log_interval_s)
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
-        """Take a report in."""
-        self._teller.tell(stats, self._meter.update(stats, elapsed_s), elapsed_s)
+        """Show a report."""
+        self._display.show(stats, self._meter.update(stats, elapsed_s), elapsed_s)
 
     def __enter__(self) -> Self:
         return self
@@ -165,22 +169,22 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._teller.end()
+        self._display.end()
 
 
-class _Teller(Protocol):
-    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None: ...
+class _Display(Protocol):
+    def show(self, stats: Stats, pace: Pace, elapsed_s: float) -> None: ...
 
     def end(self) -> None: ...
 
 
 class _LiveLine:
-    """Redraws one line of stderr."""
+    """Redraws one line on stderr."""
 
     def __init__(self) -> None:
         self._color = not os.environ.get("NO_COLOR")
 
-    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:  # noqa: ARG002 - contract
+    def show(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:  # noqa: ARG002 - contract
         width = shutil.get_terminal_size().columns
         self._write(live_line(stats, pace, width=width, color=self._color))
 
@@ -192,37 +196,37 @@ class _LiveLine:
 
 
 class _Log:
-    """Logs a line every few seconds: progress, or why there is none."""
+    """Logs a line every few seconds: the progress, or the reason why there is none."""
 
     def __init__(self, log_format: str, interval_s: float) -> None:
         self._log = partial(log, log_format)
         self._interval_s = interval_s
         self._due_s = interval_s
-        self._fetched = 0
+        self._pages = 0
 
-    def tell(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:
+    def show(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:
         if elapsed_s < self._due_s:
             return
         self._due_s = elapsed_s + self._interval_s
         fields = log_fields(stats, pace)
-        if stats.fetched > self._fetched:
+        if stats.pages > self._pages:
             self._log("Crawling", **fields)
         else:
             self._log("Waiting", reason=reason_to_wait(stats), **fields)
-        self._fetched = stats.fetched
+        self._pages = stats.pages
 
     def end(self) -> None:
-        """A log needs no tidying."""
+        """Do nothing: log lines need no cleaning up."""
 
 
 def _hosts(waits: Waits) -> str:
     counts = (
         (waits.ready, "ready"),
-        (waits.pace, "on pace"),
+        (waits.pace, "waiting"),
         (waits.retry_after, "on Retry-After"),
         (waits.breaker, "failing"),
-        (waits.busy, "busy"),
-        (waits.other, "waiting"),
+        (waits.busy, "at their limit"),
+        (waits.other, "not ready"),
     )
     said = [f"{count:,} {name}" for count, name in counts if count]
     return "hosts: " + ", ".join(said) if said else ""

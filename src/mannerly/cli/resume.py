@@ -1,7 +1,7 @@
-"""`mannerly resume`: go on with a crawl, with the seeds and the settings that it began with.
+"""`mannerly resume`: resume a crawl with the seeds and the settings that it began with.
 
-The crawl's own settings stand where `crawl` reads the configuration files: a directory can be
-resumed from anywhere and means the same. The command line and the environment still win.
+Configuration files are not read: the crawl's stored settings take their place, so that the result
+does not depend on the working directory. The command line and the environment still win.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .config import resolve
-from .crawl import KEPT, prepare, run_order, with_options
+from .crawl import KEPT, prepare, run_plan, with_options
 from .stored import require_crawl
 from .terminal import failing_clearly
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def resume(directory: Path, **options: Value | None) -> None:
-    """Go on with the crawl in a directory."""
+    """Resume the crawl in a directory."""
     given = {name: value for name, value in options.items() if value is not None}
     with failing_clearly():
         require_crawl(directory)
@@ -32,7 +32,7 @@ def resume(directory: Path, **options: Value | None) -> None:
             environment=os.environ,
             directory=None,
         )
-        run_order(prepare([], configuration))
+        run_plan(prepare([], configuration))
 
 
 with_options(
@@ -40,7 +40,10 @@ with_options(
     inspect.Parameter(
         "directory",
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        annotation=Annotated[Path, typer.Argument(metavar="DIR", show_default=False)],
+        annotation=Annotated[
+            Path,
+            typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+        ],
     ),
     without=("data_dir", "fresh", *KEPT),
 )

@@ -1,11 +1,11 @@
-"""Where a crawl starts: URLs, files of URLs, standard input.
+"""Read the seeds of a crawl: URLs, files of URLs, standard input.
 
     https://example.com/a     a URL
-    example.com/a             the same: a host without a scheme is asked over https
-    seeds.txt, seeds.txt.gz   one URL a line; blank lines and # comments are passed over
+    example.com/a             the same: without a scheme, https is used
+    seeds.txt, seeds.txt.gz   one URL per line; blank lines and # comments are ignored
     -                         the same, from standard input
 
-A mistake names its argument, or its file and line. Nothing is fetched here.
+Errors name the argument, or the file and the line. Nothing is fetched here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _FILE_SUFFIXES = (".txt", ".gz", ".csv", ".list", ".lst", ".urls", ".jsonl")
 
 
 class SeedError(ValueError):
-    """An argument or a line that is no place to start from."""
+    """An argument or a line that is not a usable seed."""
 
 
 def read_seeds(arguments: Iterable[str]) -> list[str]:
-    """The canonical URLs that the arguments mean, each once, in order.
+    """Return the canonical URLs of all arguments, each once, in order.
 
     Raises:
         SeedError: one of them is neither a URL nor a readable file of URLs.
@@ -54,11 +54,11 @@ def _texts(argument: str) -> Iterator[tuple[str, str]]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise SeedError(
-            f"there is no file {safe_term(argument)}; if it is a host, write https:// before it"
+            f"file not found: {safe_term(argument)}; if it is a host, write https:// before it"
         ) from None
     except IsADirectoryError:
         raise SeedError(
-            f"{safe_term(argument)} is a directory; to go on with the crawl in it: "
+            f"{safe_term(argument)} is a directory; to resume the crawl in it: "
             f"mannerly resume {safe_term(argument)}"
         ) from None
     yield from _lines(content, safe_term(argument))
@@ -89,9 +89,9 @@ def _seed(text: str, where: str) -> str:
     full = text if "://" in text else f"https://{text}"
     scheme, _, rest = full.partition("://")
     if scheme.lower() not in ("http", "https"):
-        raise SeedError(f"{where} is not a web address: only http and https can be crawled")
+        raise SeedError(f"{where} cannot be crawled: only http and https URLs can")
     if "@" in rest.replace("\\", "/").partition("/")[0]:
-        raise SeedError(f"{where} holds a user name, and none is ever sent: leave it out")
+        raise SeedError(f"{where} has a user name, which would never be sent: leave it out")
     url = canonical(full)
     if url is None:
         raise SeedError(f"{where} is not a URL: write it like https://example.com/page")

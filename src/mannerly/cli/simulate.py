@@ -1,6 +1,6 @@
-"""`mannerly simulate`: a strategy against a hidden limit, in virtual time, from the shell.
+"""`mannerly simulate`: run a strategy against a simulated server, in virtual time.
 
-Reads options, calls `mannerly.simulation.run`, prints. It computes nothing itself.
+It reads the options, calls `mannerly.simulation.run` and prints the result.
 """
 
 from __future__ import annotations
@@ -19,67 +19,80 @@ if TYPE_CHECKING:
 def simulate(
     *,
     server: Annotated[
-        str, typer.Option(metavar="SPEC", help="The hidden limit; a wrong one lists the grammar.")
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="Server to simulate, e.g. bucket:5:10; an invalid SPEC lists all forms.",
+        ),
     ] = "bucket:5:10",
     strategy: Annotated[
-        str, typer.Option(metavar="NAME", help="learned, linear, aimd, gradient or fixed.")
+        str,
+        typer.Option(metavar="NAME", help="Strategy: learned, linear, aimd, gradient or fixed."),
     ] = "learned",
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=1, max=604_800, help="Virtual seconds.")
+        float, typer.Option(metavar="S", min=1, max=604_800, help="Duration in virtual seconds.")
     ] = 900.0,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Repeats a run exactly.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Random seed: the same one repeats a run exactly."),
+    ] = 1,
     max_rate: Annotated[
-        str | None, typer.Option(metavar="R", help="Requests/s never exceeded, or unlimited.")
+        str | None,
+        typer.Option(metavar="R", help="Maximum requests per second (default 8), or unlimited."),
     ] = None,
     start_delay: Annotated[
-        float | None, typer.Option(metavar="S", help="Gap between requests at the start.")
+        float | None,
+        typer.Option(metavar="S", help="First delay between requests, in seconds (default 1)."),
     ] = None,
     max_concurrency: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests under way at once.")
+        int | None, typer.Option(metavar="N", help="Maximum requests in flight (default 8).")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="All strategies side by side.")
+        bool, typer.Option("--compare", help="Run all strategies and print one table.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Figures as JSON instead.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG file.")
     ] = None,
 ) -> None:
-    """Run a strategy against a hidden limit, in virtual time."""
+    """Run a strategy against a simulated server.
+
+    The server has a limit that the strategy does not know. Time is virtual.
+    """
     from mannerly.politeness import SettingsError
 
-    order = Order(server, seconds, seed)
+    plan = SimulationPlan(server, seconds, seed)
     try:
         settings = _settings(strategy, max_rate, start_delay, max_concurrency)
     except SettingsError as error:
         _fail(str(error))
     if compare:
         if plot:
-            _fail("--plot draws a single run: leave out --compare")
-        _compare(order, settings, json=json)
+            _fail("--plot draws one run: leave out --compare")
+        _compare(plan, settings, json=json)
         return
-    result = _run(order, settings)
+    result = _run(plan, settings)
     if plot:
-        _draw(plot, order.title(strategy), result)
+        _draw(plot, plan.title(strategy), result)
     if json:
-        _print_json(order.described(result, strategy))
+        _print_json(plan.described(result, strategy))
     else:
-        _show(order.title(strategy), result, settings)
+        _show(plan.title(strategy), result, settings)
 
 
-class Order(NamedTuple):
-    """What to run, whatever the strategy."""
+class SimulationPlan(NamedTuple):
+    """A run without its strategy: server, duration and random seed."""
 
     server: str
     seconds: float
     seed: int
 
     def title(self, strategy: str) -> str:
-        """A headline for a chart."""
+        """Return the title of a chart."""
         return f"{strategy} against {self.server}, {self.seconds:g} s, seed {self.seed}"
 
     def described(self, result: Result, strategy: str) -> dict[str, object]:
-        """The result's figures, and what they are figures of."""
+        """Return the figures of a result with the server, the strategy and the seed."""
         about = {"server": self.server, "strategy": strategy, "seed": self.seed}
         return {**about, **result.to_dict()}
 
@@ -102,28 +115,28 @@ def _settings(
     return Settings(**given)  # type: ignore[arg-type]  # Settings checks them all
 
 
-def _run(order: Order, settings: Settings) -> Result:
+def _run(plan: SimulationPlan, settings: Settings) -> Result:
     import sys
 
     from mannerly.simulation import SpecError, run
 
-    sys.path.insert(0, "")  # MODULE:NAME may be a file in the current directory
+    sys.path.insert(0, "")  # MODULE:NAME may be a module in the working directory
     try:
-        return run(settings, order.server, order.seconds, order.seed)
+        return run(settings, plan.server, plan.seconds, plan.seed)
     except SpecError as error:
         _fail(str(error))
 
 
-def _compare(order: Order, settings: Settings, *, json: bool) -> None:
+def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
     from dataclasses import replace
 
     from mannerly.politeness.settings import STRATEGIES
 
-    results = {name: _run(order, replace(settings, strategy=name)) for name in STRATEGIES}
+    results = {name: _run(plan, replace(settings, strategy=name)) for name in STRATEGIES}
     if json:
-        _print_json({name: order.described(result, name) for name, result in results.items()})
+        _print_json({name: plan.described(result, name) for name, result in results.items()})
         return
-    typer.echo(f"{order.server}, {order.seconds:g} s, seed {order.seed}\n")
+    typer.echo(f"{plan.server}, {plan.seconds:g} s, seed {plan.seed}\n")
     names = [name for name, _ in _figures(next(iter(results.values())))]
     typer.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
     for strategy, result in results.items():
@@ -147,14 +160,14 @@ def _show(title: str, result: Result, settings: Settings) -> None:
     limit = result.timeline[-1].allowed
     if limit > settings.rate_ceiling:
         typer.echo(
-            f"The ceiling of {settings.rate_ceiling:g} requests/s is below the server's limit: "
-            f"--max-rate {limit * 1.5:.0f} would let the strategy find it.",
+            f"--max-rate is {settings.rate_ceiling:g} requests/s, below the server's limit: "
+            f"with --max-rate {limit * 1.5:.0f} the strategy could reach it.",
             err=True,
         )
 
 
 def _figures(result: Result) -> list[tuple[str, str]]:
-    """The figures worth reading first."""
+    """Return the most important figures, with their names."""
     broken = (
         result.gap_violations
         + result.retry_after_violations
@@ -193,6 +206,6 @@ def _draw(path: Path, title: str, result: Result) -> None:
 
 
 def _fail(why: str) -> NoReturn:
-    """One sentence for the user, and exit code 2."""
+    """Print an error and exit with code 2."""
     typer.echo(f"mannerly: {why}", err=True)
     raise typer.Exit(2)

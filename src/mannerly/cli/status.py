@@ -1,4 +1,4 @@
-"""`mannerly status`: how far a crawl is, from its store, whether it runs or not."""
+"""`mannerly status`: print the progress of a crawl from its store, also while it runs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ def status(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how far a crawl is: state, counts, queues, last activity."""
+    """Show the state, counts and queues of a crawl."""
     with failing_clearly(), opened(location) as crawl:
         facts = crawl.status()
     if json:
         print_json(facts._asdict())
     else:
-        typer.echo(told(facts, now=time.time()))
+        typer.echo(described(facts, now=time.time()))
 
 
-def told(facts: Status, *, now: float) -> str:
-    """Return the same for people."""
+def described(facts: Status, *, now: float) -> str:
+    """Return a status as text."""
     pid = f" (pid {facts.pid})" if facts.pid else ""
     seed = safe_term(facts.seeds[0]) if facts.seeds else "no seed"
     more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
     named = [(str(number), each) for number, each in enumerate(facts.shards)]
     named.append(("all", facts.total))
     rows = [[name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in named]
+    active = span(now - facts.last_activity_at)
     lines = [
-        f"{facts.crawl}: {facts.state}{pid}, last written {span(now - facts.last_activity_at)} ago",
-        f"from {seed}{more}, begun {span(now - facts.created_at)} ago",
+        f"{facts.crawl}: {facts.state}{pid}, last activity {active} ago",
+        f"started from {seed}{more}, {span(now - facts.created_at)} ago",
         "",
         table(["shard", *_COLUMNS], rows),
     ]
@@ -57,7 +58,7 @@ def told(facts: Status, *, now: float) -> str:
 
 
 def _worker(card: dict[str, Any]) -> str:
-    waits = f", waits: {safe_term(card['waits_for'])}" if card["waits_for"] else ""
+    waits = f", waiting: {safe_term(card['waits_for'])}" if card["waits_for"] else ""
     return (
         f"  {safe_term(card['id'], limit=40)} on {safe_term(card['machine'], limit=40)}, "
         f"pid {card['pid']}: {many(len(card['shards']), 'shard')}, "

@@ -1,7 +1,7 @@
-"""A stored crawl as the commands that look at it see it, wherever it is kept.
+"""Open a stored crawl for the commands that look at it or steer it.
 
-A location without a crawl is the user's mistake (exit 2); a crawl that cannot be read is damage
-(exit 4). All of this works while the crawl runs.
+A location without a crawl is a usage error (exit 2); a crawl that cannot be read is damaged (exit
+4). All of this works while the crawl runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.crawl import StoredCrawl
 
-Location = Annotated[str, typer.Argument(metavar="DIR", show_default=False)]
+Location = Annotated[
+    str, typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False)
+]
 """The argument that names a crawl: a directory, or SCHEME:REST for another store."""
 
 
 @contextmanager
 def opened(location: str | Path) -> Iterator[StoredCrawl]:
-    """Open a crawl to look at it or to steer it, or end with a sentence if there is none.
+    """Open a crawl to look at it or to steer it; exit with code 2 if there is none.
 
     Raises:
         StoreError: it is damaged, or of another version.
@@ -42,7 +44,7 @@ def opened(location: str | Path) -> Iterator[StoredCrawl]:
 
 
 def require_crawl(location: str | Path) -> None:
-    """End with a sentence if there is no crawl at a location."""
+    """Exit with code 2 if there is no crawl at a location."""
     from mannerly.crawler.store import exists
 
     if not exists(location):
@@ -50,9 +52,9 @@ def require_crawl(location: str | Path) -> None:
 
 
 def when(crawl: StoredCrawl) -> str:
-    """Return when an order takes effect, to be put behind what was ordered."""
+    """Return a note for an order to a crawl that does not run: when it takes effect."""
     return "" if crawl.store.is_running() else " (in force when the crawl is resumed)"
 
 
 def _fail_missing(why: object) -> NoReturn:
-    fail(f"{why}: give the --data-dir of one")
+    fail(f"{why}: give the data directory of a crawl")

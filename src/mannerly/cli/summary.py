@@ -1,19 +1,22 @@
-"""The closing words of a crawl: what was done, what was not and why, and how to go on.
+"""Write the summary of a crawl: what was fetched, what was not and why, and how to resume.
 
-A pure function of the result. The politeness verdict is the crawl's own: requests that started
-closer to the one before than the gap in force allowed. It must be none.
+The number of pages is that of the records in an export and of `mannerly status`: pages with a
+response and pages that failed. The line about politeness is from the crawl's own audit, which
+compares the time between requests with the operator's minimum delay (`shard.audit`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.inspection.reasons import GIVEN_UP, error_words, skip_words
+
 from .endings import resume_command
 from .figures import many, rate, size, span
 from .terminal import safe_term
 
 if TYPE_CHECKING:
-    from collections import Counter
+    from collections.abc import Callable, Mapping
 
     from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.stats import HostTally, Stats
@@ -27,34 +30,48 @@ _HEADLINES = {
     "no_seed": "No seed could be fetched",
 }
 _REASONS = 6  # of each kind; the rest is one number
-_SLOW_S = 1.0  # a mean answer time below this is not worth a line
+_SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
-def summary(result: CrawlResult, location: str | None = None, *, hosts: int = 3) -> str:
-    """A few lines; `hosts` is how many of the slowest and the most refusing are named.
+def summary(
+    result: CrawlResult,
+    location: str | None = None,
+    *,
+    hosts: int = 3,
+    is_resumed: bool = False,
+) -> str:
+    """Return a summary of a few lines.
 
-    Without a `location` nothing is said about going on: the crawl is not kept.
+    Args:
+        result: of the run.
+        location: of the crawl; without it the summary does not say how to resume.
+        hosts: how many of the slowest and the most refusing hosts are named.
+        is_resumed: earlier runs of the crawl have fetched pages, too.
     """
     stats = result.stats
+    skipped = {reason: count for reason, count in stats.skipped.items() if reason not in GIVEN_UP}
+    given_up = {reason: count for reason, count in stats.skipped.items() if reason in GIVEN_UP}
     lines = [
-        _headline(result),
+        _headline(result, is_resumed=is_resumed),
         _row("fetched", _fetched(stats)),
-        _row("failed", _reasons(stats.failed)),
-        _row("skipped", _reasons(stats.skipped)),
+        _row("failed", _reasons(stats.failed, error_words)),
+        _row("skipped", _reasons(skipped, skip_words)),
+        _row("given up", _reasons(given_up, skip_words)),
         _row("retries", f"{stats.retries:,}" if stats.retries else ""),
         _row("slowest", _slowest(stats, hosts)),
         _row("refused by", _most_refused(stats, hosts)),
-        _row("politeness", _verdict(stats)),
+        _row("politeness", _politeness(stats)),
         *_left(result, location),
     ]
     return "\n".join(line for line in lines if line)
 
 
-def _headline(result: CrawlResult) -> str:
+def _headline(result: CrawlResult, *, is_resumed: bool) -> str:
     said = _HEADLINES[result.ending.value]
-    pages = result.stats.fetched
+    pages = result.stats.pages
     per_second = pages / result.seconds if result.seconds > 0 else 0.0
-    return f"{said}: {many(pages, 'page')} in {span(result.seconds)}, {rate(per_second)}"
+    counted = many(pages, "more page" if is_resumed else "page")
+    return f"{said}: {counted} in {span(result.seconds)}, {rate(per_second)}"
 
 
 def _row(name: str, text: str) -> str:
@@ -63,16 +80,16 @@ def _row(name: str, text: str) -> str:
 
 def _fetched(stats: Stats) -> str:
     statuses = ", ".join(
-        f"{count:,} × {status}"
+        f"{count:,} with status {status}"
         for status, count in sorted(stats.statuses.items(), key=lambda item: (-item[1], item[0]))
     )
     return f"{statuses}; {size(stats.bytes)}" if statuses else ""
 
 
-def _reasons(counts: Counter[str]) -> str:
+def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> str:
     happened = [item for item in counts.items() if item[1]]
     ranked = sorted(happened, key=lambda item: (-item[1], item[0]))
-    said = [f"{count:,} {safe_term(reason)}" for reason, count in ranked[:_REASONS]]
+    said = [f"{count:,} {safe_term(words(reason, count))}" for reason, count in ranked[:_REASONS]]
     if len(ranked) > _REASONS:
         said.append(f"{sum(count for _, count in ranked[_REASONS:]):,} for other reasons")
     return ", ".join(said)
@@ -84,7 +101,7 @@ def _slowest(stats: Stats, hosts: int) -> str:
 
     ranked = sorted(stats.tallies.items(), key=lambda item: (-mean_s(item[1]), item[0]))
     return ", ".join(
-        f"{safe_term(host, limit=80)} ({span(mean_s(tally))} an answer)"
+        f"{safe_term(host, limit=80)} ({span(mean_s(tally))} per response)"
         for host, tally in ranked[:hosts]
         if mean_s(tally) >= _SLOW_S
     )
@@ -99,21 +116,25 @@ def _most_refused(stats: Stats, hosts: int) -> str:
     )
 
 
-def _verdict(stats: Stats) -> str:
-    early = (
-        f"{many(stats.too_early, 'request')} started too early: please report this"
-        if stats.too_early
-        else "no request was early"
-    )
-    asked = stats.fetched + stats.robots + stats.throttles
-    if not stats.throttles or not asked:
-        return early
-    return f"{early}; {stats.throttles:,} of {asked:,} refused ({stats.throttles / asked:.1%})"
+def _politeness(stats: Stats) -> str:
+    said = []
+    if stats.too_early:
+        early = many(stats.too_early, "request")
+        said.append(f"{early} sent before the host's minimum delay was over: please report this")
+    elif stats.audited == 1:
+        said.append("1 request kept its host's minimum delay")
+    elif stats.audited:
+        said.append(f"all {stats.audited:,} requests kept each host's minimum delay")
+    answers = stats.fetched + stats.robots + stats.throttles
+    if stats.throttles:
+        share = stats.throttles / answers
+        said.append(f"{stats.throttles:,} of {answers:,} responses were refusals ({share:.1%})")
+    return "; ".join(said)
 
 
 def _left(result: CrawlResult, location: str | None) -> list[str]:
     if not result.pending and result.ending.value not in ("stopped", "terminated"):
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
-    how = f"Go on with: {resume_command(location)}" if location is not None else ""
+    how = f"To resume: {resume_command(location)}" if location is not None else ""
     return [_row("left", left), how]

@@ -1,11 +1,11 @@
-"""What may reach a terminal, and how a command fails.
+"""Print to the terminal safely, and end a command with an error.
 
-Whatever was crawled was written by a stranger: a title may hold escape sequences that repaint the
-screen, a host name marks that turn the line around. `safe_term` is the one door for such text.
-Nothing here is given to a markup language, so brackets are only brackets.
+Crawled text cannot be trusted: a title may have escape sequences that repaint the screen, a host
+name may have marks that reverse the line. All such text has to pass through `safe_term`. No markup
+language is used, so brackets have no meaning.
 
-    exit 2   the user can mend it: usage, configuration, a file
-    exit 4   the crawl's state is locked or damaged
+    exit 2   the user can correct it: usage, configuration, a file
+    exit 4   the data directory is in use or damaged
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 USAGE, STATE = 2, 4
-_LONGEST = 400  # of crawled text in one place: about five lines of a terminal
+_LONGEST = 400  # characters of one crawled text: about five lines of a terminal
 
 
 def safe_term(text: str, *, limit: int = _LONGEST) -> str:
-    """Crawled text with everything invisible spelled out, and not endless."""
+    """Return crawled text with invisible characters escaped, cut after `limit` characters."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     if cut.isprintable():
         return cut
@@ -36,26 +36,26 @@ def safe_term(text: str, *, limit: int = _LONGEST) -> str:
 
 
 def tell(text: str) -> None:
-    """Write to stderr at once. That nobody reads it any more is no reason to stop crawling."""
+    """Write to stderr at once. A closed stderr is ignored: the crawl goes on."""
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def note(text: str) -> None:
-    """A line for the person at the terminal: stderr, so that stdout stays data."""
+    """Print a line for the user to stderr: stdout is for data."""
     tell(f"{text}\n")
 
 
 def fail(why: str, code: int = USAGE) -> NoReturn:
-    """One sentence for the user, and an exit code."""
+    """Print an error and exit with a code."""
     note(f"mannerly: {why}")
     raise typer.Exit(code)
 
 
 @contextmanager
 def failing_clearly() -> Iterator[None]:
-    """Turn what a user or a disk can do wrong into one sentence and its exit code."""
+    """Turn errors of the user or the disk into one sentence and an exit code."""
     from mannerly.crawler.store.base import StoreError
 
     try:
@@ -65,20 +65,22 @@ def failing_clearly() -> Iterator[None]:
     except ValueError as error:  # SettingsError, ConfigError, SeedError, ExportError
         fail(str(error))
     except OSError as error:
-        if error.errno == errno.EPIPE:  # `| head`: typer ends in silence
+        if (
+            error.errno == errno.EPIPE
+        ):  # the output is closed (`| head`): typer ends without a message
             raise
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout. Infinite numbers, which JSON lacks, become null."""
+    """Print one JSON document to stdout. Infinite numbers, which JSON lacks, become null."""
     import msgspec
 
     typer.echo(msgspec.json.encode(value).decode())
 
 
 def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:
-    """Columns under their names; the first `left` of them are words, the others numbers."""
+    """Return a table; the first `left` columns are aligned left, the others right."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(

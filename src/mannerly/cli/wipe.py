@@ -1,4 +1,4 @@
-"""`mannerly wipe`: remove a crawl, and nothing that mannerly did not write."""
+"""`mannerly wipe`: delete a crawl, and only files that mannerly wrote."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def wipe(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove a crawl and all its records."""
+    """Delete a crawl and all its records."""
     from mannerly.crawler.store import wipe as remove
 
     with failing_clearly():
         require_crawl(location)
     if not yes:
         if not sys.stdin.isatty():
-            fail(f"wiping {location} cannot be undone: add --yes")
-        if not typer.confirm(f"Remove the crawl in {location} for good?", err=True):
+            fail(f"deleting {location} cannot be undone: add --yes to confirm")
+        if not typer.confirm(f"Delete the crawl in {location}? This cannot be undone.", err=True):
             raise typer.Exit(1)
     with failing_clearly():
         remove(location)
-    note(f"Removed {location}")
+    note(f"Deleted {location}")

@@ -1,7 +1,7 @@
 """Control records: small orders to a crawl, kept in its store.
 
-Anybody who can reach the store may add one: a second terminal, the library's handle, later a live
-page or another machine. The owner of each shard reads the new ones on its tick (a quarter of a
+Every process that can open the store may add one: a second terminal, the library's handle, later a
+live page or another machine. The owner of each shard reads the new ones on its tick (a quarter of a
 second) and acts on them. A crawl that is not running acts on them when it is resumed.
 
 Two sorts:
@@ -35,7 +35,7 @@ class Pause(_Control, frozen=True):
 
 
 class Unpause(_Control, frozen=True):
-    """Go on after `Pause`."""
+    """Continue after `Pause`."""
 
 
 class Stop(_Control, frozen=True):

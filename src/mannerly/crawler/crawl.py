@@ -1,4 +1,4 @@
-"""READ FIRST. A crawl as a program sees it, and the way of a URL through it.
+"""READ FIRST. The API of a crawl, and the way of a URL through it.
 
     seeds ─► scope ─► frontier ─► politeness ─► fetch ─► page ─► links ─┐
                ▲    (whose turn?) (may it go?)                          │
@@ -20,14 +20,15 @@
    follows: again later, rules learned, or a page to be read.
 7. The page is read (`page/html.py`): record, title, links.
 8. The shard commits record, links and host state together, and what was new joins the frontier.
-9. Exports, `status` and `explain` read the store; events tell everybody else (`events.py`).
+9. Exports, `status` and `explain` read the store; other listeners get events (`events.py`).
 
 Steps 2 to 8 are the conversation in `shard/shard.py`; `runtime/engine.py` is the loop around it,
 `runtime/worker.py` a process with its shards, `runtime/supervisor.py` several of them.
 
-Here are the handles: `StoredCrawl` looks at a crawl and steers it, wherever it is kept and whether
-it runs or not; `Crawl` also runs it, and is iterated over by programs. Steering means appending a
-control record to the store (`control.py`), so it works from another process, too.
+This module has the handles: `StoredCrawl` looks at a crawl and steers it, wherever it is kept and
+whether it runs or not; `Crawl` also runs it, and programs iterate over it. Steering appends a
+control record to the store (`control.py`), so it works from another process, too. It is long
+because the whole API of a crawl is in one place.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from mannerly.crawler.inspection.explain import Explanation
+    from mannerly.crawler.inspection.explain import UrlExplanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import PageRecord, Skipped
@@ -94,17 +95,17 @@ NOTHING_GIVEN: Mapping[str, Given] = {}
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
-# How long a run waits for another one of the same crawl to leave. An asynchronous loop that was
+# Seconds that a run waits for another run of the same crawl to end. An asynchronous loop that was
 # left is closed by the event loop a moment later, and then the engine needs a turn.
 LEAVING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlResult:
-    """How a crawl ended.
+    """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: why: finished, max_urls, duration, stopped, terminated or no_seed.
+        ending: the reason: finished, max_urls, duration, stopped, terminated or no_seed.
         stats: totals of this run.
         seconds: duration of this run.
         pending: URLs that are not fetched yet; 0 means that the crawl is complete.
@@ -190,11 +191,11 @@ class StoredCrawl:
 
     @property
     def location(self) -> str:
-        """Where the crawl is kept: a directory, or SCHEME:REST for another store."""
+        """The place of the crawl: a directory, or SCHEME:REST for another store."""
         return self.store.location
 
     def close(self) -> None:
-        """Let go of the store; twice is harmless."""
+        """Close the store; closing twice is harmless."""
         self.store.close()
 
     # ------------------------------------------------------------------ look
@@ -231,7 +232,7 @@ class StoredCrawl:
         """Return a handle of one host, by its name or a URL of it."""
         return HostHandle(self, name)
 
-    def explain(self, url: str) -> Explanation:
+    def explain(self, url: str) -> UrlExplanation:
         """Return where a URL stands in the crawl, and why."""
         with self.view() as crawl:
             return explain.explain(crawl, url, now=time.time())
@@ -262,7 +263,7 @@ class StoredCrawl:
         self.order(control.Pause())
 
     def unpause(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         self.order(control.Unpause())
 
     def stop(self) -> None:
@@ -482,12 +483,12 @@ class Crawl(StoredCrawl):
 
     @property
     def result(self) -> CrawlResult | None:
-        """How the crawl ended; None while it runs."""
+        """The result of the run; None while it is running."""
         return self._result
 
     @property
     def is_running(self) -> bool:
-        """Whether this program is running the crawl."""
+        """Return whether this program is running the crawl."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
@@ -501,7 +502,7 @@ class Crawl(StoredCrawl):
             self._remove()
 
     def _end(self) -> None:
-        """Stop at once, and let go of everything but a temporary directory: `status` can follow."""
+        """Stop at once, and release everything but a temporary directory: `status` still works."""
         self._interrupts.stop(at_once=True)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -562,7 +563,7 @@ class Crawl(StoredCrawl):
         queue = PageQueue()
 
         def tell() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(changed.set)
 
         queue.on_change = tell

@@ -1,4 +1,4 @@
-"""Everything that happens in a crawl and that somebody may want to know, as frozen values.
+"""Everything that happens in a crawl and may be of interest to a listener, as frozen values.
 
 A shard and its engine emit events; statistics, logs, the progress line, metrics and a program that
 uses the library listen. A listener is called at once and in order; it must be quick, and it must
@@ -7,13 +7,13 @@ through unchanged, so a listener sees one stream.
 
     RequestSent      a request has left
     RobotsAnswered   a robots.txt came back
-    PageSettled      a page has its record: fetched, or failed for good
+    PageSettled      a page has its record: fetched, or failed without a retry left
     ListSettled      the same for a sitemap or a public index
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
     HostGivenUp      a host will not be contacted any more
-    ShardMeasured    now and then: where the hosts are
+    ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
 """
 
@@ -92,7 +92,7 @@ class HostGivenUp(NamedTuple):
 
 
 class HostPlaces(NamedTuple):
-    """How many hosts of a shard wait for what."""
+    """The number of hosts of a shard, by what they wait for."""
 
     active: int
     ready: int
@@ -104,7 +104,7 @@ class HostPlaces(NamedTuple):
 
 
 class ShardMeasured(NamedTuple):
-    """Where the hosts of a shard are, and how much is left."""
+    """The places of a shard's hosts, and the length of its queue."""
 
     shard: int
     in_flight: int
@@ -138,7 +138,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Events:
-    """Passes events on to everybody who listens."""
+    """Passes events on to all listeners."""
 
     __slots__ = ("_listeners",)
 
@@ -150,6 +150,6 @@ class Events:
         self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody."""
+        """Call every listener with the event."""
         for listener in self._listeners:
             listener(event)

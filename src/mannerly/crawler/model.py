@@ -36,7 +36,7 @@ class Now(NamedTuple):
 
 
 class Kind(IntEnum):
-    """What a request is for. Only pages are exported and counted by --max-urls.
+    """The purpose of a request. Only pages are exported and counted by --max-urls.
 
     The numbers are stored: never reuse one.
     """
@@ -91,7 +91,7 @@ class RobotsRequest(NamedTuple):
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The origins that an answer tells about: where a redirect led is the second."""
+        """Return the origins that an answer is valid for; the second is a redirect's target."""
         there = self.url[: self.url.index("/", 8)]
         is_robots = self.hops > 0 and self.url == there + "/robots.txt"
         return (self.origin, there) if is_robots and there != self.origin else (self.origin,)
@@ -133,7 +133,7 @@ class Skipped(NamedTuple):
 
 
 class HostRecord(NamedTuple):
-    """What is kept of a host between runs. Instants are wall time."""
+    """The state of a host that is kept between runs. Instants are wall time."""
 
     host: str
     adaptive_delay_s: float = 0.0
@@ -167,7 +167,7 @@ class RobotsRecord(NamedTuple):
 
 
 class LocalError(StrEnum):
-    """Why a request failed on our side. The failure says nothing about the server."""
+    """The reason of a failure on our side. It says nothing about the server."""
 
     BLOCKED_ADDRESS = "blocked_address"  # the network guard: no packet was sent
     BLOCKED_PORT = "blocked_port"
@@ -184,7 +184,7 @@ FetchError: TypeAlias = "ErrorKind | LocalError"
 
 
 class Stage(IntEnum):
-    """How far a request has come."""
+    """The progress of a request."""
 
     GRANTED = 0  # it has a slot; its connection may still be opening
     SENT = 1
@@ -251,7 +251,7 @@ class Fetched:
 
 
 class Ruling(Enum):
-    """The answer to "may this entry be fetched?" where one word is enough."""
+    """The judgement that an entry may be fetched."""
 
     GO = "go"
 

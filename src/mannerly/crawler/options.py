@@ -2,11 +2,13 @@
 
 An option is a keyword of the library, a command-line option, an environment variable (MANNERLY_ and
 its name) and a key of a configuration file, with the same meaning everywhere, because each is made
-from its line here. `target` is the field of `CrawlSettings` that it sets, or `politeness.` and a
+from its entry here. `target` is the field of `CrawlSettings` that it sets, or `politeness.` and a
 field of the politeness core's `Settings`; without one it is for one run of the command only. Ranges
-are not repeated here: the settings check themselves.
+are not repeated here: the settings check themselves. Each help text says what the option does, its
+unit and its default.
 
-This module imports nothing of the crawler: `mannerly --help` must stay fast.
+It is long because it is a table with one entry for each of the options. It imports nothing of the
+crawler: `mannerly --help` must stay fast.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class Kind(Enum):
-    """How an option's text is read."""
+class ValueKind(Enum):
+    """The type of an option's value; the text is shown in errors."""
 
     INTEGER = "a whole number"
     NUMBER = "a number"
@@ -37,10 +39,10 @@ class Kind(Enum):
 
 
 class Option(NamedTuple):
-    """One option. `help` is what `--help` says."""
+    """One option. `help` is its text in `--help`."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     help: str
     target: str | None = None
     metavar: str | None = None
@@ -50,138 +52,243 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """As it is written on the command line."""
+        """Return its name on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """Its environment variable."""
+        """Return its environment variable."""
         return "MANNERLY_" + self.name.upper()
 
 
 def _limits() -> tuple[Option, ...]:
     return (
-        Option("max_urls", Kind.INTEGER, "Stop after this many pages.", "max_urls", "N"),
-        Option("max_depth", Kind.INTEGER, "Links from a seed at most.", "max_depth", "N"),
-        Option("max_per_host", Kind.INTEGER, "Pages of one host at most.", "max_per_host", "N"),
-        Option("duration", Kind.NUMBER, "Stop after this many seconds.", "duration_s", "S"),
         Option(
-            "scope", Kind.TEXT, "How far from the seeds: host, site, prefix, any.", "scope", "WORD"
+            "max_urls",
+            ValueKind.INTEGER,
+            "Stop after this many pages in this run (default: no limit).",
+            "max_urls",
+            "N",
         ),
-        Option("include", Kind.LIST, "Only URLs that match; repeatable.", "include", "GLOB"),
-        Option("exclude", Kind.LIST, "No URLs that match; repeatable.", "exclude", "GLOB"),
+        Option(
+            "max_depth",
+            ValueKind.INTEGER,
+            "Fetch only pages at most this many links away from a seed (default: no limit).",
+            "max_depth",
+            "N",
+        ),
+        Option(
+            "max_per_host",
+            ValueKind.INTEGER,
+            "Fetch at most this many pages of one host (default: no limit).",
+            "max_per_host",
+            "N",
+        ),
+        Option(
+            "duration",
+            ValueKind.NUMBER,
+            "Stop after this many seconds (default: no limit).",
+            "duration_s",
+            "S",
+        ),
+        Option(
+            "scope",
+            ValueKind.TEXT,
+            "Follow links on the seeds' host (default), site (registrable domain), prefix "
+            "(directory), or any host.",
+            "scope",
+            "WORD",
+        ),
+        Option(
+            "include",
+            ValueKind.LIST,
+            "Fetch only URLs that match this glob; repeatable.",
+            "include",
+            "GLOB",
+        ),
+        Option(
+            "exclude",
+            ValueKind.LIST,
+            "Never fetch URLs that match this glob; repeatable.",
+            "exclude",
+            "GLOB",
+        ),
         Option(
             "drop_tracking",
-            Kind.FLAG,
-            "Take utm_… and other tracking parameters off links (default).",
+            ValueKind.FLAG,
+            "Remove utm_… and other tracking parameters from links (default on).",
             "drop_tracking",
         ),
         Option(
             "seeding_strategy",
-            Kind.TEXT,
-            "Further seeds: none, sitemap (default), ct, commoncrawl, all.",
+            ValueKind.TEXT,
+            "Source of further seeds: none, sitemap (default), ct (certificate transparency), "
+            "commoncrawl, or all.",
             "seeding",
             "WORD",
         ),
         Option(
             "ct_url",
-            Kind.TEXT,
-            "Certificate-transparency index; {site} stands for the site.",
+            ValueKind.TEXT,
+            "URL of the certificate-transparency index; {site} is replaced by the site.",
             "ct_url",
             "URL",
         ),
         Option(
-            "commoncrawl_url", Kind.TEXT, "Common Crawl index, likewise.", "commoncrawl_url", "URL"
+            "commoncrawl_url",
+            ValueKind.TEXT,
+            "URL of the Common Crawl index; {site} is replaced by the site.",
+            "commoncrawl_url",
+            "URL",
         ),
     )
 
 
-def _manners() -> tuple[Option, ...]:
+def _politeness() -> tuple[Option, ...]:
     return (
         Option(
             "strategy",
-            Kind.TEXT,
-            "Who sets the pace: learned (default), linear, aimd, gradient, fixed.",
+            ValueKind.TEXT,
+            "Algorithm that sets each host's pace: learned (default), linear, aimd, gradient, "
+            "fixed.",
             "politeness.strategy",
             "NAME",
         ),
-        Option("delay", Kind.NUMBER, "Smallest gap between requests.", "politeness.delay_s", "S"),
+        Option(
+            "delay",
+            ValueKind.NUMBER,
+            "Minimum delay between requests to one host, in seconds; the exact delay with "
+            "--strategy fixed (default: set by the strategy).",
+            "politeness.delay_s",
+            "S",
+        ),
         Option(
             "max_rate",
-            Kind.RATE,
-            "Requests/s to one host, never exceeded (default 8), or unlimited.",
+            ValueKind.RATE,
+            "Maximum requests per second to one host (default 8), or unlimited.",
             "politeness.max_rate",
             "R",
         ),
         Option(
             "per_host",
-            Kind.INTEGER,
-            "Requests to one host under way at once (default 8).",
+            ValueKind.INTEGER,
+            "Maximum requests in flight to one host (default 8).",
             "politeness.max_concurrency",
             "N",
         ),
-        Option("ignore_robots", Kind.FLAG, "Fetch what robots.txt forbids.", "ignore_robots"),
+        Option(
+            "ignore_robots",
+            ValueKind.FLAG,
+            "Also fetch URLs that robots.txt forbids (default off).",
+            "ignore_robots",
+        ),
         Option(
             "robots_unreachable",
-            Kind.TEXT,
-            "An unreachable robots.txt: disallow (default) or allow.",
+            ValueKind.TEXT,
+            "If robots.txt cannot be fetched: disallow (default, RFC 9309) or allow all URLs.",
             "robots_unreachable",
             "WORD",
         ),
         Option(
-            "robots_timeout", Kind.NUMBER, "Patience with a robots.txt.", "robots_timeout_s", "S"
+            "robots_timeout",
+            ValueKind.NUMBER,
+            "Timeout of a request for robots.txt, in seconds (default 3).",
+            "robots_timeout_s",
+            "S",
         ),
         Option(
-            "robots_limit", Kind.INTEGER, "robots.txt files fetched at once.", "robots_limit", "N"
+            "robots_limit",
+            ValueKind.INTEGER,
+            "Maximum robots.txt files fetched at once (default 64).",
+            "robots_limit",
+            "N",
         ),
         Option(
             "robots_patience",
-            Kind.NUMBER,
-            "Wait this long for an unreachable robots.txt.",
+            ValueKind.NUMBER,
+            "Keep a host's URLs queued while its robots.txt is unreachable, for this many seconds; "
+            "then skip them (default 150).",
             "robots_patience_s",
             "S",
         ),
-        Option("user_agent", Kind.TEXT, "What we call ourselves.", "user_agent", "TEXT"),
-        Option("contact", Kind.TEXT, "Whom to write to: the From header.", "contact", "MAIL"),
+        Option(
+            "user_agent",
+            ValueKind.TEXT,
+            "User-Agent header; robots.txt is read for the name before the / (default: mannerly "
+            "and its version).",
+            "user_agent",
+            "TEXT",
+        ),
+        Option(
+            "contact",
+            ValueKind.TEXT,
+            "E-mail address for site owners, sent as the From header (default: not sent).",
+            "contact",
+            "MAIL",
+        ),
         Option(
             "host_failure_limit",
-            Kind.INTEGER,
-            "Failures in a row after which a host is given up.",
+            ValueKind.INTEGER,
+            "Give a host up after this many failures in a row (default 20).",
             "host_failure_limit",
             "N",
         ),
         Option(
             "give_up_stalled",
-            Kind.FLAG,
-            "Give a host up when it does nothing but throttle.",
+            ValueKind.FLAG,
+            "Give a host up if it refuses all requests (429, 503) for long (default off).",
             "give_up_stalled",
         ),
     )
 
 
-def _machine() -> tuple[Option, ...]:
+def _resources() -> tuple[Option, ...]:
     return (
-        Option("workers", Kind.INTEGER, "Requests under way in all (512).", "workers", "N"),
+        Option(
+            "workers",
+            ValueKind.INTEGER,
+            "Maximum requests in flight over all hosts (default 512).",
+            "workers",
+            "N",
+        ),
         Option(
             "processes",
-            Kind.INTEGER,
-            "Processes (default: by cores and hosts).",
+            ValueKind.INTEGER,
+            "Number of processes (default: one per core, not more than seed hosts).",
             "processes",
             "N",
         ),
-        Option("timeout", Kind.NUMBER, "Patience with one answer (20).", "timeout_s", "S"),
-        Option("max_bytes", Kind.INTEGER, "A body is cut here (10 MiB).", "max_bytes", "N"),
-        Option("max_redirects", Kind.INTEGER, "Hops from one URL (10).", "max_redirects", "N"),
+        Option(
+            "timeout",
+            ValueKind.NUMBER,
+            "Request timeout in seconds (default 20).",
+            "timeout_s",
+            "S",
+        ),
+        Option(
+            "max_bytes",
+            ValueKind.INTEGER,
+            "Cut response bodies after this many bytes, decompressed (default 10 MiB).",
+            "max_bytes",
+            "N",
+        ),
+        Option(
+            "max_redirects",
+            ValueKind.INTEGER,
+            "Maximum redirects followed from one URL (default 10).",
+            "max_redirects",
+            "N",
+        ),
         Option(
             "allow_net",
-            Kind.LIST,
-            "A private network or host:port that may be contacted; repeatable.",
+            ValueKind.LIST,
+            "Allow requests to this private network (CIDR) or host:port; repeatable.",
             "allow_net",
             "CIDR",
         ),
         Option(
             "proxy",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
             "with user:password@ if needed. The network guard cannot see which addresses the "
             "proxy contacts.",
@@ -191,73 +298,115 @@ def _machine() -> tuple[Option, ...]:
         ),
         Option(
             "ca_file",
-            Kind.FILE,
+            ValueKind.FILE,
             "Trust the certificate authorities in this PEM file instead of the system's.",
             "ca_file",
             "FILE",
         ),
         Option(
             "insecure_host",
-            Kind.LIST,
+            ValueKind.LIST,
             "Do not verify the TLS certificate of this host (name or address); repeatable.",
             "insecure_hosts",
             "HOST",
         ),
-        Option("frontier_limit", Kind.INTEGER, "URLs queued at most.", "frontier_limit", "N"),
-        Option("heap_limit", Kind.INTEGER, "Hosts scheduled at most.", "heap_limit", "N"),
+        Option(
+            "frontier_limit",
+            ValueKind.INTEGER,
+            "Maximum URLs in the queue; more are stored and wait for room (default 5,000,000).",
+            "frontier_limit",
+            "N",
+        ),
+        Option(
+            "heap_limit",
+            ValueKind.INTEGER,
+            "Maximum hosts scheduled at once; more wait in line (default 500,000).",
+            "heap_limit",
+            "N",
+        ),
         Option(
             "parse_limit",
-            Kind.INTEGER,
-            "Processes that parse big pages beside the crawl's own (2).",
+            ValueKind.INTEGER,
+            "Maximum helper processes that parse big pages, in each process (default 2).",
             "parse_limit",
             "N",
         ),
         Option(
             "check_limit",
-            Kind.INTEGER,
-            "URLs that the store is asked about at once (512).",
+            ValueKind.INTEGER,
+            "Maximum URLs in one look-up of known URLs in the store (default 512).",
             "check_limit",
             "N",
         ),
-        Option("governor", Kind.FLAG, "Fewer requests while we are slow.", "governor"),
-        Option("durable", Kind.FLAG, "Survive a power cut, too: slower.", "durable"),
+        Option(
+            "governor",
+            ValueKind.FLAG,
+            "Lower concurrency while this machine is the bottleneck (default on).",
+            "governor",
+        ),
+        Option(
+            "durable",
+            ValueKind.FLAG,
+            "fsync every commit: survives power loss, slower (default off).",
+            "durable",
+        ),
     )
 
 
 def _run() -> tuple[Option, ...]:
     return (
-        Option("data_dir", Kind.TEXT, "Where the crawl lives (./crawl-<host>).", metavar="DIR"),
-        Option("fresh", Kind.FLAG, "Start over: removes what the data directory holds."),
+        Option(
+            "data_dir",
+            ValueKind.TEXT,
+            "Directory of the crawl's data (default ./crawl-<host>).",
+            metavar="DIR",
+        ),
+        Option(
+            "fresh",
+            ValueKind.FLAG,
+            "Start over: delete the crawl in the data directory first.",
+        ),
         Option(
             "output",
-            Kind.LIST,
-            "Export when done, by suffix: .jsonl .csv .xml (sitemap); - is stdout; repeatable.",
+            ValueKind.LIST,
+            "Export the records at the end; format by suffix: .jsonl, .csv or .xml (sitemap); "
+            "- is standard output (JSON lines); repeatable.",
             metavar="FILE",
             short="-o",
         ),
-        Option("json", Kind.FLAG, "The result as JSON on stdout."),
-        Option("quiet", Kind.FLAG, "Say nothing but errors.", short="-q"),
-        Option("verbose", Kind.FLAG, "Say more.", short="-v"),
+        Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
+        Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
+        Option(
+            "verbose",
+            ValueKind.FLAG,
+            "Print where each setting comes from, and more hosts in the summary.",
+            short="-v",
+        ),
         Option(
             "log_format",
-            Kind.TEXT,
-            "Log lines instead of the live line: text or json.",
+            ValueKind.TEXT,
+            "Print log lines instead of the live line, as text or json.",
             metavar="WORD",
             choices=("text", "json"),
         ),
-        Option("log_interval", Kind.NUMBER, "Seconds between two log lines (10).", metavar="S"),
+        Option(
+            "log_interval",
+            ValueKind.NUMBER,
+            "Seconds between two log lines (default 10).",
+            metavar="S",
+        ),
     )
 
 
 GROUPS = {
     "What to crawl": _limits(),
-    "Manners": _manners(),
-    "The machine": _machine(),
+    "Politeness": _politeness(),
+    "Network and resources": _resources(),
     "This run": _run(),
 }
 OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
 
-# The options that are keywords of the library: those that are about the crawl.
+# The options that are keywords of the library: all but those of one run of the command.
 KEYWORDS = tuple(name for name, option in OPTIONS.items() if option.target is not None)
 
 # Other names of environment variables, by the options that they set.
@@ -279,7 +428,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# ---------------------------------------------------------------------- values that were given
+# ---------------------------------------------------------------------- values
 
 
 Value: TypeAlias = "str | int | float | bool | list[str]"
@@ -289,7 +438,7 @@ _WORDS = {
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
-_ALIKE = 0.85  # similarity (difflib) from which a name is taken for a misspelled one
+_ALIKE = 0.85  # similarity (difflib) from which a name counts as misspelled
 
 
 class CrawlOptions(TypedDict, total=False):
@@ -337,18 +486,18 @@ class CrawlOptions(TypedDict, total=False):
 
 
 class OptionError(ValueError):
-    """A name that is no option, or a value that an option does not take, and where it stands."""
+    """An unknown option name, or a value that the option does not accept."""
 
 
 class Given(NamedTuple):
-    """A value that somebody gave. `where` names the place, for error messages."""
+    """A value that was set. `where` names the place, for error messages."""
 
     value: Value
     where: str
 
 
 def checked(option: Option, value: object, where: str) -> Given:
-    """Return a value of the type that its option takes.
+    """Check the type of an option's value.
 
     Raises:
         OptionError: it is of another type.
@@ -372,11 +521,13 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
     for name, value in keywords.items():
         option = OPTIONS.get(name)
         if option is None or option.target is None:
-            what = "is an option of the command only" if option else "is no option"
+            what = (
+                "is an option of the command, not of the library" if option else "is not an option"
+            )
             raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
-        if option.kind is Kind.FILE and isinstance(value, os.PathLike):
+        if option.kind is ValueKind.FILE and isinstance(value, os.PathLike):
             value = os.fspath(value)
-        if option.kind is Kind.LIST and isinstance(value, (str, tuple)):
+        if option.kind is ValueKind.LIST and isinstance(value, (str, tuple)):
             value = [value] if isinstance(value, str) else list(value)
         if value is not None:
             given[name] = checked(option, value, name)
@@ -384,21 +535,21 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "; did you mean …?" if a name looks like a misspelled one, else nothing."""
+    """Return "; did you mean …?" if a name looks misspelled, else an empty text."""
     close = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def from_text(option: Option, text: str) -> object:
-    """Return the value that a word on a command line or in the environment stands for."""
+    """Convert a text from the command line or the environment; the text itself if it is wrong."""
     match option.kind:
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             return _WORDS.get(text.lower(), text)
-        case Kind.LIST:
+        case ValueKind.LIST:
             return text.split()
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
-        case Kind.NUMBER | Kind.RATE if text != "unlimited":
+        case ValueKind.NUMBER | ValueKind.RATE if text != "unlimited":
             try:
                 return float(text)
             except ValueError:
@@ -414,22 +565,22 @@ def printable(name: str, value: object) -> object:
 
 
 def refusal(where: str, value: object, allowed: str) -> str:
-    """Return the sentence that refuses a value."""
+    """Return the error message for a value that is not allowed."""
     return f"{where} is {value!r}; allowed: {allowed}"
 
 
-def _fits(kind: Kind, value: object) -> bool:
+def _fits(kind: ValueKind, value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match kind:
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             return isinstance(value, bool)
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return is_number and isinstance(value, int)
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             return is_number and not math.isnan(value)  # type: ignore[arg-type]
-        case Kind.RATE:
+        case ValueKind.RATE:
             return is_number or value == "unlimited"
-        case Kind.LIST:
+        case ValueKind.LIST:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    # A line end in a user agent would be a header of its own.
+    # A line end in a user agent would begin another header.
     return isinstance(value, str) and value.isprintable() and bool(value.strip())

@@ -1,8 +1,8 @@
-"""What a crawl is to do: one frozen value, checked when it is made, kept in the crawl's manifest.
+"""The settings of a crawl: one frozen value, checked when it is made, kept in the manifest.
 
-A sentence for every field; a bad value names the field, the value and what is allowed. How polite
-to be is the politeness core's own `Settings`, which stands here as one field. Nothing is read from
-the environment: that is the command's business (`cli.config`).
+Every field has a sentence. An error names the field, the value and what is allowed. The settings of
+the politeness core (`politeness.Settings`) are one field. Nothing is read from the environment or
+from files here: the command does that (`cli.config`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
-from .options import OPTIONS, Kind, OptionError, printable, refusal
+from .options import OPTIONS, OptionError, ValueKind, printable, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 from .web.words import without_password
@@ -36,36 +36,42 @@ def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
-    """The operator's wishes for one crawl."""
+    """The settings of one crawl."""
 
-    scope: ScopeMode = _option(ScopeMode.HOST, "How far from the seeds: host, site, prefix or any.")
+    scope: ScopeMode = _option(
+        ScopeMode.HOST, "Hosts whose links are followed: host, site, prefix or any."
+    )
     include: tuple[str, ...] = _option((), "Fetch only URLs that match one of these globs.")
     exclude: tuple[str, ...] = _option((), "Never fetch URLs that match one of these globs.")
     max_urls: int | None = _option(None, "Stop after this many pages in this run.", low=1)
-    max_depth: int | None = _option(None, "Links from a seed at most.", low=0)
-    max_per_host: int | None = _option(None, "Pages of one host at most.", low=1)
+    max_depth: int | None = _option(
+        None, "Fetch only pages at most this many links from a seed.", low=0
+    )
+    max_per_host: int | None = _option(None, "Fetch at most this many pages of one host.", low=1)
     duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
 
-    politeness: Settings = _option(Settings(), "How polite to be: see docs/settings.md.")
-    user_agent: str = _option(USER_AGENT, "What we call ourselves; robots.txt is read for it.")
-    contact: str | None = _option(None, "Sent as the From header: whom to write to about us.")
-    ignore_robots: bool = _option(False, "Fetch what robots.txt forbids, too.")
+    politeness: Settings = _option(
+        Settings(), "Settings of the politeness core: see docs/settings.md."
+    )
+    user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
+    contact: str | None = _option(None, "E-mail address for site owners: the From header.")
+    ignore_robots: bool = _option(False, "Also fetch URLs that robots.txt forbids.")
     robots_unreachable: str = _option(
-        "disallow", "An unreachable robots.txt: disallow (RFC 9309) or allow (document 003)."
+        "disallow", "If robots.txt cannot be fetched: disallow (RFC 9309) or allow all URLs."
     )
-    robots_timeout_s: float = _option(3.0, "Patience with a robots.txt.", low=0.001)
+    robots_timeout_s: float = _option(3.0, "Timeout of a request for robots.txt.", low=0.001)
     robots_patience_s: float = _option(
-        150.0, "Pages wait this long for a robots.txt that cannot be reached.", low=0
+        150.0, "Keep URLs queued this long while robots.txt is unreachable; then skip them.", low=0
     )
-    robots_limit: int = _option(64, "robots.txt files fetched at once.", low=1)
+    robots_limit: int = _option(64, "Maximum robots.txt files fetched at once.", low=1)
 
-    workers: int = _option(512, "Requests under way over all hosts.", low=1)
-    processes: int = _option(1, "Processes; each owns its share of the hosts.", low=1)
-    timeout_s: float = _option(20.0, "Patience with one answer.", low=0.001)
-    max_bytes: int = _option(10 * 1024 * 1024, "A body is cut here, after inflation.", low=1)
-    max_redirects: int = _option(10, "Hops followed from one URL.", low=0)
+    workers: int = _option(512, "Maximum requests in flight over all hosts.", low=1)
+    processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
+    timeout_s: float = _option(20.0, "Request timeout.", low=0.001)
+    max_bytes: int = _option(10 * 1024 * 1024, "Cut bodies here, decompressed.", low=1)
+    max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
-        (), "Private networks or host:port that may be contacted although they are no seeds."
+        (), "Private networks or host:port that may be contacted, besides the seeds."
     )
     proxy: str | None = _option(
         None,
@@ -79,21 +85,23 @@ class CrawlSettings:
     insecure_hosts: tuple[str, ...] = _option(
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
-    seeding: str = _option("sitemap", "Where further seeds come from: " + ", ".join(SEEDING) + ".")
-    ct_url: str = _option(CT_URL, "The certificate-transparency index; {site} stands for the site.")
-    commoncrawl_url: str = _option(COMMONCRAWL_URL, "The Common Crawl index, likewise.")
-    drop_tracking: bool = _option(True, "Take utm_… and other tracking parameters off links.")
-
-    frontier_limit: int = _option(5_000_000, "URLs queued; more wait on disk.", low=1)
-    heap_limit: int = _option(500_000, "Hosts scheduled; more wait in line.", low=1)
-    parse_limit: int = _option(2, "Processes that parse big pages, beside the crawl's own.", low=1)
-    check_limit: int = _option(512, "URLs that the store is asked about at once.", low=1)
-    governor: bool = _option(True, "Start fewer requests while commits or reading pages take long.")
-    durable: bool = _option(False, "Wait for the disk at every commit: survives a power cut, too.")
-    host_failure_limit: int = _option(
-        20, "Failures in a row after which a host is given up.", low=1
+    seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    ct_url: str = _option(CT_URL, "URL of the certificate-transparency index; {site}: the site.")
+    commoncrawl_url: str = _option(
+        COMMONCRAWL_URL, "URL of the Common Crawl index; {site}: the site."
     )
-    give_up_stalled: bool = _option(False, "Give a host up when it does nothing but throttle.")
+    drop_tracking: bool = _option(True, "Remove utm_… and other tracking parameters from links.")
+
+    frontier_limit: int = _option(5_000_000, "Maximum URLs in the queue; more wait on disk.", low=1)
+    heap_limit: int = _option(500_000, "Maximum hosts scheduled; more wait in line.", low=1)
+    parse_limit: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
+    check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
+    governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
+    durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
+    host_failure_limit: int = _option(
+        20, "Give a host up after this many failures in a row.", low=1
+    )
+    give_up_stalled: bool = _option(False, "Give a host up if it refuses all requests for long.")
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -113,7 +121,7 @@ class CrawlSettings:
         self._check_wire()
 
     def _check_wire(self) -> None:
-        """What would fail at the first request is named before there is a crawl."""
+        """Raise SettingsError for a value that would fail at the first request."""
         NetworkGuard(allow_net=self.allow_net)
         check_header("User-Agent", self.user_agent)
         check_header("From", self.contact or "")
@@ -132,14 +140,14 @@ class CrawlSettings:
     def check_files(self) -> None:
         """Raise SettingsError if a file that is named here cannot be used.
 
-        Not part of the checks when the settings are made, so that those of a stored crawl can be
-        read after a file has gone.
+        The constructor does not check files, so that the settings of a stored crawl can be read
+        after a file was removed.
         """
         if self.ca_file is None:
             return
         if not Path(self.ca_file).is_file():
             raise SettingsError("ca_file", self.ca_file, "the path of a file that exists")
-        import ssl  # slow to import, and needed by few
+        import ssl  # slow to import, and rarely needed
 
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(self.ca_file)
@@ -149,11 +157,11 @@ class CrawlSettings:
 
     @property
     def agent_token(self) -> str:
-        """The name that robots.txt knows us by."""
+        """Return the name that is looked up in robots.txt: the User-Agent up to the / or space."""
         return self.user_agent.split("/")[0].split(" ")[0]
 
     def scope_of(self, seeds: Iterable[str]) -> Scope:
-        """What is to be fetched, from these seeds. Raises ValueError if that cannot be said."""
+        """Return the scope of a crawl from these seeds. Raises ValueError if a glob is wrong."""
         return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)
 
 
@@ -173,14 +181,14 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
         field = target.removeprefix(_POLITENESS)
         if field == "scope":
             chosen[field] = _scope_mode(value, where)
-        elif OPTIONS[name].kind is Kind.FILE:
+        elif OPTIONS[name].kind is ValueKind.FILE:
             # A crawl may be resumed in another directory.
             chosen[field] = str(Path(str(value)).expanduser().absolute())
         else:
             chosen[field] = tuple(value) if isinstance(value, list) else value
     try:
         settings = replace(base, **crawl)
-        # The core has to know our timeout.
+        # The core needs the timeout, too.
         politeness = replace(base.politeness, request_timeout_s=settings.timeout_s, **pace)
         settings = replace(settings, politeness=politeness)
         settings.check_files()
@@ -205,7 +213,7 @@ def _scope_mode(value: object, where: str) -> ScopeMode:
 
 
 def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
-    """The same complaint, with the place where the value was written."""
+    """Return the error with the place where the value was set."""
     for name, (value, where) in given.items():
         if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
             return refusal(where, printable(name, value), error.allowed)

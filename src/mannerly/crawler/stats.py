@@ -27,12 +27,12 @@ PACED = (
 )
 HELD = (Reason.RETRY_AFTER, Reason.BACKOFF, Reason.PARKED, Reason.TRIAL)
 BROKEN = (Reason.BREAKER_OPEN, Reason.HALF_OPEN)
-REMARKABLE = 200  # hosts whose refusals and latency are told in the summary
+REMARKABLE = 200  # hosts whose refusals and latency are counted for the summary
 
 
 @dataclass(slots=True)
 class HostTally:
-    """One host, for the summary."""
+    """The counts of one host, for the summary."""
 
     fetched: int = 0
     refused: int = 0
@@ -52,7 +52,7 @@ class HostTally:
 
 @dataclass(slots=True)
 class Waits:
-    """How many hosts wait for what: the answer to "stuck, or just polite?"."""
+    """The number of hosts by what they wait for."""
 
     ready: int = 0
     pace: int = 0
@@ -74,10 +74,10 @@ class Waits:
 class Stats:
     """Totals of one process, or of all."""
 
-    fetched: int = 0  # pages with an answer, whatever the status
+    fetched: int = 0  # pages with a response, whatever the status
     bytes: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)  # by reason
+    failed: Counter[str] = field(default_factory=Counter)  # pages without a response, by error
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     throttles: int = 0
     retries: int = 0
@@ -90,8 +90,14 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
-    trouble: str | None = None  # why the crawl waits, if somebody has to do something about it
-    too_early: int = 0  # requests closer than the operator's minimum delay: must stay 0
+    trouble: str | None = None  # why the crawl waits, if the operator has to act
+    audited: int = 0  # requests whose gap was compared with the operator's minimum delay
+    too_early: int = 0  # of these: closer than that; must stay 0
+
+    @property
+    def pages(self) -> int:
+        """Return the number of page records: answered or failed, as the store counts them."""
+        return self.fetched + sum(self.failed.values())
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
@@ -100,6 +106,7 @@ class Stats:
         self.undelivered += other.undelivered
         self.hosts += other.hosts
         self.found += other.found
+        self.audited += other.audited
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.trouble = self.trouble or other.trouble
@@ -111,7 +118,7 @@ class Stats:
         self.waits.add(other.waits)
 
     def tally(self, host: str) -> HostTally | None:
-        """The host's line in the summary; None when there are enough of them."""
+        """Return the host's line in the summary; None when there are enough of them."""
         tally = self.tallies.get(host)
         if tally is None and len(self.tallies) < REMARKABLE:
             tally = self.tallies[host] = HostTally()
@@ -150,6 +157,7 @@ class StatsFold:
         tally = self.stats.tally(event.host)
         if tally is not None and gap_s < tally.smallest_gap_s:
             tally.smallest_gap_s, tally.asked_gap_s = gap_s, event.delay_s
+        self.stats.audited += 1
         self.stats.too_early += event.is_early
 
     def _robots(self, _event: told.RobotsAnswered) -> None:
@@ -187,7 +195,7 @@ class StatsFold:
             tally.refused += 1
 
     def _dropped(self, event: told.UrlsDropped) -> None:
-        # Without what a colon introduces: why a single host was given up is in its record.
+        # Without the text after a colon: it differs by host, and is in the host's record.
         self.stats.skipped[event.reason.partition(":")[0]] += event.urls
 
     def _found(self, event: told.UrlsFound) -> None:
@@ -212,9 +220,9 @@ class StatsFold:
 
 
 def waits_of(places: HostPlaces) -> Waits:
-    """Group the frontier's reasons into those that the progress line tells."""
+    """Group the frontier's reasons into those that the progress line shows."""
     waiting = places.waiting
-    # A host says why it waits only when it is asked too early; the others wait on their pace.
+    # Only hosts that were asked too early have a reason; all others wait for their next slot.
     paced = places.heaped - places.ready - sum(waiting.values())
     paced += sum(waiting.get(reason, 0) for reason in PACED)
     return Waits(

@@ -187,7 +187,7 @@ class HostVerdict:
 
     @property
     def is_polite(self) -> bool:
-        """Whether no promise was broken; a refusal (429, 503) is not a broken promise."""
+        """Return whether no promise was broken; a refusal (429, 503) is not a broken promise."""
         return not self.broken
 
 

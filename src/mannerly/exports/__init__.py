@@ -1,13 +1,13 @@
-"""A crawl's records as files: read from the store piece by piece, each record once.
+"""Export a crawl's records to files. They are read from the store in pieces, each record once.
 
     records    pages and skipped URLs over all shards
     jsonl      one JSON object a line
-    csv        for spreadsheets, which must not take a title for a formula
+    csv        for spreadsheets; text is never taken for a formula
     sitemap    the pages that a site owner would list
-    whole      a file is the old one or the new one, never a half
+    whole      replace a file only when the new one is complete
 
 `export(location, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
-while the crawl runs: the export then holds what was committed until it got there.
+while the crawl runs; the export then has the records that were committed when they were read.
 """
 
 from __future__ import annotations

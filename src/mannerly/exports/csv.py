@@ -1,9 +1,9 @@
-"""Comma-separated values with a head line, in UTF-8, as RFC 4180 has them (CR LF ends a row).
+"""Write comma-separated values (RFC 4180) in UTF-8, with a header line; CR LF ends a row.
 
-A spreadsheet runs a cell that begins with = + - or @ as a formula, and anyone may have written the
-title of a page. So a text cell that begins with one of them, or with a tab or a carriage return
-(which some programs drop before they look), gets an apostrophe in front: spreadsheets hide it, and
-other programs can take it off. Numbers stay as they are.
+A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page cannot
+be trusted. So a text cell that begins with one of them, or with a tab or a carriage return (which
+some programs drop first), gets an apostrophe in front: spreadsheets hide it, and other programs can
+remove it. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
-    """Write the rows under `fields`; return how many they were."""
+    """Write the rows under `fields`; return the number of rows."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    # With LF alone Python would not quote a cell that holds a CR, and readers would see two rows.
+    # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(fields)
     count = 0

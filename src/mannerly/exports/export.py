@@ -1,4 +1,4 @@
-"""Write an export: the format by the suffix of its name, the records from a crawl's store."""
+"""Write an export: the suffix of the file name decides the format."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Exported:
     records: int
     files: int = 1
 
-    def told(self) -> list[str]:
-        """Return it in words; nothing for standard output, where only data belongs."""
+    def described(self) -> list[str]:
+        """Return it in words; nothing for standard output, which is for data only."""
         if self.target == STDOUT:
             return []
         what = "URLs" if self.format is Format.XML else "records"
@@ -54,12 +54,14 @@ def check_target(target: str, fmt: Format | None = None) -> Format:
     """Return the format of a target.
 
     Raises:
-        ExportError: there is none for its suffix, or it cannot be written where it is.
+        ExportError: its suffix has no format, or it cannot be written.
     """
     if target == STDOUT:
         chosen = fmt or Format.JSONL
         if chosen is Format.XML:
-            raise ExportError("a sitemap may be several files: give it a name that ends in .xml")
+            raise ExportError(
+                "a sitemap cannot go to standard output: give a file name ending in .xml"
+            )
         return chosen
     path = Path(target)
     if path.is_dir():
@@ -79,7 +81,7 @@ def export(
     Raises:
         ExportError: the target cannot be written to.
         StoreError: the crawl cannot be read.
-        OSError: the target cannot be written; an earlier file of that name is still whole.
+        OSError: the target cannot be written; an earlier file of that name is unchanged.
     """
     from .records import Records
 

@@ -1,7 +1,6 @@
-"""One JSON object a line, in UTF-8, every field in every line.
+"""Write one JSON object per line, in UTF-8, with every field in every line.
 
-A record is one line to every reader: JSON lets U+2028, U+2029 and U+0085 stand as they are, but
-some readers end a line there, so they are escaped.
+U+2028, U+2029 and U+0085 are escaped: JSON allows them, but some readers end a line there.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LINE_ENDS = (
 
 
 def write_jsonl(rows: Iterable[Row], file: BinaryIO) -> int:
-    """Write the rows; return how many they were."""
+    """Write the rows; return the number of rows."""
     encode = msgspec.json.Encoder().encode
     count = 0
     for row in rows:

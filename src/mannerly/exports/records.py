@@ -1,4 +1,4 @@
-"""The records of a whole crawl, shard after shard, without holding them.
+"""Read the records of a whole crawl, shard after shard, without keeping them in memory.
 
 A URL belongs to the shard of its host, so no page and no skipped URL is in two shards. Only pages
 are records: sitemaps and public indexes are counted, not exported.

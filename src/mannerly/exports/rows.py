@@ -1,7 +1,7 @@
-"""A record as the values that go into a file, in the order of `PageRecord`.
+"""Turn a record into the values of an exported row, in the order of `PageRecord`.
 
-Instants leave as ISO 8601 in UTC, because files are read by people and by other programs. A skipped
-URL has the same columns, nearly all of them empty, and its reason in one more, `skipped`.
+Instants are written as ISO 8601 in UTC. A skipped URL has the same columns, nearly all of them
+empty, and its reason in one more column, `skipped`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The pages of a site as a sitemap (sitemaps.org, version 0.9).
+"""Write the pages of a site as a sitemap (sitemaps.org, version 0.9).
 
-Listed is what a search engine should show: answered 2xx, HTML, and canonical to itself. A page that
-names another as its canonical is a copy, and a redirect is no page. There is no <lastmod>: the time
-of a page's last change is not known, only that of its fetch.
+It lists the pages that a search engine should show: status 2xx, HTML, and no other canonical URL. A
+page with another canonical URL is a copy. There is no <lastmod>: the time of a page's last change
+is not known, only that of its fetch.
 
 A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
-`sitemap-1.xml`, `sitemap-2.xml` …; the index is put in place last, so that it never names a file
-that is not there. It has to name them by URL: at the root of the first page's site, where site
-owners put sitemaps.
+`sitemap-1.xml`, `sitemap-2.xml` …; the index is written last, so that it never names a file that
+does not exist. It has to name them by URL: they are assumed at the root of the first page's site.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A file that is written beside its name and takes it when it is complete.
+"""Write a file under a temporary name, and rename it when it is complete.
 
-A reader of the name sees the earlier export or the new one. A pipe or a device has no "beside":
-it is written as it comes. A link keeps pointing where it points: its target is what is replaced.
+So readers see the earlier export or the new one, never a part. Pipes and devices are written
+directly. For a symbolic link the target is replaced, not the link.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ The state of a host is created when the host is first named and dropped after an
 turn, so the work is spread evenly and needs no timer. State that still delays requests is never
 dropped: a pending Retry-After, an open breaker, the next slot, a request in flight, a waiter.
 What was learned about a dropped host is still returned by the next `drain`.
+
+This module is long because it has all methods of the API; most of them are a few lines.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ The draft would allow to use the quota at once and then wait, but such bursts sl
 Headers are untrusted input. Nothing here raises, the work is bounded by `MAX_FIELD_CHARS`, and a
 field with a syntax error is ignored as a whole (the draft requires it). This module knows no host,
 clock or status code. Dates in headers are compared with the response's own `Date`, so a wrong local
-clock does not matter.
+clock does not matter. It is long because servers use many variants of these headers.
 """
 
 from __future__ import annotations

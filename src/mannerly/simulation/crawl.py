@@ -95,24 +95,24 @@ def simulate_crawl(
         duration_s: virtual seconds after which an unfinished crawl is stopped.
         check_every: requests between two checks of the frontiers' invariant.
     """
-    wishes = settings or CrawlSettings()
-    wishes = replace(
-        wishes,
+    chosen = settings or CrawlSettings()
+    chosen = replace(
+        chosen,
         scope=ScopeMode.ANY,
         seeding="none",
-        politeness=replace(wishes.politeness, seed=seed),
+        politeness=replace(chosen.politeness, seed=seed),
     )
     clock = VirtualClock()
     servers = Servers(
         web,
         clock,
-        wishes.politeness,
+        chosen.politeness,
         faults=faults,
         latency_s=latency_s,
         step_s=step_s,
         seed=seed,
     )
-    crawl = _Crawl(web, wishes, clock, servers, shards)
+    crawl = _Crawl(web, chosen, clock, servers, shards)
     crawl.drive(duration_s, check_every)
     return crawl.outcome()
 

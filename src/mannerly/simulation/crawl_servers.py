@@ -77,7 +77,7 @@ class Servers:
         self,
         web: GeneratedWeb,
         clock: VirtualClock,
-        manners: Settings,
+        politeness: Settings,
         *,
         faults: Faults,
         latency_s: float,
@@ -95,8 +95,8 @@ class Servers:
             latency_s * exp(LATENCY_SPREAD * gauss(0.0, 1.0)) for _ in range(LATENCIES)
         ]
         self._step_s = step_s
-        self._least_gap_s = max(manners.floor_s, 1.0 / manners.rate_ceiling)
-        self._max_concurrency = manners.max_concurrency
+        self._least_gap_s = max(politeness.floor_s, 1.0 / politeness.rate_ceiling)
+        self._max_concurrency = politeness.max_concurrency
         self._page_headers = {"content-type": web.content_type}
         self._hosts: dict[int, _Host] = {}
         self._delivered: set[int] = set()

@@ -63,7 +63,8 @@ def test_hosts_and_explain_work_on_any_store(crawl: str) -> None:
 
     assert [host["host"] for host in hosts] == ["a.example"]
     assert QUEUED in shown
-    assert (facts["state"], facts["because"], facts["found_by"]) == ("skipped", "robots", [SEED])
+    assert (facts["state"], facts["found_by"]) == ("skipped", [SEED])
+    assert facts["because"].startswith("forbidden by robots.txt")
 
 
 def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ _REMEMBERED = 4096
 
 
 class AddressVerdict(StrEnum):
-    """Whether an address may be connected, and if not, why."""
+    """The guard's decision about an address: allowed, or the reason why it is blocked."""
 
     ALLOWED = "allowed"
     BLOCKED_ADDRESS = "blocked_address"

@@ -1,1 +1,1 @@
-"""Whose turn is it: `core` is the scheduler, `window` one host's queue."""
+"""Choose the next request: `core` is the scheduler, `window` the queue of one host."""

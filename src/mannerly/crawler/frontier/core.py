@@ -1,4 +1,4 @@
-"""Hosts are scheduled, not workers: whose turn is it, and what is its next URL?
+"""Schedule hosts, not workers: choose the next host that is due, and its next URL.
 
                  add, load                        Taken.refills, refill
     INACTIVE ───────────────► HEAP ──turn──► window empty? HUNGRY ──► HEAP
@@ -10,29 +10,31 @@
 
 `places` has the list of places with their ways out, and asserts that every host is in one.
 
-**Fair.** The heap is ordered by instant, then by order of asking. A host that was served goes
-behind every host that could be asked at the same instant, whatever the length of its queue; hosts
-that share a budget (`group_by`) stand in one line for it.
+**Fairness.** The heap is ordered by instant, then by arrival. A host that was served goes behind
+every host that is due at the same instant, whatever the length of its queue; hosts that share a
+budget (`group_by`) wait for it in one line.
 
 **robots.txt goes first.** `take` shows every entry to a judge before it asks for a slot, so an
-entry that may not be fetched costs none. The judge is a pure question. Where it answers `Unknown`,
-the host is put to sleep and named in `Taken.unknown`: the caller loads the rules or asks for them
-with `request`, and wakes the host when it has them. While a host's own robots.txt is on its way the
-host sleeps, even if it is woken: no page of it is sent before. An entry that must wait (`Later`) is
-passed over within the window: http://x may be unreachable while https://x is well.
+entry that may not be fetched uses none. The judge changes nothing. If it returns `Unknown`, the
+host is put to sleep and named in `Taken.unknown`: the caller loads the rules or requests them with
+`request`, and wakes the host when it has them. While a host's own robots.txt is being fetched the
+host sleeps, even if it is woken, so that no page is requested before. An entry that must wait
+(`Later`) is skipped within the window: http://x may be unreachable while https://x is not.
 
-The caller (`shard`) owes this:
+The caller (`shard`) has to do this:
 
     taken = frontier.take(now, judge, room=…, robots_room=…)
-    for wish in taken.refills:
-        frontier.refill(wish, store.queued(wish.host, after=wish.after, limit=wish.limit), now=now)
+    for wanted in taken.refills:
+        entries = store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
+        frontier.refill(wanted, entries, now=now)
     … fetch; politeness.report(permit, …); perhaps frontier.put_back(entry, due)
     frontier.done(flight, now=now)
     committed = store.commit(batch)              # pages, dropped
     frontier.committed(entries of the batch); frontier.add(committed.new, now=now)
 
 How many requests are under way is not counted here: `room` says how many more may start.
-This file reads no clock, does no I/O, and knows neither robots.txt nor the store.
+This module reads no clock, does no I/O, and knows neither robots.txt nor the store. It is long
+because all steps of a host's turn are in one place.
 """
 
 from __future__ import annotations
@@ -130,7 +132,7 @@ class Frontier:
     # ------------------------------------------------------------------ in
 
     def load(self, hosts: Iterable[tuple[str, int]], *, now: Instant) -> None:
-        """Take up an earlier crawl: every host with the number of its queued URLs.
+        """Load an earlier crawl: every host with the number of its queued URLs.
 
         Hosts that are known keep what they have, so this may be called again at any time.
         """
@@ -246,7 +248,7 @@ class Frontier:
         return free
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
-        """When to call `take` again; None while only `done`, `add` or `wake` can help."""
+        """Return when to call `take` again; None: after the next `done`, `add` or `wake`."""
         places = self._places
         if places.hungry or (places.robots_line and robots_room > 0):
             return now
@@ -256,13 +258,13 @@ class Frontier:
 
     # ------------------------------------------------------------------ windows
 
-    def refill(self, wish: Refill, entries: Sequence[Entry], *, now: Instant) -> None:
-        """Take in what the store had; fewer than wished for means that there are no more."""
-        queue = self._places.hungry.pop(wish.host, None)
+    def refill(self, wanted: Refill, entries: Sequence[Entry], *, now: Instant) -> None:
+        """Add entries that were read; fewer than wanted means that there are no more."""
+        queue = self._places.hungry.pop(wanted.host, None)
         if queue is None:  # dropped since
             return
         before = queue.on_disk
-        fresh = queue.refill(entries, self._outstanding, is_end=len(entries) < wish.limit)
+        fresh = queue.refill(entries, self._outstanding, is_end=len(entries) < wanted.limit)
         self._in_memory += fresh
         self._queued += fresh + queue.on_disk - before
         if queue.is_spent:
@@ -275,12 +277,12 @@ class Frontier:
     def _refills(self) -> list[Refill]:
         """Reads for hosts whose turn has come and whose next URLs are on disk, in their order."""
         room = self._memory_limit - self._in_memory
-        wishes = []
+        wanted = []
         for queue in islice(self._places.hungry.values(), _REFILLS_PER_TAKE):
             limit = max(1, min(self._per_host_window, room))
             room -= limit
-            wishes.append(Refill(queue.host, queue.cursor, limit))
-        return wishes
+            wanted.append(Refill(queue.host, queue.cursor, limit))
+        return wanted
 
     # ------------------------------------------------------------------ the operator
 
@@ -463,7 +465,7 @@ class Frontier:
             self._to_heap(other, now)
 
     def _is_out(self, key: str) -> bool:
-        """Whether a request of a group is under way, and so will be `done`."""
+        """Return whether a request of a group is under way, and so will be `done`."""
         known = self._politeness.host(key)
         return known is not None and known.in_flight > 0
 

@@ -1,15 +1,16 @@
-"""Hosts that share a budget stand in one line for it. Mostly a group is one host.
+"""Hosts that share a budget wait for it in one line. Mostly a group is one host.
 
-A host that can go on only when a request comes back joins its group's line. When one comes back,
-the first in line is called: one only, because an address may have a hundred thousand hosts.
+A host that can only continue when a request of its group is answered joins the group's line. When
+one is answered, the first host in the line is called: one only, because an address may have a
+hundred thousand hosts.
 
-**Invariant.** Behind every line there is a request that will come back, or a host that was called
-and will be asked. A host that was called and cannot go (its URLs are forbidden, it was dropped)
-passes the call on, or else the line would wait for ever.
+**Invariant.** For every line there is a request under way, or a host that was called and will be
+served. A host that was called and cannot send (its URLs are forbidden, or it was dropped) passes
+the call on, or else the line would wait for ever.
 
-**Fair.** A host that asked in vain stands before one that was just served, so members take turns.
+**Fairness.** A host that was refused a slot goes before one that just got one: hosts take turns.
 
-This file knows no time: the host that is called is handed to the frontier, which knows when.
+This module knows no time: the frontier decides when a host that was called is served.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class _Line:
 
     def __init__(self) -> None:
         self.queues: list[HostQueue] = []
-        self.asked_in_vain = 0  # how many of them, from the beginning
+        self.asked_in_vain = 0  # how many of them, from the beginning of the line
 
 
 class Groups:
     """Hosts that wait for a request of their group to come back.
 
-    How many requests of a group are under way is the politeness core's to say: `is_out` tells.
+    `is_out` returns whether requests of a group are under way, which the politeness core knows.
     """
 
     __slots__ = ("_called", "_is_out", "_lines")
@@ -47,20 +48,20 @@ class Groups:
 
     @property
     def waiting(self) -> int:
-        """Hosts in all lines."""
+        """Return the number of hosts in all lines."""
         return sum(len(line.queues) for line in self._lines.values())
 
     def has_line(self, key: str) -> bool:
-        """Whether a host waits for a request of this group."""
+        """Return whether a host waits for a request of this group."""
         return key in self._lines
 
     def served(self, host: str) -> None:
-        """The host was granted a request."""
+        """Note that a host was granted a request."""
         if self._called:
             self._called.pop(host, None)
 
     def join(self, key: str, queue: HostQueue, *, was_served: bool) -> None:
-        """Wait until a request of the group comes back."""
+        """Put a host into its group's line, until a request of the group is answered."""
         self._called.pop(queue.host, None)
         queue.place = Place.BUSY
         line = self._lines.get(key)
@@ -73,7 +74,7 @@ class Groups:
             line.asked_in_vain += 1
 
     def call(self, key: str) -> HostQueue | None:
-        """The first in line, who must now be asked."""
+        """Remove and return the first host of the line, which must be served next."""
         line = self._lines.get(key)
         if line is None:
             return None
@@ -83,17 +84,17 @@ class Groups:
         return queue
 
     def pass_on(self, queue: HostQueue) -> HostQueue | None:
-        """A host that was called cannot go: who must be asked in its place?"""
+        """Return the host to serve instead of one that was called and cannot send."""
         key = self._called.pop(queue.host, None) if self._called else None
         return None if key is None or self._is_out(key) else self.call(key)
 
     def withdraw(self, queue: HostQueue) -> None:
-        """Leave whatever line the host stands in."""
+        """Remove a host from the line that it is in."""
         for key in [key for key, line in self._lines.items() if queue in line.queues]:
             self._leave(key, queue)
 
     def check(self, hosts: Mapping[str, HostQueue]) -> None:
-        """Assert that every line will be ended by a request or a host."""
+        """Assert that for every line there is a request under way or a called host."""
         in_line = [queue for line in self._lines.values() for queue in line.queues]
         assert all(hosts[queue.host] is queue for queue in in_line)
         assert all(queue.place is Place.BUSY for queue in in_line)

@@ -1,13 +1,14 @@
-"""Which host may be asked next: soonest first, in order among equals.
+"""A priority queue of hosts by the instant at which each is due; first in, first out among equals.
 
-    a line for each instant, in order of asking; a heap of the instants that have a line
-    a place in a line is live iff queue.due is that line's instant
+    a line of hosts for each instant, and a heap of the instants that have a line
+    an entry of a line is valid only if queue.due is that line's instant
 
-Many hosts share an instant (what a page or a list brings is due at once), and where they do not,
-numbers are compared faster than hosts. Bringing a host forward gives it a place in another line and
-leaves the old one behind as waste, which is passed over when its turn comes and swept when it
-exceeds half of all places. Putting a host back by a *later* instant does nothing: it is asked too
-early once, and then says itself until when to wait. So no host overtakes one that waits longer.
+Many hosts share an instant (the links of a page or a list are due at once), and where they do not,
+comparing numbers is faster than comparing hosts. Moving a host to an earlier instant adds it to
+another line. The old entry becomes invalid: it is skipped when its turn comes, and removed when
+more than half of all entries are invalid. Moving a host to a *later* instant does nothing: it is
+popped too early once, and the politeness core then says until when to wait. So no host overtakes
+another that has waited longer.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ _TOLERATED_WASTE = 64
 
 
 class HostHeap:
-    """Hosts by the instant at which each may next be asked."""
+    """Hosts by the instant at which each is due."""
 
     __slots__ = ("_instants", "_lines", "_live", "_passed", "_places")
 
     def __init__(self) -> None:
         self._lines: dict[Instant, list[HostQueue]] = {}
         self._instants: list[Instant] = []
-        self._passed = 0  # places at the beginning of the first line whose turn is over
-        self._places = 0  # in all lines, without those
+        self._passed = 0  # entries at the beginning of the first line that were popped
+        self._places = 0  # entries of all lines, without the popped ones
         self._live = 0
 
     def __len__(self) -> int:
         return self._live
 
     def put(self, queue: HostQueue, due: Instant) -> None:
-        """Ask this host at `due`, or earlier if that was agreed before."""
+        """Add a host with its instant. If it is queued already, the earlier instant counts."""
         if queue.due is None:
             self._live += 1
         elif due >= queue.due:
@@ -56,13 +57,13 @@ class HostHeap:
             self._sweep()
 
     def remove(self, queue: HostQueue) -> None:
-        """Forget when to ask this host, if that was agreed."""
+        """Remove a host; nothing happens if it is not queued."""
         if queue.due is not None:
             queue.due = None
             self._live -= 1
 
     def pop_due(self, now: Instant) -> HostQueue | None:
-        """The next host whose instant has come; it is in no line any more."""
+        """Remove and return the next host that is due; None if there is none."""
         instants = self._instants
         while instants and instants[0] <= now:
             line, place = self._lines[instants[0]], self._passed
@@ -79,7 +80,7 @@ class HostHeap:
         return None
 
     def next_due(self) -> Instant | None:
-        """When the next host is to be asked."""
+        """Return the instant of the next host; None if there is none."""
         instants = self._instants
         while instants:
             line = self._lines[instants[0]]
@@ -92,7 +93,7 @@ class HostHeap:
         return None
 
     def count_due(self, now: Instant, at_most: int) -> int:
-        """How many hosts could be asked now. Only the due part of the heap is walked."""
+        """Return how many hosts are due, up to `at_most`. Only the due part of the heap is read."""
         instants, found, branches = self._instants, 0, [0]
         while branches and found < at_most:
             at = branches.pop()
@@ -104,7 +105,7 @@ class HostHeap:
         return min(found, at_most)
 
     def check(self) -> None:
-        """Assert that every place but the waste is live, and the waste is bounded."""
+        """Assert that the counts are right and that invalid entries are bounded."""
         lines = self._lines.items()
         live = {queue.host for due, line in lines for queue in line if queue.due == due}
         assert len(live) == self._live
@@ -113,19 +114,19 @@ class HostHeap:
         assert 0 <= self._places - self._live <= _TOLERATED_WASTE + 1 + self._places // 2
 
     def _open(self, due: Instant, queue: HostQueue) -> None:
-        """Begin a line, which may become the first."""
+        """Add a line, which may become the first."""
         if self._passed and due < self._instants[0]:
             self._trim()
         self._lines[due] = [queue]
         heappush(self._instants, due)
 
     def _close(self) -> None:
-        """Everybody in the first line has had a turn."""
+        """Remove the first line: all its entries were popped."""
         del self._lines[heappop(self._instants)]
         self._passed = 0
 
     def _trim(self) -> None:
-        """Let go of the places that were passed."""
+        """Remove the popped entries of the first line."""
         if self._passed:
             del self._lines[self._instants[0]][: self._passed]
             self._passed = 0

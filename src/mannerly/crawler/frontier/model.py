@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.snapshot import HostSnapshot
 
 Judge: TypeAlias = "Callable[[Entry, Instant], Judgement]"
-"""May this entry be fetched? A question: it changes nothing and calls nobody back."""
+"""Returns whether an entry may be fetched. It changes nothing and makes no callback."""
 
 
 class Need(NamedTuple):
@@ -50,7 +50,7 @@ class Taken(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """What a given-up host leaves behind: URLs in the store, and requests for robots.txt."""
+    """The queue of a host that was given up: URLs in the store, and requests for robots.txt."""
 
     entries: int
     requests: list[RobotsRequest]
@@ -58,7 +58,7 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierSnapshot:
-    """Where every host is, and how much is left. `ready` is counted up to ten thousand."""
+    """The number of hosts in each place, and of queued URLs. `ready` is at most ten thousand."""
 
     active: int  # hosts in the scheduler
     inactive: int  # hosts that wait for a place in it

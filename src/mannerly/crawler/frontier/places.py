@@ -1,4 +1,4 @@
-"""Where every host of a shard is. A host with queued URLs is in exactly one place.
+"""Keep the place of every host of a shard. A host with queued URLs is in exactly one place.
 
     HEAP          waits for an instant                      way out: time
     HUNGRY        its window is empty, the store has more   a refill
@@ -45,7 +45,7 @@ class Places:
 
     @property
     def is_full(self) -> bool:
-        """Whether new hosts have to wait for a place in the scheduler."""
+        """Return whether new hosts have to wait for a place in the scheduler."""
         return len(self.hosts) >= self._heap_limit
 
     def to_heap(self, queue: HostQueue, due: Instant, reason: Reason | None = None) -> None:
@@ -94,7 +94,7 @@ class Places:
         self.leave(queue)
 
     def active(self, host: str) -> HostQueue:
-        """The host's queue. Retries and robots.txt do not wait for a place in the scheduler."""
+        """Return the host's queue. Retries and robots.txt need no place in the scheduler."""
         queue = self.hosts.get(host)
         if queue is None:
             queue = self.hosts[host] = HostQueue(host, self.inactive.remove(host))

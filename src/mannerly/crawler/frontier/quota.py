@@ -1,11 +1,11 @@
-"""--max-per-host: never more pages of one host than that, however many are under way at once.
+"""Limit the pages of one host (--max-per-host), however many requests are under way at once.
 
     fetched ≥ limit                          drop it: there will never be room
-    fetched + under way + let go ≥ limit     hold it back: what is under way may yet fail
-    else                                     let it go
+    fetched + under way + allowed ≥ limit    hold it back: a request under way may still fail
+    else                                     allow it
 
-A page that was let go may still have to wait for its host's slot, so what was let go counts only
-within one `take`. This file knows no queue and no time.
+A page that was allowed may still have to wait for its host's slot, so allowed pages count only
+within one `take`. This module knows no queue and no time.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _HELD_BACK = Later(None)
 
 
 class HostQuota:
-    """How many more pages of each host may be asked for.
+    """The number of pages of each host that may still be requested.
 
     Args:
         limit: pages of one host.
-        fetched: returns how many a host has given.
-        under_way: returns how many of a host are in flight.
+        fetched: returns how many pages of a host were fetched.
+        under_way: returns how many requests to a host are in flight.
     """
 
-    __slots__ = ("_fetched", "_let_go", "_limit", "_under_way")
+    __slots__ = ("_allowed", "_fetched", "_limit", "_under_way")
 
     def __init__(
         self, limit: int, fetched: Callable[[str], int], under_way: Callable[[str], int]
@@ -41,18 +41,18 @@ class HostQuota:
         self._limit = limit
         self._fetched = fetched
         self._under_way = under_way
-        self._let_go: Counter[str] = Counter()
+        self._allowed: Counter[str] = Counter()
 
     def begin(self) -> None:
-        """Start a new `take`: what the one before let go is under way, or is judged again."""
-        self._let_go.clear()
+        """Start a new `take`: pages that the last one allowed are under way, or judged again."""
+        self._allowed.clear()
 
     def judge(self, host: str) -> Judgement:
         """Return whether one more page of the host may go."""
         fetched = self._fetched(host)
         if fetched >= self._limit:
             return _USED_UP
-        if fetched + self._under_way(host) + self._let_go[host] >= self._limit:
+        if fetched + self._under_way(host) + self._allowed[host] >= self._limit:
             return _HELD_BACK
-        self._let_go[host] += 1
+        self._allowed[host] += 1
         return GO

@@ -1,10 +1,10 @@
-"""Whose host is it? Rendezvous hashing: every shard draws a number, the highest wins.
+"""Assign hosts to shards by rendezvous hashing: each shard gets a number, the highest wins.
 
     shard(site) = argmax over i of hash(site, seed = i)
 
-The registrable domain is hashed, not the host, so that a site's hosts meet in one shard and may
-share a budget. A shard that is added wins 1/N of the sites and the others lose nothing else; there
-is no ring to balance and nothing to store but N. The hash is XXH3 (64 bit), whose values are fixed
+The registrable domain is hashed, not the host, so that all hosts of a site are in one shard and may
+share a budget. A shard that is added gets 1/N of the sites, and no other site moves; there is no
+ring to balance and nothing to store but N. The hash is XXH3 (64 bit), whose values are fixed
 by its specification, so every process and every version agrees.
 """
 
@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from mannerly.crawler.web.urls import site_of
 
-# A crawl names the same hosts again and again; a trap that invents them must not cost memory.
+# A crawl meets the same hosts again and again; a trap that invents hosts must not use up memory.
 _CACHE_SIZE = 65_536
 
 
@@ -27,14 +27,14 @@ class Sharding:
         if shards < 1:
             raise ValueError(f"a crawl has 1 shard or more, not {shards}")
         self.shards = shards
-        # One shard owns everything; nobody need look for the host's site.
+        # With one shard the host's site need not be looked up.
         self.shard_of = lru_cache(maxsize=_CACHE_SIZE)(self._shard_of) if shards > 1 else _the_only
 
     def __repr__(self) -> str:
         return f"<Sharding over {self.shards}>"
 
     def _shard_of(self, host: str) -> int:
-        """The shard that owns a host (a name or a politeness key)."""
+        """Return the shard that owns a host (a name or a politeness key)."""
         site = site_of(host).encode()
         return max(range(self.shards), key=lambda shard: xxh3_64_intdigest(site, shard))
 

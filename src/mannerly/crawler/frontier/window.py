@@ -3,13 +3,13 @@
     order      robots.txt, due retries, then the window in order of (priority, seq)
     cursor     the window holds everything queued up to the cursor, and nothing beyond it
 
-So an arrival at or before the cursor belongs in the window, and a later one is only counted: the
-next read past the cursor will find it. When a window outgrows its limit its tail is let go and the
-cursor moves back; the store still has those entries, because being read removes nothing. What was
-handed out meanwhile may then lie beyond the cursor, so a refill is told what is outstanding.
+So a new entry at or before the cursor belongs in the window, and a later one is only counted: the
+next read past the cursor will find it. When a window outgrows its limit, its tail is dropped and
+the cursor moves back; the store still has those entries, because reading removes nothing. Entries
+that were taken meanwhile may then lie beyond the cursor, so a refill is told which are outstanding.
 
 Lists exist only while they hold something: most hosts of a broad crawl have one URL, and an empty
-deque alone would cost 750 bytes. This file knows no time, no politeness and no other host.
+deque alone takes 750 bytes. This module knows no time, no politeness and no other host.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Place(Enum):
-    """Where a host is. It is in exactly one place, and only from IDLE may it be forgotten."""
+    """The place of a host. It is in exactly one, and only from IDLE may it be forgotten."""
 
-    IDLE = "idle"  # its turn is being taken; afterwards it is in another place, or forgotten
+    IDLE = "idle"  # it is being served; afterwards it is in another place, or forgotten
     HEAP = "heap"
-    BUSY = "busy"  # in its group's line: one of the group's requests must come back first
+    BUSY = "busy"  # in its group's line, until one of the group's requests is answered
     HUNGRY = "hungry"  # its turn came, its window is empty, and the store has more
     ROBOTS_LINE = "robots_line"  # its turn came for a robots.txt, and too many are being fetched
     ASLEEP = "asleep"  # until `wake`
 
 
 class HostQueue:
-    """The queue of one host, and where the host is."""
+    """The queue of one host, and the host's place."""
 
     __slots__ = (
         "cursor_priority",
@@ -57,37 +57,37 @@ class HostQueue:
         self.host = host
         self.on_disk = on_disk
         self.front: list[Entry | RobotsRequest] | None = None
-        self.window: list[Entry] | None = None  # last goes first
-        # Two numbers that the last entry holds anyway, where a tuple would cost its own memory.
+        self.window: list[Entry] | None = None  # the last entry is the next one
+        # Two numbers instead of a tuple, which would take more memory.
         self.cursor_priority = -1
         self.cursor_seq = -1
         self.place = Place.IDLE
-        self.reason: Reason | None = None  # what it said it waits for, while it is in the heap
-        self.due: Instant | None = None  # when to ask it, while it is in the heap
+        self.reason: Reason | None = None  # why it has to wait, while it is in the heap
+        self.due: Instant | None = None  # its instant, while it is in the heap
 
     def __repr__(self) -> str:
         return f"<HostQueue {self.host} {self.place.value}, {len(self)} here, {self.on_disk} there>"
 
     def __len__(self) -> int:
-        """How many items are in memory."""
+        """Return the number of items in memory."""
         return len(self.front or ()) + len(self.window or ())
 
     @property
     def is_spent(self) -> bool:
-        """Nothing is left to hand out, here or on disk."""
+        """Return whether nothing is queued, in memory or on disk."""
         return not self.on_disk and self.front is None and self.window is None
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """The last (priority, seq) that the window covers."""
+        """Return the last (priority, seq) that the window covers."""
         return self.cursor_priority, self.cursor_seq
 
     # ------------------------------------------------------------------ in
 
     def add(self, entry: Entry, room: int) -> int:
-        """Take in an arrival; returns by how much the window grew.
+        """Add a new entry; return by how much the window grew.
 
-        It grows to at most `room` entries, but an arrival before the cursor always finds a place.
+        It grows to at most `room` entries, but an entry before the cursor is always added.
         """
         window = self.window
         if (entry.priority, entry.seq) <= (self.cursor_priority, self.cursor_seq):
@@ -107,14 +107,14 @@ class HostQueue:
         return 0
 
     def refill(self, entries: Sequence[Entry], outstanding: Container[int], *, is_end: bool) -> int:
-        """Take in what the store has past the cursor; returns how many were not outstanding."""
+        """Add entries that the store has past the cursor; return how many were not outstanding."""
         fresh = [entry for entry in entries if entry.seq not in outstanding]
         if fresh:
             self.window = fresh[::-1] + (self.window or [])
         if entries:
             self._move_cursor(entries[-1])
-        # A short read proves the end; a full one proves nothing, so at least one more is assumed.
-        # A count that was wrong for any reason is thereby put right, in both directions.
+        # A short read proves the end. After a full one, at least one more entry is assumed. Either
+        # way a count that was wrong for any reason is corrected.
         self.on_disk = 0 if is_end else max(1, self.on_disk - len(fresh))
         return len(fresh)
 
@@ -131,7 +131,7 @@ class HostQueue:
         return True
 
     def push_retry(self, entry: Entry) -> None:
-        """A retry goes behind the retries that were due before it, ahead of the window."""
+        """Queue a retry: behind earlier retries, ahead of the window."""
         if self.front is None:
             self.front = [entry]
         else:
@@ -140,7 +140,7 @@ class HostQueue:
     # ------------------------------------------------------------------ out
 
     def peek(self, index: int) -> Entry | RobotsRequest | None:
-        """The item that is `index` places from its turn."""
+        """Return the item at `index`, in order of their turn; None if there is none."""
         front, window = self.front, self.window
         if front is not None:
             if index < len(front):
@@ -149,7 +149,7 @@ class HostQueue:
         return window[-1 - index] if window is not None and index < len(window) else None
 
     def remove(self, index: int) -> None:
-        """Take out what `peek` showed."""
+        """Remove the item at `index`, as `peek` returned it."""
         if self.front is not None:
             if index < len(self.front):
                 del self.front[index]
@@ -163,7 +163,7 @@ class HostQueue:
             self.window = None
 
     def clear(self) -> list[RobotsRequest]:
-        """Let everything go; return the requests for robots.txt, which are stored nowhere else."""
+        """Remove everything; return the requests for robots.txt, which are stored nowhere else."""
         requests = [item for item in self.front or () if isinstance(item, RobotsRequest)]
         self.front = self.window = None
         self.on_disk = 0

@@ -1,4 +1,4 @@
-"""One URL of a crawl explained: what became of it, how it was found, its scope and robots.txt."""
+"""Explain one URL of a crawl: its state, how it was found, its scope and robots.txt."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
 from mannerly.crawler.web.words import span
 from mannerly.politeness.robots import Robots
 
+from .reasons import error_words, skip_words
 from .view import settings_of
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 _STEPS = 20  # back to the seed; a chain of parents cannot loop, but it can be long
 
-Place: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
+KnownUrl: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
 """A URL as the stores know it; None: they do not."""
 
 INSIDE = "inside"
 
 
-class Explanation(NamedTuple):
-    """Where a URL stands, and why; `because` is a sentence, the rest are values."""
+class UrlExplanation(NamedTuple):
+    """The state of a URL and the reason; `because` is a sentence, the rest are values."""
 
     url: str
     state: str  # fetched, failed, skipped, queued or unknown
@@ -40,7 +41,7 @@ class Explanation(NamedTuple):
     robots: str
 
 
-def explain(crawl: View, text: str, *, now: float) -> Explanation:
+def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
     """Return everything that the store knows about one URL.
 
     Raises:
@@ -53,9 +54,9 @@ def explain(crawl: View, text: str, *, now: float) -> Explanation:
     scope = _scope(crawl, settings, url, depth)
     state, because = _state(crawl, place, now)
     if place is None and scope != INSIDE:
-        because = "links out of scope are counted, but not kept"
+        because = "links out of scope are counted, but not stored"
     found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
-    return Explanation(url, state, because, depth, found_by, scope, robots)
+    return UrlExplanation(url, state, because, depth, found_by, scope, robots)
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
@@ -67,8 +68,11 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
     return url
 
 
-def _find(crawl: View, url: str) -> Place:
-    """Ask the shard that owns the URL first; a skipped one may be known to another only."""
+def _find(crawl: View, url: str) -> KnownUrl:
+    """Return what the stores know of a URL. The shard that owns its host is asked first.
+
+    A skipped URL may be known to another shard only.
+    """
     for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
         place = reader.find(url)
         if place is not None:
@@ -76,7 +80,7 @@ def _find(crawl: View, url: str) -> Place:
     return None
 
 
-def _on_its_way(crawl: View, url: str) -> Place:
+def _on_its_way(crawl: View, url: str) -> KnownUrl:
     """Return a link that one shard has found and another has not taken over yet."""
     for shard, reader in enumerate(crawl.readers):
         for link in chain(reader.outgoing(), crawl.store.unread_links(shard)):
@@ -85,28 +89,28 @@ def _on_its_way(crawl: View, url: str) -> Place:
     return None
 
 
-def _state(crawl: View, place: Place, now: float) -> tuple[str, str]:
+def _state(crawl: View, place: KnownUrl, now: float) -> tuple[str, str]:
     match place:
         case PageRecord():
             return _fetched(place, now)
         case Skipped():
-            return "skipped", place.reason
+            return "skipped", skip_words(place.reason)
         case Entry():
             return "queued", _queued(crawl, place, now)
         case Candidate():
-            return "queued", "on its way to the shard that owns its host"
-    return "unknown", "no page, sitemap or seed of this crawl has named it"
+            return "queued", "in transit to the shard that owns its host"
+    return "unknown", "not found by this crawl: no page, sitemap or seed has it"
 
 
 def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
     when = f"{span(now - record.fetched_at)} ago, at attempt {record.attempts}"
     if record.status is None:
-        return "failed", f"{record.error}, {when}"
+        return "failed", f"{error_words(record.error or 'unknown')}, {when}"
     said = [f"status {record.status}, {when}"]
     if record.redirect_to:
         said.append(f"redirects to {record.redirect_to}")
     if record.error:
-        said.append(f"but {record.error}")
+        said.append(error_words(record.error))
     if record.canonical not in (None, record.url):
         said.append(f"its canonical URL is {record.canonical}")
     return "fetched", "; ".join(said)
@@ -119,13 +123,13 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
         if host.retired:
             said.append(f"its host was given up ({host.retired})")
         if host.blocked_until > now:
-            said.append(f"its host said Retry-After, {span(host.blocked_until - now)} to go")
+            said.append(f"its host sent Retry-After: {span(host.blocked_until - now)} left")
         if host.adaptive_delay_s:
-            said.append(f"its host is asked every {host.adaptive_delay_s:.2f} s")
+            said.append(f"delay of its host: {host.adaptive_delay_s:.2f} s")
     return "; ".join(said)
 
 
-def _found_by(crawl: View, place: Place) -> list[str]:
+def _found_by(crawl: View, place: KnownUrl) -> list[str]:
     parents: list[str] = []
     while place is not None and place.parent is not None and len(parents) < _STEPS:
         parents.append(place.parent)

@@ -1,4 +1,4 @@
-"""How far a crawl is: state, counts, queues, workers."""
+"""The progress of a crawl: state, counts, queues, workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTS = ("queued", "waiting", "fetched", "failed", "lists", "skipped", "outgoi
 
 
 class State(StrEnum):
-    """Whether a crawl makes progress, and if not, why."""
+    """The state of a crawl: making progress, or the reason why it does not."""
 
     RUNNING = "running"
     PAUSED = "paused"  # by `pause`; it may or may not be running
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class Status(NamedTuple):
-    """How far a crawl is.
+    """The progress of a crawl.
 
     `total` and `shards` count: `fetched` and `failed` pages, `lists` (sitemaps and public indexes),
     `queued` URLs (`waiting` of them beyond the frontier's limit), `skipped` ones, `outgoing` links

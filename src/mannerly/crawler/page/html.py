@@ -63,7 +63,7 @@ def parse_page(
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
-    """Whether the header says HTML; without a header, whether the body begins like markup."""
+    """Return whether the header says HTML or, without a header, the body begins like markup."""
     if content_type is not None and (media := content_type.partition(";")[0].strip()):
         return media.lower() in HTML_TYPES
     return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\f")[:1] == b"<"

@@ -36,7 +36,7 @@ DEFAULT_HREFS_PER_PLACE = 500
 _NOTHING_MET = Recent()
 
 
-class Places(NamedTuple):
+class HrefPlaces(NamedTuple):
     """The hrefs known at a page's origin and in its folder: the places that decide their URLs."""
 
     origin: set[str]
@@ -51,7 +51,7 @@ class PageLinks(NamedTuple):
     canonical: str | None
     refused: dict[UrlRefusal, int]
     spelled: dict[str, str]  # URL → href, as written on this page
-    places: Places
+    places: HrefPlaces
 
 
 class HrefMemory:
@@ -71,19 +71,19 @@ class HrefMemory:
         # A plain dict finds its first key the slower the more were removed before it.
         self._places: OrderedDict[str, set[str]] = OrderedDict()
 
-    def at(self, base: str) -> Places:
+    def at(self, base: str) -> HrefPlaces:
         """Return the hrefs that are known for a page at `base`. Do not change them."""
         path = base.partition("?")[0]
         folder = self._at(path[: path.rfind("/") + 1])
         # Used last, so it is forgotten last. Without the slash it is never the name of a folder.
-        return Places(self._at(path[: path.find("/", 8)]), folder)
+        return HrefPlaces(self._at(path[: path.find("/", 8)]), folder)
 
     def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
         """Note the hrefs of these URLs of a page. Call it before the next page is resolved."""
         spelled = links.spelled
         self.note([spelled[url] for url in urls if url in spelled], links.places)
 
-    def note(self, hrefs: Iterable[str], places: Places) -> None:
+    def note(self, hrefs: Iterable[str], places: HrefPlaces) -> None:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
         origin, folder = places
         for href in hrefs:
@@ -187,6 +187,6 @@ class _Resolver:
 
 
 def _is_of_the_folder(href: str) -> bool:
-    """Whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
+    """Return whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
     first = href[:1]
     return (first.isalnum() or first in ("_", ".")) and ":" not in href

@@ -77,7 +77,7 @@ def harvest_index(
 def _more_sitemaps(
     entry: Entry, urls: Iterable[str | None], rules: LinkRules, passed_over: Counter[str]
 ) -> list[Candidate]:
-    """The sitemaps that a sitemap leads to: those of its own host, and those in scope.
+    """Return the sitemaps that a sitemap leads to: those of its own host, and those in scope.
 
     Only robots.txt may name a sitemap of another host; otherwise one sitemap could send the crawl
     to any number of hosts.
@@ -95,7 +95,7 @@ def _more_sitemaps(
 
 
 def _age_s(lastmod: str | None, wall: float) -> float | None:
-    """Seconds since a W3C date; None where it is not one."""
+    """Return the seconds since a W3C date; None if it is not one."""
     if not lastmod:
         return None
     try:

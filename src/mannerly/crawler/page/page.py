@@ -87,7 +87,7 @@ class Page:
 
     @property
     def redirect_to(self) -> str | None:
-        """Where a redirect leads; that URL is a page of its own if it is in scope."""
+        """The target of a redirect; that URL is a page of its own if it is in scope."""
         return self.record.redirect_to
 
     @property

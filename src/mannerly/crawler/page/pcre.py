@@ -3,7 +3,7 @@
 PCRE2 can replace all matches of a pattern and leave out the text between them
 (`PCRE2_SUBSTITUTE_REPLACEMENT_ONLY`). The binding has that option, but not in its public `sub`, so
 a private function of it is called (docs/adr/0017). Every error of the binding therefore switches
-the scanner off, for good in this process, and `problem` says why:
+the scanner off for the rest of the process, and `problem` says why:
 
     - the package is missing or cannot be imported;
     - the private function has another name or other arguments;

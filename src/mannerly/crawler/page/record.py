@@ -71,7 +71,7 @@ def page_record(
 
 
 def _printable(text: str | None) -> str | None:
-    """The first 100 characters of a header, without control characters."""
+    """Return the first 100 characters of a header, without control characters."""
     if text is None or (len(text) < _MAX_HEADER_LENGTH and text.isprintable()):
         return text
     return "".join(each for each in text[:_MAX_HEADER_LENGTH] if each.isprintable())

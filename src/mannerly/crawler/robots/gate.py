@@ -1,4 +1,4 @@
-"""May this URL be fetched? One robots.txt for each origin, asked for when it is needed.
+"""Decide by robots.txt whether a URL may be fetched. Each origin's file is fetched when needed.
 
     unknown ──request──► being fetched ──answered──► known until it expires ──► unknown
                               │ 3xx                    ▲
@@ -10,15 +10,15 @@
     answered   what an answer means: the next hop, or the rules of an origin (`Learned`)
     give_up    a request that cannot be sent: its origin's pages must not wait for it
 
-Nobody is called back: the caller (`shard`) sends the requests, stores the records, tells the
+There are no callbacks: the caller (`shard`) sends the requests, stores the records, tells the
 politeness core the delay, and wakes the hosts. What a single answer means is in `answer`.
 
-**Unreachable is not forbidden.** A URL that a rule forbids is dropped. Where the file cannot be had
-nothing may be fetched, unless there is an earlier copy; but the URLs wait (`Later`), because the
-next attempt may succeed and no URL is to be lost. They wait for `patience_s` and are then dropped,
-or one dead host would keep a crawl from ever being finished. After 30 days without an answer there
-are no rules. With `unreachable="allow"` a file that cannot be had and has no copy means no rules.
-With `ignore=True` there is no robots.txt at all.
+**Unreachable is not forbidden.** A URL that a rule forbids is dropped. If the file cannot be
+fetched and there is no earlier copy, nothing may be fetched; but the URLs wait (`Later`), because
+the next attempt may succeed and no URL is to be lost. They wait for `patience_s` and are then
+dropped, or one unreachable host would keep a crawl from ever being finished. After 30 days without
+an answer there are no rules. With `unreachable="allow"`, no file and no copy mean no rules. With
+`ignore=True` there is no robots.txt at all.
 
 Parsed rules are kept for the origins used last, up to `memory_bytes` of robots.txt. A short file is
 parsed once for all origins that have the very same one: most hosts of a hosting platform do.
@@ -80,7 +80,7 @@ class Learned(NamedTuple):
 
 
 class _Known:
-    """What is known of an origin: its rules, or None while nothing may be fetched."""
+    """The rules of an origin; None while nothing of it may be fetched."""
 
     __slots__ = ("crawl_delay_s", "drop", "expires", "rules", "weight")
 
@@ -164,7 +164,7 @@ class RobotsGate:
         return GO if self._allows(known.rules, url[len(origin) :]) else _FORBIDDEN
 
     def needs(self, origin: str, now: Instant) -> bool:
-        """Whether the rules of this origin would have to be loaded or fetched."""
+        """Return whether the rules of this origin would have to be loaded or fetched."""
         if self._ignore or origin in self._fetching:
             return False
         known = self._known.get(origin)
@@ -282,7 +282,7 @@ class RobotsGate:
         return Learned(origin, host, record, delay_s, sitemaps)
 
     def _adopt(self, record: RobotsRecord, now: Now) -> _Known:
-        """Keep a record's meaning in memory, and let go of what was used longest ago."""
+        """Keep a record's meaning in memory, and drop what was used longest ago."""
         body = record.body
         rules: Robots | None
         if body is None:
@@ -345,7 +345,7 @@ class RobotsGate:
 
 
 class _Parsed(NamedTuple):
-    """A robots.txt as far as it concerns us."""
+    """The part of a robots.txt that is valid for this crawler."""
 
     rules: Robots
     crawl_delay_s: float | None

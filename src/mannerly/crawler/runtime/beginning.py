@@ -1,4 +1,4 @@
-"""Where a crawl begins: the rules for its links, and its first candidates."""
+"""Prepare a crawl: the rules for its links, and its first candidates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
-    """Return what decides about links in this crawl."""
+    """Return the rules that decide which links this crawl follows."""
     urls = (
         UrlRules()
         if settings.drop_tracking

@@ -1,15 +1,15 @@
 """The first file that a child process runs: see `child`.
 
-It is run by its path and not by `-m`: a parent that found this package by a relative path or by the
-working directory would else start children that find none, or another one. So the package is loaded
-from where this file is, without putting anything on the path that could hide another module.
+It is run by its path and not by `-m`: if the parent found this package by a relative path or in the
+working directory, `python -m` in the child would find no package, or another one. So the package is
+loaded from the directory of this file, and nothing is put on the path that could hide a module.
 """
 
 from __future__ import annotations
 
 import signal
 
-# First of all, so that the time in which a signal could end the child is short: 10 ms.
+# First, so that a signal can end the child only in its first 10 ms.
 for _name in ("SIGINT", "SIGTERM", "SIGBREAK", "SIGTTOU"):
     if hasattr(signal, _name):
         signal.signal(getattr(signal, _name), signal.SIG_IGN)
@@ -22,14 +22,14 @@ from importlib import import_module, util  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 RARELY = 10_000  # as in `mannerly.__main__`
-FLUSH_S = 1.0  # for the last words to be read; a parent that is stuck gets none
+FLUSH_S = 1.0  # for the parent to read the last messages; if it is stuck they are lost
 
 
 def main(module: str, descriptor: int | None = None) -> None:
     """Run a module's `main` with the channel to the parent, then end at once.
 
-    Everything durable has been closed by then; the interpreter would only look through all that is
-    in memory, and curl wait for names that are still being looked up.
+    Everything durable is closed by then. A normal exit would only take longer: the interpreter
+    frees all its memory, and curl waits for name look-ups.
     """
     gc.set_threshold(RARELY)
     _load_package()
@@ -42,9 +42,9 @@ def main(module: str, descriptor: int | None = None) -> None:
         sys.path += [entry for entry in path if entry not in sys.path]
         import_module(module).main(channel)
         status = 0
-    except EOFError:  # the parent is gone, and with it whatever there was to do
+    except EOFError:  # the parent is gone, so there is nothing to do
         pass
-    except Exception:  # noqa: BLE001 - as the interpreter would, had it not to end at once
+    except Exception:  # noqa: BLE001 - print it as the interpreter would, then end at once
         sys.excepthook(*sys.exc_info())
     finally:
         channel.flush(FLUSH_S)

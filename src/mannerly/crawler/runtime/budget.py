@@ -1,4 +1,4 @@
-"""--max-urls: never more pages than that in one run, however many processes fetch them.
+"""Limit the pages of one run (--max-urls), however many processes fetch them.
 
 The engine of each process asks its own budget, which never waits:
 
@@ -16,16 +16,16 @@ from its `GrantedBudget`:
     supervisor → worker    grant n
                            recall       give back what is unused: others wait, or the limit fell
 
-A worker whose hosts are all waiting may hold the last pages while another has hosts to ask. So
-while a worker waits for pages, those of the others are recalled, once a tick: what comes back goes
-to the worker that has waited longest. Two that both want the last page get it in turn until one of
-them uses it. Each page is held by one of them at a time.
+A worker whose hosts are all waiting may hold the last pages while another worker could use them. So
+while a worker waits for pages, the others are asked once a tick to return theirs, and those who
+have waited longest get them. Two workers that both want the last page get it in turn until one uses
+it. A page is never granted to two workers at once.
 
-What a dead worker held is written off: part of it may have been fetched after its last report.
+Pages granted to a worker that died are written off: it may have fetched some after its last report.
 
-No limit is a limit that is never reached, with large chunks; so it can be set at any time. If it
-falls below what was granted, the pages that are unused are recalled, and those that were fetched
-stay fetched. Nothing here knows a process, a socket or a clock.
+"No limit" is a limit that is never reached, with large chunks, so a limit can be set at any time.
+If it falls below what was granted, unused pages are recalled; pages that were fetched stay fetched.
+This module knows no process, socket or clock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CHUNK = 64  # pages; what the death of a worker may cost the run
-FREELY = 1_000_000  # a chunk without a limit
-LOW = CHUNK // 2  # ask before the last page is gone: an answer takes a turn of the loop
+CHUNK = 64  # pages; a worker that dies costs the run at most so many
+FREELY = 1_000_000  # pages; the chunk without a limit
+LOW = CHUNK // 2  # ask before the last page is used: a grant takes a turn of the loop to arrive
 
 
 class LocalBudget:
@@ -132,8 +132,8 @@ class SharedBudget:
         self._limit = _number(limit)
         self._out = [0] * workers  # granted and not returned, used or not
         self._used = [0] * workers  # of that, as far as reported
-        self._lost = 0  # went to workers that have died
-        self._line: list[int] = []  # workers that wait, the longest first
+        self._lost = 0  # granted to workers that have died
+        self._line: list[int] = []  # waiting workers, the longest wait first
 
     @property
     def _free(self) -> float:
@@ -150,7 +150,7 @@ class SharedBudget:
             self._line.append(worker)
 
     def returned(self, worker: int, pages: int) -> None:
-        """Take back what a worker has not used."""
+        """Take back the pages that a worker has not used."""
         self._out[worker] -= pages
 
     def reported(self, worker: int, used: int) -> None:
@@ -158,7 +158,7 @@ class SharedBudget:
         self._used[worker] = used
 
     def died(self, worker: int) -> None:
-        """Write off what a worker held; the next one in its place begins with nothing."""
+        """Write off the pages of a worker that died; its successor begins with none."""
         self._lost += self._used[worker] if self._limit == inf else self._out[worker]
         self._out[worker] = self._used[worker] = 0
         self._line = [each for each in self._line if each != worker]
@@ -178,7 +178,7 @@ class SharedBudget:
         return granted
 
     def recalls(self) -> list[int]:
-        """Return the workers that have to give back: call it once a tick, after `grants`."""
+        """Return the workers that have to return pages: call it once a tick, after `grants`."""
         if not self._line and self._free >= 0:
             return []
         holders = [n for n, out in enumerate(self._out) if out > self._used[n]]

@@ -1,20 +1,20 @@
-"""Child processes of a crawl: how they are started, and the channel between both sides.
+"""Start child processes of a crawl, and exchange messages with them.
 
 A child is a fresh interpreter that runs `bootstrap.py` on one module of this package (decision
-record 0020). One way for Linux, macOS and Windows, for workers and for parse helpers:
+record 0020). It is the same on Linux, macOS and Windows, for workers and for parse helpers:
 
 - `__main__` is not imported again, so a program that uses the library needs no main guard, and a
   notebook or `python -c` can start children, too.
 - The child uses the package of its parent, wherever that was found, and never has the working
   directory on its path: a file `json.py` that lies there is not run.
 - It is in a process group of its own and ignores SIGINT and SIGTERM: a terminal's Ctrl-C reaches
-  the parent, which decides.
-- Its channel ends with the parent, even by SIGKILL, and with the channel the child.
+  only the parent, which decides what to do.
+- When the parent ends, even by SIGKILL, its channel ends, and then the child ends.
 
-Messages are pickled values behind their length. Both ends are sockets, since Windows can wait for
-nothing else. Neither end ever blocks unless it is asked to: a message that does not fit into the
-socket's buffer waits in ours, and goes on with the next call. What arrives is put together from
-pieces of any size. Only the two processes have the socket, so what is unpickled is our own.
+A message is a pickled value with its length in front. Both ends are sockets, since Windows can wait
+for nothing else. No call blocks unless it says so: the rest of a message that does not fit into the
+socket's buffer is kept, and the next call goes on sending it. Messages may arrive in pieces of any
+size. Only the two processes have the socket, so only our own values are unpickled.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 BOOTSTRAP = Path(__file__).absolute().with_name("bootstrap.py")
 _LENGTH = struct.Struct("!Q")
 _PIECE = 256 * 1024  # bytes asked for at once
-_SHORT_S = 0.02  # turns of sending and of reading, while there is something of both to do
+_SHORT_S = 0.02  # while there is something to send and to read: the time for each in turn
 
 
 class Channel:
-    """One end of a conversation between two processes."""
+    """One end of the connection between two processes."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._timeout_s: float | None = -1.0
         self._incoming = bytearray()
         self._outgoing = bytearray()
-        self.is_ended = False  # the other side is gone; what it said before can be received
+        self.is_ended = False  # the other side is gone; its earlier messages can still be received
 
     def fileno(self) -> int:
         """Return the descriptor, readable when there is something to receive; -1 if closed."""
@@ -54,26 +54,26 @@ class Channel:
 
     @property
     def has_unsent(self) -> bool:
-        """Return whether a message has not left completely: the other side does not read."""
+        """Return whether part of a message is unsent: the other side does not read."""
         return bool(self._outgoing)
 
     def send(self, message: object) -> None:
-        """Send a message, as far as that is possible at once; nothing if the other side is gone."""
+        """Send a message without waiting; `flush` sends the rest. Lost if the peer is gone."""
         data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
         self._outgoing += _LENGTH.pack(len(data))
         self._outgoing += data
         self.flush()
 
     def flush(self, timeout_s: float = 0.0) -> bool:
-        """Go on sending what did not fit, for so long at most; return whether all has left."""
+        """Send what is unsent, for `timeout_s` seconds at most; return whether all was sent."""
         deadline = time.monotonic() + timeout_s if timeout_s else 0.0
         try:
             while self._outgoing:
-                self._patience(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
+                self._set_timeout(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
                 del self._outgoing[: self._socket.send(self._outgoing[:_PIECE])]
         except (BlockingIOError, TimeoutError):
             return False
-        except OSError:  # the other side is gone: `receive` tells, after its last message
+        except OSError:  # the other side is gone: `is_ended` says so after its last message
             self._outgoing.clear()
         return True
 
@@ -81,7 +81,7 @@ class Channel:
         """Return the messages that are complete by now, without waiting."""
         if self._outgoing:
             self.flush()
-        self._patience(0.0)
+        self._set_timeout(0.0)
         while self._read():
             pass
         messages = []
@@ -99,16 +99,16 @@ class Channel:
             if self.is_ended:
                 raise EOFError("the other process has ended")
             is_sent = self.flush(_SHORT_S)
-            self._patience(None if is_sent else _SHORT_S)
+            self._set_timeout(None if is_sent else _SHORT_S)
             self._read()
         return _unpickled(data)
 
     def close(self) -> None:
-        """Hang up; twice is harmless."""
+        """Close the connection; closing twice is harmless."""
         self.is_ended = True
         self._socket.close()
 
-    def _patience(self, timeout_s: float | None) -> None:
+    def _set_timeout(self, timeout_s: float | None) -> None:
         if timeout_s != self._timeout_s and self._socket.fileno() >= 0:
             self._timeout_s = timeout_s
             self._socket.settimeout(timeout_s)
@@ -128,7 +128,7 @@ class Channel:
         return bool(piece)
 
     def _next(self) -> bytes | None:
-        """Return the next message that is complete, as it was sent."""
+        """Return the bytes of the next complete message; None if there is none."""
         data, start = self._incoming, _LENGTH.size
         if len(data) < start:
             return None
@@ -147,7 +147,7 @@ def _unpickled(data: bytes) -> Any:
 class Child:
     """A process that was started here, and the channel to it.
 
-    The child runs `main(channel)` of a module; the order is the first message that it receives.
+    The child runs `main(channel)` of a module; `order` is the first message that it receives.
     """
 
     def __init__(self, module: str, order: object, *, directory: str | None = None) -> None:
@@ -168,7 +168,7 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether the process runs; one that has ended is reaped by this question."""
+        """Return whether the process runs. One that has ended is reaped by this call."""
         return self._process.poll() is None
 
     def end(self, timeout_s: float = 0.0) -> None:
@@ -180,14 +180,14 @@ class Child:
             self._process.wait()
 
     def close(self) -> None:
-        """Leave nothing of the child behind; twice is harmless."""
+        """End the process and close its channel; closing twice is harmless."""
         self.end()
         self.channel.close()
 
 
 def _start(module: str, theirs: socket.socket, directory: str | None) -> subprocess.Popen[bytes]:
     if not sys.executable:
-        raise RuntimeError("there is no Python to start processes with: use processes=1")
+        raise RuntimeError("sys.executable is empty, so no process can be started: use processes=1")
     # -P: neither the working directory nor the script's own is put on the path.
     command = [sys.executable, "-I" if sys.flags.isolated else "-P", str(BOOTSTRAP), module]
     environment = _environment()
@@ -196,7 +196,7 @@ def _start(module: str, theirs: socket.socket, directory: str | None) -> subproc
     return subprocess.Popen(  # noqa: S603 - our own interpreter and file
         [*command, str(theirs.fileno())],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # it is for data, and nothing of a child is
+        stdout=subprocess.DEVNULL,  # stdout is for the parent's data
         pass_fds=(theirs.fileno(),),
         env=environment,
         cwd=directory,
@@ -207,9 +207,9 @@ def _start(module: str, theirs: socket.socket, directory: str | None) -> subproc
 def _start_on_windows(
     command: list[str], environment: dict[str, str], theirs: socket.socket, directory: str | None
 ) -> subprocess.Popen[bytes]:
-    """Start a child that finds a copy of its socket in its standard input."""
-    # The python.exe of a virtual environment only starts another one, and the copy must be that
-    # one's; the variable tells it which environment is meant.
+    """Start a child that reads a copy of its socket from standard input."""
+    # The python.exe of a virtual environment starts another process, and the copy must be made for
+    # that one. So it is started directly; the variable names the virtual environment.
     base = getattr(sys, "_base_executable", sys.executable)
     if base != sys.executable:
         command = [base, *command[1:]]
@@ -227,13 +227,13 @@ def _start_on_windows(
     try:
         with process.stdin as pipe:
             pipe.write(share(process.pid))
-    except OSError:  # it has ended already, and its channel says so
+    except OSError:  # it has ended already, which its channel shows
         pass
     return process
 
 
 def _environment() -> dict[str, str]:
-    """Return our environment without what would put the working directory on the path."""
+    """Return our environment without the PYTHONPATH entries relative to the working directory."""
     environment = dict(os.environ)
     given = environment.pop("PYTHONPATH", "").split(os.pathsep)
     if absolute := [entry for entry in given if Path(entry).is_absolute()]:
@@ -242,7 +242,7 @@ def _environment() -> dict[str, str]:
 
 
 def _path() -> list[str]:
-    """Return where modules are found here, without the working directory."""
+    """Return our `sys.path` without the working directory."""
     try:
         here = Path.cwd().resolve()
     except FileNotFoundError:  # it was removed

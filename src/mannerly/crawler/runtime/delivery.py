@@ -11,7 +11,7 @@ commit was lost in a crash is fetched again, but not delivered again.
 
 Pages that wait here count as in flight, so `workers` bounds them, and fetching waits for a slow
 program. `Delivery` belongs to the engine's process, `PageQueue` to the program's; with one process
-they are two threads' ends of the same thing.
+they are used by two threads of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from mannerly.crawler.model import Fetched, InFlight, PageRecord
-    from mannerly.crawler.shard.elsewhere import Result
+    from mannerly.crawler.shard.elsewhere import PageResult
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class WakingQueue(Generic[T]):
         return self._rung.fileno()
 
     def put(self, items: Iterable[T]) -> None:
-        """Add items, and wake the loop up. Any thread may call this; after `close`, for nothing."""
+        """Add items, and wake the loop. Any thread may call this; after `close` it does nothing."""
         with self._lock:
             if self._is_closed:
                 return
@@ -70,7 +70,7 @@ class WakingQueue(Generic[T]):
         return items
 
     def close(self) -> None:
-        """Let go of the descriptors; twice is harmless."""
+        """Close the descriptors; closing twice is harmless."""
         with self._lock:
             self._is_closed = True
             self._bell.close()
@@ -108,17 +108,17 @@ class Delivery:
         self._known = acknowledged
         self._worker = worker
         self._next_token = 0
-        self._out: dict[int, tuple[InFlight, Result]] = {}  # with the program, by token
+        self._out: dict[int, tuple[InFlight, PageResult]] = {}  # with the program, by token
         self._outgoing: list[Delivered] = []
         self._done_before: list[int] = []  # tokens of pages that need not be delivered again
         self._tokens: WakingQueue[int] = WakingQueue()
 
     @property
     def descriptor(self) -> int:
-        """Readable while there is something to settle: the loop wakes up for it."""
+        """Return a descriptor that is readable while there are pages to settle."""
         return self._tokens.fileno()
 
-    def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
+    def give(self, flight: InFlight, answer: Fetched, result: PageResult) -> None:
         """Hand a page over; with `flush` it leaves."""
         token = self._next_token = self._next_token + 1
         self._out[token] = (flight, result)
@@ -145,10 +145,10 @@ class Delivery:
             self._post(pages)
 
     def acknowledge(self, tokens: Iterable[int]) -> None:
-        """The program is done with these pages. Any thread may call this."""
+        """Note that the program is done with these pages. Any thread may call this."""
         self._tokens.put(tokens)
 
-    def settled(self) -> list[tuple[InFlight, Result]]:
+    def settled(self) -> list[tuple[InFlight, PageResult]]:
         """Return the pages that can be settled now."""
         tokens = self._tokens.take()
         if self._done_before:
@@ -158,7 +158,7 @@ class Delivery:
         return [out.pop(token) for token in tokens if token in out]
 
     def close(self) -> None:
-        """Let go of the descriptors."""
+        """Close the descriptors."""
         self._tokens.close()
 
 
@@ -166,9 +166,9 @@ class PageQueue:
     """The program's end: pages that it has not asked for yet, in order of arrival.
 
     A worker process that dies is replaced (`supervisor`), and its successor fetches again what was
-    not settled. So pages of the dead one that wait here are dropped: they come again. The page that
-    the program has in hand is not delivered a second time: when it comes again, it is kept aside
-    until the program is done with the first one, and settled then.
+    not settled. So pages of the first one that wait here are dropped: they come again. The page
+    that the program has in hand is not delivered a second time: when it comes again, it is kept
+    aside until the program is done with the first one, and settled then.
     """
 
     def __init__(self) -> None:
@@ -176,12 +176,12 @@ class PageQueue:
         self._changed = threading.Condition()
         self._is_closed = False
         self._in_hand: Delivered | None = None  # taken last, and not acknowledged
-        # By shard and seq, pages of workers that died while the program had them in hand:
-        self._again: dict[
-            tuple[int, int], Delivered | None
-        ] = {}  # it still has; as they came again
-        self._done: set[tuple[int, int]] = set()  # it is done with; they may come again
-        self.on_change: Callable[[], None] | None = None  # for asyncio: called by other threads
+        # By shard and seq: pages that the program had in hand when their worker died. In `_again`
+        # those that it still has, with their second delivery; in `_done` those that it has
+        # acknowledged and that may be delivered again.
+        self._again: dict[tuple[int, int], Delivered | None] = {}
+        self._done: set[tuple[int, int]] = set()
+        self.on_change: Callable[[], None] | None = None  # for asyncio; other threads call it
         self.route: Callable[[Delivered], None] = _nowhere  # where acknowledgements go
 
     def put(self, pages: Iterable[Delivered]) -> None:
@@ -194,7 +194,7 @@ class PageQueue:
         self._tell()
 
     def lost(self, worker: int) -> None:
-        """A worker has died, or has ended: pages that it sent will be sent again by another one."""
+        """Note that a worker has ended: another worker will send its pages again."""
         with self._changed:
             kept = [page for page in self._pages if page.worker != worker]
             self._pages = deque(kept)
@@ -206,7 +206,7 @@ class PageQueue:
                 self._again[page.shard, page.seq] = None
 
     def _is_known(self, page: Delivered) -> bool:
-        """Whether the program has this page, or had it, from a worker that died."""
+        """Return whether the program got this page from a worker that died."""
         place = (page.shard, page.seq)
         if place in self._done:
             self._done.remove(place)
@@ -218,7 +218,7 @@ class PageQueue:
         return False
 
     def close(self) -> None:
-        """No more pages will come; those that are here can still be taken."""
+        """Note that no more pages will come; those that are here can still be taken."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -226,11 +226,11 @@ class PageQueue:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no more pages will come."""
+        """Return whether no more pages will come."""
         return self._is_closed
 
     def acknowledge(self, page: Delivered) -> None:
-        """The program is done with a page: it can be settled."""
+        """Note that the program is done with a page: it can be settled."""
         with self._changed:
             if self._in_hand is page:
                 self._in_hand = None
@@ -264,4 +264,4 @@ class PageQueue:
 
 
 def _nowhere(_page: Delivered) -> None:
-    """The crawl has not begun, or has ended: the page was noted as done in the store."""
+    """Do nothing: the crawl does not run, and the store has noted that the page is done."""

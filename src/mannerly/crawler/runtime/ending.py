@@ -1,4 +1,4 @@
-"""When and why a crawl ends: its work is done, or the operator or a limit ends it."""
+"""The end of a run: its work is done, or the operator or a limit ends it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from .budget import LocalBudget, SharedBudget
 
-WATCH_S = 0.25  # between two looks at limits, interrupts and control records
+WATCH_S = 0.25  # between two checks of limits, interrupts and control records
 
 
 class Ending(Enum):
-    """Why a crawl ended."""
+    """The reason why a run ended."""
 
     FINISHED = "finished"
     MAX_URLS = "max_urls"
@@ -32,19 +32,19 @@ class Ending(Enum):
 
 
 class Interrupts(Protocol):
-    """A wish to end a run, from outside. It is looked at four times a second."""
+    """A request from outside to end a run. It is checked four times a second."""
 
     @property
     def wants_end(self) -> bool:
-        """Start nothing more, and wait for what is under way."""
+        """Return whether to start no more requests, and to wait for those under way."""
 
     @property
     def wants_end_now(self) -> bool:
-        """Do not wait for what is under way either."""
+        """Return whether to end without waiting for the requests under way."""
 
     @property
     def ending(self) -> Ending:
-        """Return how a run that was interrupted has ended."""
+        """Return the ending of a run that was interrupted."""
 
 
 class Signals:
@@ -98,14 +98,14 @@ class StopSwitch:
         self.wants_end = self.wants_end_now = False
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End the run: wait for what is under way, unless `at_once`."""
+        """End the run. Requests under way are waited for, unless `at_once`."""
         self.wants_end = True
         if at_once:
             self.wants_end_now = True
 
 
 class RunLimits:
-    """What ends a run before its work is done: interrupts, limits, and control records for both.
+    """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
     Limits that were set by a control record replace those of the settings. A Stop from before this
     run is void.
@@ -140,7 +140,7 @@ class RunLimits:
                     self._budget.set_limit(None if value is None else int(value))
 
     def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
-        """Return why the run has to end, if it has to. `is_spent`: no page may be started."""
+        """Return why the run has to end; None: it goes on. `is_spent`: --max-urls is reached."""
         if self._interrupts.wants_end:
             return self._interrupts.ending
         if self._is_stopped:

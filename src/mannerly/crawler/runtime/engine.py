@@ -1,10 +1,10 @@
 """The loop of one process: start what is due, wait on the sockets, handle what finished, commit.
 
-No asyncio and no threads: a callback per page would cost more than the page's own bookkeeping, and
-the same loop runs in virtual time when it is given a fake fetcher and its clock. Nothing sleeps in
-a host's wait; the loop sleeps until the earliest instant that any host is due.
+It uses neither asyncio nor threads: a callback per page would cost more than the page's own
+bookkeeping, and the same loop runs in virtual time with a fake fetcher and its clock. No task waits
+for a single host; the loop sleeps until the earliest instant at which any host is due.
 
-Limits and ends are checked on a tick, so that an idle crawl sees them too.
+Each shard is told the time at every tick, so that an idle crawl sees new control records and links.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from .offload import Offload
 
 TICK_S = 0.25
-COMMIT_AFTER_S = 0.02  # a page is at risk this long, more while commits themselves take longer
-COMMIT_SHARE = 0.1  # of the time may go into commits before they are made rarer
+COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while commits are slow
+COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
-FULL_RETRY_S = 1.0  # how often to look whether the disk has room again
-FULL_PATIENCE_S = 300.0  # time to notice and to delete something; then the crawl ends, resumable
+FULL_RETRY_S = 1.0  # between two tries to write to a full disk
+FULL_PATIENCE_S = 300.0  # on a full disk; then the crawl ends, and can be resumed
 
 
 class Clock(Protocol):
-    """`politeness.clock`, or a virtual one."""
+    """The clock of `politeness.clock`, or a virtual one."""
 
     def now(self) -> Instant: ...
 
@@ -49,16 +49,16 @@ class Clock(Protocol):
 
 
 class Budget(Protocol):
-    """How many more pages this run may fetch; shared by all processes."""
+    """The number of pages that this run may still start, over all processes."""
 
     def take(self, wanted: int) -> int:
         """Return how many of `wanted` pages may be started; they are taken off the budget."""
 
     def settle(self, used: int) -> None:
-        """So many of the pages just taken were started; the others go back."""
+        """Give back the pages that were taken and not started; `used` were started."""
 
     def give_back(self, pages: int) -> None:
-        """These were started, and will have to be asked for again."""
+        """Give back pages that were started, failed and will be requested again."""
 
     @property
     def is_spent(self) -> bool: ...
@@ -67,7 +67,7 @@ class Budget(Protocol):
 class Engine:
     """Some shards, one fetcher, one loop.
 
-    Set `is_draining` to start nothing more for good, `is_paused` to start nothing for a while.
+    While `is_draining` or `is_paused` is set, no request is started.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class Engine:
 
     @property
     def in_flight(self) -> int:
-        """Requests that have no result yet: on the wire, being parsed, or not acknowledged."""
+        """Return how many requests have no result: sent, being parsed, or not acknowledged."""
         return sum([shard.flights.unsettled for shard in self._shards])
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to do here now, or ever, unless another shard sends something."""
+        """Return whether there is nothing to do, unless another shard sends links."""
         return all(shard.is_idle for shard in self._shards)
 
     @property
@@ -126,7 +126,7 @@ class Engine:
 
     @property
     def waits_for_program(self) -> bool:
-        """Whether nothing can happen until the program acknowledges a page."""
+        """Return whether nothing can happen until the program acknowledges a page."""
         now = self._now()
         return self.undelivered > 0 and all(
             shard.flights.unsettled == shard.flights.delivered
@@ -141,13 +141,13 @@ class Engine:
             self._governor.most = workers
 
     def turn(self, longest_s: float = TICK_S) -> None:
-        """Once around the loop; it lasts no longer than `longest_s` if nothing happens."""
+        """Run the loop once. Without events it waits for up to `longest_s` seconds."""
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
         if self._may_start:
             self._start(now)
-        answers = self._fetcher.wait(self._patience_s(now, longest_s))
+        answers = self._fetcher.wait(self._timeout_s(now, longest_s))
         for request, instant in self._fetcher.sent():
             flight = _flight(request)
             self._by_number[flight.shard].sent(flight, instant)
@@ -193,7 +193,7 @@ class Engine:
                 fetcher.start(request)
 
     def _collect(self, offload: Offload[Reading]) -> None:
-        """Take back the pages that were parsed elsewhere."""
+        """Take the results of pages that were parsed in other processes."""
         if not any(shard.flights.reading for shard in self._shards):
             return
         now = self._now()
@@ -205,8 +205,8 @@ class Engine:
         for flight, result in delivery.settled():
             self._by_number[flight.shard].settle(flight, result, now)
 
-    def _patience_s(self, now: Now, longest_s: float) -> float:
-        """How long to wait on the sockets: until the next host, tick or commit is due."""
+    def _timeout_s(self, now: Now, longest_s: float) -> float:
+        """Return how long to wait on the sockets: until the next host, tick or commit is due."""
         mono = now.mono
         until = min(mono + longest_s, max(mono, self._next_tick))
         if any(shard.has_batch for shard in self._shards):
@@ -225,14 +225,14 @@ class Engine:
 
     @property
     def _is_worth_a_commit(self) -> bool:
-        """There is much to be committed, or nothing else to do; unless there is no room for it."""
+        """Return whether to commit early: the batch is large, or there is nothing else to do."""
         if self._is_unoccupied:
             return any(shard.has_batch for shard in self._shards)
         is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
         return is_large and self._full_since is None
 
     def hurry(self) -> None:
-        """With nothing under way, look at once whether other shards have sent something."""
+        """If nothing is under way, check at once whether other shards have sent links."""
         if self._is_unoccupied:
             self._next_tick = self._clock.now()
 
@@ -247,16 +247,20 @@ class Engine:
 
     @property
     def _has_time_to_deliver(self) -> bool:
-        """With nothing under way, another shard may be waiting for what was found here."""
+        """Return whether to deliver links now: nothing is under way, and another shard may wait."""
         return self._is_unoccupied and any(shard.has_outgoing for shard in self._shards)
 
     @property
     def _is_unoccupied(self) -> bool:
-        """Nothing is under way, and that is not for want of room (`_wait_for_room`)."""
+        """Return whether nothing is under way, for another reason than a full disk."""
         return self._full_since is None and self.in_flight == 0
 
     def _wait_for_room(self, error: StoreFull) -> None:
-        """Nothing was written, so nothing is lost: start nothing, and try again in a while."""
+        """Start no request and try again later. Nothing was written, so nothing is lost.
+
+        Raises:
+            StoreFull: the disk has been full for FULL_PATIENCE_S.
+        """
         now = self._clock.now()
         if self._full_since is None:
             self._full_since = now
@@ -266,7 +270,7 @@ class Engine:
         self._next_commit = self._next_tick = now + FULL_RETRY_S
 
     def commit(self) -> None:
-        """Make everything durable that has come in."""
+        """Write everything that has come in to the store."""
         began = self._now()
         pages = sum([shard.pending_pages for shard in self._shards])
         for shard in self._shards:
@@ -286,7 +290,7 @@ class Engine:
         return stats
 
     def stop(self) -> None:
-        """Break off what is under way, keep everything that came in."""
+        """Cancel the requests under way, and commit everything that came in."""
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)

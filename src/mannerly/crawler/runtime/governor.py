@@ -1,4 +1,4 @@
-"""When we are the slow ones, start less: commits and the loop set the pace of the whole crawl.
+"""Lower concurrency while this machine is the bottleneck: commits or the loop take too long.
 
     commit ≥ 0.5 s     by commits ← 0.7 · by commits    at most once a second
     commit < 0.25 s    by commits ← + 5 %
@@ -6,14 +6,14 @@
     turn ≥ 0.1 s       by turns ← 0.9 · by turns        a turn: reading what has come in
     turn < 0.05 s      by turns ← + 12 %
 
-and what may be under way is the smaller of the two, never more than the operator allowed. What is
-controlled is that total, not the free places: those are all taken while the engine is busy, so
-taking some of them away would change nothing. A commit says nothing about a total that has just
-been changed, hence the second.
+The number of requests that may be under way is the smaller of the two, and never more than the
+operator allowed. The total is controlled, not the number of free slots: while the engine is busy no
+slot is free, so taking some away would change nothing. A commit says nothing about a total that has
+just changed, hence the second between two changes.
 
-Turns count because an answer that waits for its turn here brings nothing. It makes a host look slow
-that is not, holds memory, and keeps a connection busy, so that others are opened: less than half as
-many do for the same speed. For that reason a crawl also begins with few, and grows in a few turns.
+Turns count because an answer that waits here to be read gains nothing. It makes its host look slow,
+holds memory, and keeps a connection busy, so that more are opened: fewer than half as many give the
+same speed. For that reason a crawl also begins with few requests, and grows within some turns.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
-SLOW_COMMIT_S = 0.5  # half a second of commits per second of crawling: all the time there is
+SLOW_COMMIT_S = 0.5  # with a commit each second, half of all time
 FAST_COMMIT_S = 0.25
 EVERY_S = 1.0
 
 LONG_TURN_S = 0.1
 SHORT_TURN_S = 0.05
 FIRST = 128
-FEWEST = 16  # with these a turn is long only if a page takes 6 ms, and then few of them do not help
+FEWEST = 16  # a turn with 16 answers is long only if a page takes 6 ms; fewer would not help then
 
 
 class Governor:
-    """How many requests may be under way in this process."""
+    """Limits the number of requests under way in this process."""
 
     __slots__ = ("_by_commits", "_by_turns", "_changed_at", "most")
 
@@ -46,11 +46,11 @@ class Governor:
 
     @property
     def total(self) -> int:
-        """What both allow."""
+        """Return how many requests may be under way: the smallest of the limits."""
         return min(self.most, self._by_commits, self._by_turns)
 
     def committed(self, took_s: float, now: Instant) -> None:
-        """A commit took this long."""
+        """Adjust the limit after a commit that took `took_s` seconds."""
         if now - self._changed_at < EVERY_S:
             return
         total = self._by_commits
@@ -62,7 +62,7 @@ class Governor:
             self._changed_at = now
 
     def turned(self, took_s: float) -> None:
-        """The answers of one turn took this long."""
+        """Adjust the limit after a turn whose answers took `took_s` seconds to handle."""
         total = self._by_turns
         if took_s >= LONG_TURN_S:
             self._by_turns = min(total, max(FEWEST, int(0.9 * total)))

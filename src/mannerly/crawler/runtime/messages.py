@@ -1,6 +1,6 @@
-"""The messages between a supervisor and its workers. The budget's are explained in `budget`.
+"""The messages between a supervisor and its workers. `budget` explains those about pages.
 
-Everything here is cheap to import: the supervisor needs no engine.
+This module is cheap to import, since the supervisor does not import the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Start(NamedTuple):
-    """The first message to a worker: what to work on."""
+    """The first message to a worker: the crawl, its settings and the worker's shards."""
 
     location: str  # of the crawl's store
     settings: CrawlSettings
@@ -28,25 +28,25 @@ class Start(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Report under this number: at once if nothing is under way, else with the next report."""
+    """Report with this number: at once if nothing is under way, else at the usual time."""
 
     number: int
 
 
 class Drain(NamedTuple):
-    """Start no request any more."""
+    """Start no more requests."""
 
 
 class End(NamedTuple):
-    """Break off what is under way, commit, and end."""
+    """Cancel the requests under way, commit, and end."""
 
 
 class Alive(NamedTuple):
-    """The supervisor is at work."""
+    """The supervisor is alive: sent when there is nothing else to say."""
 
 
-class Grant(NamedTuple):
-    """So many more pages may be started."""
+class GrantPages(NamedTuple):
+    """Allows the worker to start so many more pages."""
 
     pages: int
 
@@ -61,14 +61,14 @@ class Acknowledged(NamedTuple):
     tokens: list[int]
 
 
-ToWorker: TypeAlias = Round | Drain | End | Alive | Grant | Recall | Acknowledged
+ToWorker: TypeAlias = Round | Drain | End | Alive | GrantPages | Recall | Acknowledged
 
 
 class Report(NamedTuple):
-    """What a worker is doing, four times a second, and when it ends."""
+    """The totals and state of a worker: sent four times a second, and when it ends."""
 
     stats: Stats
-    round: int  # the latest that it was asked for; -1: none yet
+    round: int  # the number of the latest Round; -1: none yet
     is_idle: bool  # nothing to do, and nothing in its inboxes
     in_flight: int
     received: int  # links from other shards, since the worker began
@@ -76,7 +76,7 @@ class Report(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """More pages are wanted."""
+    """The worker asks for more pages."""
 
 
 class Returned(NamedTuple):
@@ -92,7 +92,7 @@ class Pages(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The worker cannot go on, and neither can the crawl."""
+    """The worker cannot continue: the crawl ends with this error."""
 
     error: StoreError
 

@@ -6,13 +6,13 @@ is a child process (`child`). At most `limit` of them run, each started when it 
 since most crawls never see such a page, and ended after `IDLE_S` without work, which gives its
 memory back. More work than helpers waits in line.
 
-Every helper has a thread here, which does nothing but to send work and to wait for its result: a
-megabyte does not fit into a socket's buffer, and the loop must not wait for a helper that is just
-starting. A result makes `descriptor` readable, and the loop collects it.
+Every helper has a thread here that sends work and waits for its result, nothing else: a megabyte
+does not fit into a socket's buffer, and the loop must not wait for a helper that is just starting.
+A result makes `descriptor` readable, and the loop collects it.
 
-Work comes back exactly once. A helper that dies takes no other work along; its piece is given to
-a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A piece that
-takes longer than `LONGEST_S` ends its helper, even if the parser never lets go of the interpreter.
+Each piece of work returns one result. If a helper dies, only its own piece is affected: it is given
+to a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A piece that
+takes longer than `LONGEST_S` ends its helper, even if the parser never releases the interpreter.
 If no helper can be started (no memory, no descriptors), the work is done in the thread here.
 """
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 60.0  # the largest page takes a second
-TRIES = 2  # helpers that a piece of work may bring down
+TRIES = 2  # helpers that one piece of work may crash
 
 T = TypeVar("T")
 
 
 class Offload(Generic[T]):
-    """Other processes that work for the loop. What is given comes back once, unless we close."""
+    """Helper processes of a loop. Every piece of work returns one result, unless it is closed."""
 
     def __init__(self, limit: int, *, idle_s: float = IDLE_S) -> None:
         self._limit = limit
@@ -61,7 +61,7 @@ class Offload(Generic[T]):
 
     @property
     def descriptor(self) -> int:
-        """Return what becomes readable when there is something to collect; -1 after `close`."""
+        """Return the descriptor that is readable when there are results; -1 after `close`."""
         return self._ear.fileno()
 
     @property
@@ -70,7 +70,7 @@ class Offload(Generic[T]):
         return self._pending
 
     def give(self, tag: T, work: Callable[[], object]) -> None:
-        """Have something done: a picklable function without arguments, such as a `partial` of one.
+        """Give work to a helper: a picklable function without arguments, such as a `partial`.
 
         `tag` stays here, and comes back with the result.
         """
@@ -84,7 +84,7 @@ class Offload(Generic[T]):
             self._changed.notify()
 
     def collect(self) -> list[tuple[T, object]]:
-        """Return what is finished by now."""
+        """Return the results that have arrived, without waiting."""
         try:
             self._ear.recv(65536)
         except BlockingIOError:
@@ -96,7 +96,7 @@ class Offload(Generic[T]):
         return finished
 
     def close(self) -> None:
-        """End the helpers; what they were at is dropped. Twice is harmless."""
+        """End the helpers; their unfinished work is dropped. Closing twice is harmless."""
         with self._changed:
             self._is_closed = True
             self._line.clear()
@@ -117,7 +117,7 @@ class Offload(Generic[T]):
         return self._is_closed
 
     def next_piece(self, helper: _Helper[T]) -> tuple[T, Callable[[], object]] | None:
-        """Wait for work; None if there was none for a while: then the helper is not counted on."""
+        """Wait for work; None if there was none for `idle_s`: then the helper has to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._line or self._is_closed, self._idle_s)
             if self._line and not self._is_closed:
@@ -126,9 +126,9 @@ class Offload(Generic[T]):
             return None
 
     def finish(self, tag: T, result: object) -> None:
-        """Keep a result for the loop, and wake it."""
+        """Keep a result for the loop, and wake the loop."""
         self._done.append((tag, result))
-        with suppress(OSError):  # full: it is awake already; closed: not wanted
+        with suppress(OSError):  # full: the loop is awake already; closed: no result is wanted
             self._bell.send(b"!")
 
 
@@ -150,7 +150,7 @@ class _Helper(threading.Thread, Generic[T]):
             self._put_away()
 
     def kill(self) -> None:
-        """End the process, and with it whatever the thread waits for."""
+        """End the process; its thread stops waiting for a result then."""
         with self._lock:
             if self._child is not None:
                 self._child.end()
@@ -170,7 +170,7 @@ class _Helper(threading.Thread, Generic[T]):
             except EOFError:
                 self._put_away()
             except (pickle.PicklingError, AttributeError, TypeError) as error:
-                return ParseFailed(type(error).__name__)  # it cannot be sent to another process
+                return ParseFailed(type(error).__name__)  # the work cannot be pickled
         return ParseFailed("helper_died")
 
     def _channel(self) -> Channel:
@@ -189,18 +189,18 @@ class _Helper(threading.Thread, Generic[T]):
 
 
 def main(channel: Channel) -> None:
-    """Do what comes, one piece after the other, until the parent is gone: a helper's life."""
+    """Run a helper process: do one piece of work after the other until the parent is gone."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
-        channel.wait()  # no order: all helpers are alike
+        channel.wait()  # the order is None: all helpers are alike
         while True:
             try:
                 work = channel.wait()
-                # A thread without Python: a parser that does not come back ends the process, too.
+                # Not a Python thread: it ends the process even if a parser never returns.
                 faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=nowhere)
                 channel.send(_done(work))
             except EOFError:
                 return
-            except Exception as error:  # noqa: BLE001 - it cannot be sent here or back
+            except Exception as error:  # noqa: BLE001 - the work or its result cannot be pickled
                 channel.send(ParseFailed(type(error).__name__))
             finally:
                 faulthandler.cancel_dump_traceback_later()
@@ -209,5 +209,5 @@ def main(channel: Channel) -> None:
 def _done(work: Callable[[], object]) -> object:
     try:
         return work()
-    except Exception as error:  # noqa: BLE001 - of a page: it costs that page, and no other
+    except Exception as error:  # noqa: BLE001 - a page that fails affects no other page
         return ParseFailed(type(error).__name__)

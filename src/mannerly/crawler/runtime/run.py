@@ -1,11 +1,11 @@
 """One run of a crawl whose store is open.
 
-With one process the worker is here. With more, every one is a child, and here is only the
-`supervisor`: it sums up their reports, restarts one that died, decides when all is finished, and
-passes on that the run has to end. Either way the calling thread never blocks for long.
+With one process the worker is in this process. With more, every worker is a child process, and this
+process has the `supervisor`: it adds up their reports, restarts one that died, finds out when all
+is finished, and ends the run. Either way the calling thread never blocks for long.
 
-A run that is interrupted once drains: nothing new starts, what is under way may finish. Twice stops
-at once. Both leave a crawl that can be resumed.
+The first interrupt drains the run: no request is started, those under way may finish. The second
+stops it at once. Either way the crawl can be resumed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def run(
     watch: Callable[[Stats, float], None] | None = None,
     pages: PageQueue | None = None,
 ) -> tuple[Ending, Stats]:
-    """Run a crawl until something ends it, and return what. The store is held until its `close`.
+    """Run a crawl until it ends; return the reason and the totals. The store stays held.
 
     `watch` gets the totals and the seconds since the start, four times a second. No signal is
-    taken here: `interrupts` is asked instead, and may be changed by any thread. `pages` gets every
-    page; it is settled when the program acknowledges it.
+    taken here: `interrupts` is asked instead, and any thread may change it. `pages` gets every
+    page, which is settled when the program acknowledges it.
 
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
@@ -97,7 +97,7 @@ def _run_here(
         while ending is None or (engine.in_flight and not interrupts.wants_end_now):
             engine.turn(TICK_S)
             now = clock.now()
-            # With nothing under way this may be the end, and then there is nothing to wait for.
+            # With nothing under way the run may be finished: check at once.
             if now < next_watch and engine.in_flight and not interrupts.wants_end_now:
                 continue
             if now >= next_watch:
@@ -119,4 +119,4 @@ def _run_here(
 
 
 def _ignore(_stats: Stats, _elapsed_s: float) -> None:
-    """Tell nothing."""
+    """Ignore the totals."""

@@ -1,17 +1,17 @@
-"""Several processes, one crawl: start workers, sum up their reports, agree on the end.
+"""Run a crawl in several processes: start workers, add up their reports, find the end.
 
-**Finished** is agreed in rounds. A round is asked for when every answer to the one before has come
-in. Two rounds in a row in which every worker was idle, its inbox and outbox empty, and in between
-which none of them received anything: then at any instant between the two rounds there was nothing
-to do and nothing on its way. Idle twice is not enough by itself, since a link can pass from one
-worker to another and back between two questions.
+**Finished** is found in rounds of questions. A round begins when all answers to the one before have
+arrived. The crawl is finished after two rounds in a row in which every worker was idle with an
+empty inbox and outbox, if no worker received a link in between: then there was an instant with
+nothing to do and nothing in transit. Idle twice is not enough by itself, since a link can pass from
+one worker to another and back between two questions.
 
-A worker that dies is started again and takes its shards up from the store, as after a crash of the
-whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`). One
-that says why it cannot go on ends the crawl with that reason.
+A worker that dies is started again and continues with its shards from the store, as after a crash
+of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
+A worker that reports an error ends the crawl with that error.
 
 Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
-process only. It imports no engine: its workers start sooner for it.
+process only. It does not import the engine, so the workers start sooner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    Grant,
+    GrantPages,
     Pages,
     Recall,
     Report,
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
     from .messages import ToSupervisor, ToWorker
 
 WORKER = "mannerly.crawler.runtime.worker_process"
-RESTARTS = 5  # of one worker, before the crawl gives up
-STOP_S = 5.0  # a worker that takes longer to end is killed; its store bears that
+RESTARTS = 5  # of one worker; after that the crawl ends with an error
+STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
 
 class _Member:
-    """One worker process, and those before it with the same shards."""
+    """One worker process, and its predecessors with the same shards."""
 
     child: Child
 
@@ -75,7 +75,7 @@ class _Member:
         self.starts = 0
         self.worker = 0  # the number of its present process
         self.is_alive = False
-        self._past = Stats()  # of its predecessors
+        self._past = Stats()  # totals of its predecessors
         self.report = _nothing_yet()
 
     @property
@@ -86,7 +86,7 @@ class _Member:
         return total
 
     def begin(self, child: Child, worker: int) -> None:
-        """Go on with a new process; keep what the one before has done."""
+        """Continue with a new process; keep the totals of the one before."""
         self.worker = worker
         self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
         self.report = _nothing_yet()
@@ -146,10 +146,10 @@ class Supervisor:
         return total
 
     def run(self, watch: Callable[[Stats, float], None]) -> Ending:
-        """Stay until all workers have ended; return why.
+        """Run until all workers have ended; return the reason.
 
         Raises:
-            StoreError: a worker cannot go on.
+            StoreError: a worker cannot continue.
             RuntimeError: a worker died too often.
         """
         clock = MonotonicClock()
@@ -182,21 +182,21 @@ class Supervisor:
         return ending
 
     def acknowledge(self, page: Delivered) -> None:
-        """The program is done with a page. Any thread may call this."""
+        """Note that the program is done with a page. Any thread may call this."""
         self._acknowledged.put([page])
 
     def close(self) -> None:
-        """Leave no worker behind."""
+        """End all workers."""
         self._tell(End())
         for member in self._alive():
             member.child.end(STOP_S)
-            with suppress(StoreError):  # the first one that was heard ends the crawl
+            with suppress(StoreError):  # the first error that was reported ends the crawl
                 self._hear(member)
             self._reap(member)
         self._selector.close()
         self._acknowledged.close()
 
-    # ------------------------------------------------------------------ what workers say
+    # ------------------------------------------------------------------ messages from workers
 
     def _hear(self, member: _Member) -> None:
         for message in member.child.channel.receive():
@@ -217,17 +217,17 @@ class Supervisor:
             case Failed(error):
                 raise error
 
-    # ------------------------------------------------------------------ what workers are told
+    # ------------------------------------------------------------------ messages to workers
 
     def _tell(self, message: ToWorker) -> None:
         for member in self._alive():
             member.child.channel.send(message)
 
     def _spread(self, now: Instant) -> None:
-        """Grant pages to those who wait for them, and give signs of life."""
+        """Grant pages to the workers that asked for them, and send `Alive` when it is due."""
         self._pass_on_acknowledged()
         for index, pages in self._budget.grants():
-            self._members[index].child.channel.send(Grant(pages))
+            self._members[index].child.channel.send(GrantPages(pages))
         if now >= self._next_alive:
             self._next_alive = now + ALIVE_S
             self._tell(Alive())
@@ -237,12 +237,12 @@ class Supervisor:
         for page in self._acknowledged.take():
             tokens.setdefault(page.worker, []).append(page.token)
         for member in self._alive() if tokens else ():
-            # A worker that was started again counts from 0, under a number of its own.
+            # A restarted worker has another number, and its tokens begin at 0 again.
             if member.worker in tokens:
                 member.child.channel.send(Acknowledged(tokens[member.worker]))
 
     def _look(self, now: Instant) -> None:
-        """Do what is due four times a second: control records, and pages that others wait for."""
+        """Read control records and recall unused pages: four times a second."""
         self._next_look = now + WATCH_S
         self._limits.read_orders()
         for index in self._budget.recalls():
@@ -250,7 +250,7 @@ class Supervisor:
                 self._members[index].child.channel.send(Recall())
 
     def _poll_idle(self) -> Ending | None:
-        """When all have answered: return whether this is the end. If it is not, ask again."""
+        """Return the ending if all workers have answered and are idle; else begin a new round."""
         reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
@@ -271,12 +271,12 @@ class Supervisor:
         self._tell(Round(self._round))
 
     def _drain(self) -> None:
-        """Have nothing more started. What a worker reports in the next round is from after that."""
+        """Let workers start no more requests. Reports of the next round are from after that."""
         self._tell(Drain())
         self._next_round()
 
     def _is_quiet(self, ending: Ending) -> bool:
-        """Return whether nothing is under way any more in the workers that are alive."""
+        """Return whether no worker that is alive has requests under way."""
         reports = [member.report for member in self._alive()]
         return ending is Ending.FINISHED or all(
             report.round == self._round and report.in_flight == 0 for report in reports
@@ -302,7 +302,7 @@ class Supervisor:
         member.child.channel.send(Round(self._round))
 
     def _reap(self, member: _Member) -> None:
-        """Take note of a worker's end, expected or not."""
+        """Reap a worker that has ended, expected or not."""
         member.is_alive = False
         if self._pages is not None:
             self._pages.lost(member.worker)
@@ -311,12 +311,14 @@ class Supervisor:
         member.child.close()
         self._budget.died(member.index)
         self._received = None
-        with suppress(StoreError):  # the card becomes invalid by itself
+        with suppress(StoreError):  # the card expires by itself
             self._store.retire(worker_id(member.child.pid))
 
     def _restart(self, member: _Member) -> None:
         if member.starts > RESTARTS:
-            raise RuntimeError(f"the process of shards {member.shards} died {member.starts} times")
+            raise RuntimeError(
+                f"the worker process of shards {member.shards} died {member.starts} times"
+            )
         self._launch(member, is_resumed=True)
 
 

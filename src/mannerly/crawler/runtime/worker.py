@@ -4,8 +4,8 @@ A crawl with one process has one worker, in this process (`run`). With more, eac
 process (`worker_process`), started by the supervisor.
 
 Control records are read four times a second. The worker acts on those about the whole crawl (pause
-and the number of requests in flight) and hands those about URLs and hosts to its shards; what ends
-the run is `RunLimits`'.
+and the number of requests in flight) and passes those about URLs and hosts to its shards. Those
+that end the run are read by `RunLimits`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from .delivery import Delivered
     from .engine import Budget
 
-HEADROOM = 256  # descriptors for what is not a page: the store, connections kept alive
+HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
-CARD_FAILURES = 5  # in a row that are borne: a card is less than a crawl
-CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to leave
+CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
+CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
 class Worker:
@@ -140,7 +140,7 @@ class Worker:
             delivery=self._delivery,
             events=events,
         )
-        # Every time: a crawl may have died before its seeds were committed. Known ones stay known.
+        # At every start: an earlier run may have died before its seeds were committed.
         first = first_candidates(settings, manifest)
         for shard in self._shards:
             shard.offer([each for each in first if sharding.shard_of(each.host) == shard.number])
@@ -166,11 +166,11 @@ class Worker:
         return sum(shard.received for shard in self._shards)
 
     def watch(self, descriptor: int) -> None:
-        """Do not sleep while there is something to read from this descriptor."""
+        """Wake up when there is something to read from this descriptor."""
         self._fetcher.watch(descriptor)
 
     def acknowledge(self, tokens: list[int]) -> None:
-        """The program is done with these pages. Any thread may call this."""
+        """Note that the program is done with these pages. Any thread may call this."""
         if self._delivery is not None:
             self._delivery.acknowledge(tokens)
 
@@ -185,13 +185,13 @@ class Worker:
             self._next_orders = now + WATCH_S
             for number, order in self._store.orders(after=self._last_order):
                 self._last_order = number
-                self._obey(number, order, Now(now, self._clock.wall()))
+                self._act(number, order, Now(now, self._clock.wall()))
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
 
     def close(self, *, with_process: bool = False) -> None:
-        """Break off what is under way, commit, and let go of everything.
+        """Cancel the requests under way, commit, and release everything.
 
         `with_process`: the process ends now. Sockets are left to the system then, because curl
         would wait for names that are still being looked up.
@@ -202,7 +202,7 @@ class Worker:
             self.abandon(with_process=with_process)
 
     def abandon(self, *, with_process: bool = False) -> None:
-        """Let go of everything without a commit: after an error a batch may be half made."""
+        """Release everything without a commit: after an error a batch may be incomplete."""
         try:
             self._offload.close()
             if self._delivery is not None:
@@ -214,7 +214,7 @@ class Worker:
                 each.close()
             self._retire()
 
-    def _obey(self, number: int, order: Control, now: Now) -> None:
+    def _act(self, number: int, order: Control, now: Now) -> None:
         match order:
             case Pause() | Unpause():
                 self._is_paused = isinstance(order, Pause)
@@ -223,7 +223,7 @@ class Worker:
                 workers = self._settings.workers if value is None else int(value)
                 self.engine.set_workers(self._share(workers))
             case Stop() | SetOption(name="max_urls" | "duration"):
-                pass  # for the run: `RunLimits`
+                pass  # read by `RunLimits`
             case _:
                 if isinstance(order, AddSeeds):
                     self._guard.add_seeds(order.urls)
@@ -244,7 +244,7 @@ class Worker:
             machine(),
             os.getpid(),
             self._numbers,
-            stats.fetched,
+            stats.pages,
             self._clock.wall(),
             self._waits_for(stats.trouble),
         )
@@ -252,7 +252,7 @@ class Worker:
             self._store.renew(card)
             self._failed_cards = 0
         except StoreFull:
-            pass  # the engine waits for room, and says so
+            pass  # the engine waits for room and reports that
         except StoreError:
             self._failed_cards += 1
             if self._failed_cards >= CARD_FAILURES:
@@ -268,12 +268,12 @@ class Worker:
         return trouble
 
     def _retire(self) -> None:
-        with suppress(StoreError):  # the card becomes invalid by itself
+        with suppress(StoreError):  # the card expires by itself
             self._store.retire(worker_id(os.getpid()))
 
 
 def _claim(store: CrawlStore, number: int, options: ShardOptions) -> ShardStore:
-    """Become a shard's owner; wait for a moment if it has one, since that may be leaving."""
+    """Become a shard's owner; wait for up to CLAIM_S for an earlier owner to end."""
     deadline = time.monotonic() + CLAIM_S
     while True:
         try:

@@ -1,10 +1,10 @@
-"""A worker as a process of its own: the conversation with its supervisor.
+"""A worker as a process of its own, with messages to and from its supervisor.
 
-It opens the crawl's store by its location and owns its shards alone. It reports four times a
-second, and at once when it is asked and has nothing under way. It takes no signals: the supervisor
-does, and says what follows. When the supervisor is gone, its channel ends, and so does the worker:
-it commits what came in, and leaves within a turn of the loop. While the supervisor says nothing for
-`SILENCE_S` (it was stopped by Ctrl-Z, for instance), the worker starts no request.
+It opens the crawl's store by its location and is the only owner of its shards. It reports four
+times a second, and at once when it is asked and has nothing under way. Signals are handled by the
+supervisor. When the supervisor is gone, the channel ends: the worker then commits what came in and
+ends within a turn of the loop. If no message comes for `SILENCE_S` (the supervisor was stopped by
+Ctrl-Z, for instance), the worker starts no request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    Grant,
+    GrantPages,
     Pages,
     Recall,
     Report,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .child import Channel
     from .messages import ToWorker
 
-SILENCE_S = 2.0  # twice the time between two messages of a supervisor that has nothing to say
+SILENCE_S = 2.0  # twice ALIVE_S, the longest time between two messages of a supervisor
 
 
 class _Conversation:
@@ -71,7 +71,7 @@ class _Conversation:
                 self._report_if_due(now)
 
     def last_report(self) -> Report:
-        """Return what there is to say at the end, when nothing is under way any more."""
+        """Return the report for the end of the process."""
         return self._report(is_idle=False, in_flight=0)
 
     def _listen(self) -> None:
@@ -91,7 +91,7 @@ class _Conversation:
                 self._engine.is_draining = True
             case End():
                 self._is_over = True
-            case Grant(pages):
+            case GrantPages(pages):
                 self._budget.granted(pages)
             case Recall():
                 self._channel.send(Returned(self._budget.recalled()))
@@ -106,7 +106,7 @@ class _Conversation:
         if now < self._next_report and not is_quiet:
             return
         if self._channel.has_unsent:
-            return  # the supervisor does not read: it gets one report when it does
+            return  # the supervisor does not read: send the next report when it does
         self._next_report, self._is_asked = now + WATCH_S, False
         self._channel.send(self._report(is_idle=is_idle, in_flight=in_flight))
 
@@ -116,7 +116,7 @@ class _Conversation:
 
 
 def main(channel: Channel) -> None:
-    """Work for a supervisor: the whole life of a worker process."""
+    """Run a worker process until its supervisor ends it."""
     order: Start = channel.wait()
     try:
         store = open_crawl(order.location)

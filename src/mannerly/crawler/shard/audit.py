@@ -26,7 +26,7 @@ class SpacingAudit:
         self._last_sent: dict[str, Instant] = {}
 
     def sent(self, host: str, permit: Permit, instant: Instant) -> RequestSent:
-        """A request to a host has left: return the fact with its gap."""
+        """Note that a request to a host has left; return the event with its gap."""
         key = permit.host.key
         last = self._last_sent.get(key)
         self._last_sent[key] = instant
@@ -37,5 +37,5 @@ class SpacingAudit:
         return RequestSent(host, gap_s, delay_s, gap_s < self._earliest_s)
 
     def forget(self, key: str) -> None:
-        """A budget is idle: its next request comes after any gap."""
+        """Forget an idle budget: its next request comes later than any gap."""
         self._last_sent.pop(key, None)

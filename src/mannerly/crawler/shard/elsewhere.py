@@ -1,4 +1,4 @@
-"""What a shard needs of others that work on its pages: helper processes, and a consumer."""
+"""The interfaces of those that work on a shard's pages: helper processes, and a consumer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Outcome
 
 Reading: TypeAlias = "tuple[InFlight, Fetched, Outcome]"
-"""What comes back with the result of a page that was parsed elsewhere."""
+"""A request whose page is parsed in another process; it comes back with the result."""
 
 
 class PageReader(Protocol):
     """Parses pages that are too long for the loop (`runtime.offload`)."""
 
     def give(self, tag: Reading, work: Callable[[], object]) -> None:
-        """Have something done; it comes back through `Shard.read` with its tag."""
+        """Give work to another process; the result comes back through `Shard.read` with its tag."""
 
 
-class Result(NamedTuple):
-    """What came of a page, until it is settled."""
+class PageResult(NamedTuple):
+    """The result of a page, until it is settled."""
 
     outcome: Outcome
     latency_s: float
@@ -34,5 +34,5 @@ class Result(NamedTuple):
 class Consumer(Protocol):
     """The program that iterates over a crawl: a page is settled when it acknowledges it."""
 
-    def give(self, flight: InFlight, answer: Fetched, result: Result) -> None:
+    def give(self, flight: InFlight, answer: Fetched, result: PageResult) -> None:
         """Hand a page over; it comes back through `Shard.settle`."""

@@ -1,4 +1,4 @@
-"""What follows from an answer: one table, one function.
+"""Decide what follows from an answer: one table, one function.
 
     answer                                        follows
     ------------------------------------------    -----------------------------------------------

@@ -34,7 +34,7 @@ class GivenUpHosts:
         return host in self._reasons
 
     def tell(self, event: polite.Retired | polite.Stalled) -> None:
-        """The politeness core has given up a budget."""
+        """Note that the politeness core has given up a budget."""
         self._told.append(
             (event.host, event.reason if isinstance(event, polite.Retired) else "stalled")
         )

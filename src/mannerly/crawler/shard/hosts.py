@@ -1,4 +1,4 @@
-"""What a shard knows of its hosts: their records in the store, and the politeness core's memory.
+"""Hosts of a shard: their records in the store, and their state in the politeness core.
 
 A host is recalled at its first turn in a run: its record is read, the politeness core is told what
 earlier runs learned, and after a crash its gap counts from now, because what was in flight then was
@@ -81,7 +81,7 @@ class HostRecords:
         return self._counts[host].fetched
 
     def recall(self, host: str, now: Now) -> None:
-        """Take up what earlier runs learned about a host, at its first turn in this run."""
+        """Load what earlier runs learned about a host, at its first turn in this run."""
         self._counts[host] = counts = _Counts()
         if self._is_grouped:
             self._join(host, now)

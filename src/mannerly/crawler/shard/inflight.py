@@ -3,7 +3,7 @@
     granted ──► sent ──► (reading) ──► (delivered) ──► settled ──► committed
                    └──► ended: put back for a retry, or a robots.txt
 
-This is the one place that counts requests in flight; everybody else asks here. A page counts until
+Only this module counts requests in flight; all others ask it. A page counts until
 its result is committed: `pending` is what a crash would cost, and what `workers` limits.
 """
 
@@ -69,7 +69,7 @@ class Flights:
         return self._pages.get(host, 0)
 
     def is_connecting(self, key: str) -> bool:
-        """Whether the latest request of a budget has not left yet: its gap has not begun."""
+        """Return whether the latest request of a budget has not left: its gap has not begun."""
         return key in self._unsent
 
     # ------------------------------------------------------------------ from stage to stage

@@ -43,7 +43,7 @@ def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) ->
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
     for origin in request.origins[1:]:
-        # This answer is that origin's own robots.txt, too: a request that still waits is in vain.
+        # This answer is that origin's own robots.txt, too: its queued request is not needed.
         own = request_for(origin)
         if parts.frontier.unrequest(own):
             parts.robots.withdrawn(own)

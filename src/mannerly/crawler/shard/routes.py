@@ -1,4 +1,4 @@
-"""Where a found URL goes: into this shard's queue, to the shard that owns its host, or nowhere."""
+"""Route found URLs: into this shard's queue, to the shard that owns the host, or nowhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Routes:
         self.recent = Recent()
 
     def owns(self, host: str) -> bool:
-        """Whether a host belongs to this shard."""
+        """Return whether a host belongs to this shard."""
         return self._sharding.shard_of(host) == self._shard
 
     @property
     def leads_elsewhere(self) -> bool:
-        """Whether there are other shards."""
+        """Return whether there are other shards."""
         return self._sharding.shards > 1
 
     def links(self, candidates: Iterable[Candidate], batch: Batch) -> None:

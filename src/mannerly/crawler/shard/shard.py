@@ -29,7 +29,7 @@ from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins
-from .elsewhere import Result
+from .elsewhere import PageResult
 from .follows import Again, LearnRules, Means, Read, what_follows
 from .judge import Judge
 from .parts import make_parts
@@ -110,13 +110,13 @@ class Shard:
                 break
             for need in taken.unknown:
                 origins.provide(need, self.parts, now)
-            for wish in taken.refills:
-                entries = self.store.queued(wish.host, after=wish.after, limit=wish.limit)
-                frontier.refill(wish, entries, now=now.mono)
+            for wanted in taken.refills:
+                entries = self.store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
+                frontier.refill(wanted, entries, now=now.mono)
         return requests
 
     def next_due(self, now: Now) -> Instant | None:
-        """When to call `start_due` again; None: not before something else happens."""
+        """Return when to call `start_due` again; None: after the next answer, link or order."""
         return self.frontier.next_due(now.mono, robots_room=self._robots_room)
 
     @property
@@ -155,7 +155,7 @@ class Shard:
         else:
             assert isinstance(item, Entry)
             found = harvest_safely(item, answer, self.parts, now, None, follows.failure)
-            result = Result(outcome, answer.latency_s, found, follows.failure is not None)
+            result = PageResult(outcome, answer.latency_s, found, follows.failure is not None)
             self._finish(flight, answer, result, now)
         self.frontier.done(flight, now=now.mono)
         return is_page_again
@@ -166,9 +166,9 @@ class Shard:
         """A page that was parsed elsewhere has come back."""
         assert isinstance(flight.item, Entry)
         found = harvest_safely(flight.item, answer, self.parts, now, work)
-        self._finish(flight, answer, Result(outcome, answer.latency_s, found, False), now)
+        self._finish(flight, answer, PageResult(outcome, answer.latency_s, found, False), now)
 
-    def settle(self, flight: InFlight, result: Result, now: Now) -> None:
+    def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
@@ -190,8 +190,8 @@ class Shard:
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
-    def _finish(self, flight: InFlight, answer: Fetched, result: Result, now: Now) -> None:
-        """Settle a result; where a program iterates over the crawl, when it says so."""
+    def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
+        """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
         if self._consumer is not None and flight.item.kind == _PAGE:
             self.flights.deliver(flight)
             self._consumer.give(flight, answer, result)
@@ -204,7 +204,7 @@ class Shard:
             self.frontier.wake(entry.host, now=now.mono)
 
     def _told(self, event: polite.Event) -> None:
-        """The politeness core tells what happened. What follows is done in our own turn."""
+        """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
         if isinstance(event, polite.Retired) or (
             isinstance(event, polite.Stalled) and self._settings.give_up_stalled
@@ -218,7 +218,7 @@ class Shard:
 
     @property
     def has_batch(self) -> bool:
-        """Whether a commit would write anything that came from the web."""
+        """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
 
     @property
@@ -228,7 +228,7 @@ class Shard:
 
     @property
     def has_outgoing(self) -> bool:
-        """Whether links that were found here wait to be delivered to other shards."""
+        """Return whether links that were found here wait to be delivered to other shards."""
         return self.parts.routes.leads_elsewhere and self.store.counts().outgoing > 0
 
     @property

@@ -90,7 +90,7 @@ class StoreInUse(StoreError):  # noqa: N818 - a state of the place
 
 
 class StoreFull(StoreError):  # noqa: N818 - a state of the disk
-    """The disk is full or the file cannot grow: pause, tell, and go on when there is room."""
+    """The disk is full or the file cannot grow: pause until there is room."""
 
 
 @dataclass(slots=True)
@@ -201,9 +201,8 @@ class ShardStore(ShardReader, HostMemory, Protocol):
     """One shard's durable state, for its owner."""
 
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
-    acknowledged: AbstractSet[
-        int
-    ]  # seqs acknowledged before this claim; some may be committed already
+    # seqs acknowledged before this claim; some may be committed already
+    acknowledged: AbstractSet[int]
 
     def commit(self, batch: Batch) -> Committed: ...
 
@@ -278,7 +277,7 @@ class CrawlStore(Protocol):
         """Become the one run of this crawl, until `close`; twice is harmless.
 
         Raises:
-            StoreInUse: another run is at work.
+            StoreInUse: another run is working on it.
         """
 
     def claim(self, shard: int, options: ShardOptions) -> ShardStore:
@@ -298,7 +297,7 @@ class CrawlStore(Protocol):
         """Return the cards of the workers that are alive, as far as this store can tell."""
 
     def is_running(self) -> bool:
-        """Return whether some process is at work on this crawl."""
+        """Return whether a process works on this crawl."""
 
     def last_activity(self) -> float:
         """Return the wall time of the last commit."""
@@ -322,4 +321,4 @@ class CrawlStore(Protocol):
         """Return the control records with larger numbers, in order. Cheap when there are none."""
 
     def close(self) -> None:
-        """Let go of everything; twice is harmless."""
+        """Release everything; closing twice is harmless."""

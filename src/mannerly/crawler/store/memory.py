@@ -1,4 +1,4 @@
-"""Shards without a disk: for crawls in virtual time, for tests, and to measure durability's cost.
+"""Shards in memory: for crawls in virtual time, for tests, and to measure the cost of durability.
 
 Plain dictionaries, one per set of URLs. A host's queue is put in order when it is read: most hosts
 of a large crawl have one URL, and their queue is never read. `memory_crawl` makes whole crawls of
@@ -242,7 +242,7 @@ class MemoryStore(MemoryReader):
 
     @property
     def has_unread(self) -> bool:
-        """Whether there is anything in the inbox."""
+        """Return whether there is anything in the inbox."""
         return bool(self._inboxes[self.shard])
 
     def parsing(self, seq: int) -> None:
@@ -264,7 +264,7 @@ class MemoryStore(MemoryReader):
         self._data.robots.pop(origin, None)
 
     def close(self) -> None:
-        """Release the shard; twice is harmless."""
+        """Release the shard; closing twice is harmless."""
         if self._data.owner is self:
             self._data.owner = None
 

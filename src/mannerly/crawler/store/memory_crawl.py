@@ -115,7 +115,7 @@ class MemoryCrawl:
         self._crawl.cards.pop(worker, None)
 
     def workers(self) -> list[WorkerCard]:
-        """Return the cards of the workers, if anything is at work at all."""
+        """Return the cards of the workers; none if the crawl does not run."""
         return sorted(self._crawl.cards.values()) if self.is_running() else []
 
     def is_running(self) -> bool:
@@ -155,7 +155,7 @@ class MemoryCrawl:
         return list(enumerate(self._crawl.orders[after:], after + 1))
 
     def close(self) -> None:
-        """Let go of the crawl and of its claimed shards; twice is harmless."""
+        """Release the crawl and its claimed shards; closing twice is harmless."""
         for store in self._claimed:
             store.close()
         if self._crawl.holder is self:

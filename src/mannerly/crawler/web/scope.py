@@ -78,7 +78,7 @@ class Glob:
         return f"{type(self).__name__}({self.pattern!r})"
 
     def matches(self, text: str) -> bool:
-        """Whether all of `text` matches. Leftmost places are enough, as `*` may be empty."""
+        """Return whether all of `text` matches. Leftmost places are enough, as `*` may be empty."""
         if self._tail is None:
             return text == self._head
         if not text.startswith(self._head):
@@ -128,7 +128,7 @@ class Scope:
         return self._off_limits(url) or self._globs_against(url, depth)
 
     def excludes(self, url: str) -> bool:
-        """Whether an exclude glob matches: such a URL is never fetched, for any purpose."""
+        """Return whether an exclude glob matches: such a URL is never fetched, for any purpose."""
         return bool(self._exclude) and any(glob.matches(url) for glob in self._exclude)
 
     def sort(self, urls: Iterable[str], depth: int, *, page_url: str) -> SortedLinks:
@@ -209,5 +209,6 @@ def _check_glob(pattern: str) -> None:
         )
     if "#" in pattern or any(char.isspace() or ord(char) < 32 for char in pattern):
         raise ValueError(
-            f"glob {pattern!r} can match no URL: canonical URLs hold no fragment and no space"
+            f"glob {pattern!r} can match no URL: URLs are compared without their fragment (#…), "
+            "and have no spaces"
         )

@@ -35,7 +35,7 @@ def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidat
 
 
 def has_moved(seed: str, target: str) -> bool:
-    """Whether a seed's redirect stays in its site: example.org to www.example.org."""
+    """Return whether a seed's redirect stays in its site: example.org to www.example.org."""
     return site_of(Url.of(target).host) == site_of(Url.of(seed).host)
 
 

@@ -247,7 +247,7 @@ def _parse_or(href: str, fallback: URL) -> URL:
 
 
 def _is_encodable(text: str) -> bool:
-    """Whether the text has no lone surrogates."""
+    """Return whether the text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -257,7 +257,7 @@ def _is_encodable(text: str) -> bool:
 
 @lru_cache(maxsize=ORIGIN_CACHE_SIZE)
 def _is_reachable(origin: str) -> bool:
-    """Whether a server can have this host and port."""
+    """Return whether a server can have this host and port."""
     if not origin.startswith(_WEB):
         return False
     authority = origin[origin.index(":") + 3 : -1]

@@ -58,7 +58,7 @@ class AcceptedCounter:
 
     @property
     def is_climbing(self) -> bool:
-        """Whether the climb goes on: nothing was refused so far."""
+        """Return whether the climb goes on: nothing was refused so far."""
         return self._climb is not None
 
     def step(self, now: Instant) -> None:

@@ -58,7 +58,7 @@ class Strategy(Protocol):
 
     @property
     def trial_only(self) -> bool:
-        """Whether only one request may be in flight, until one succeeds."""
+        """Return whether only one request may be in flight, until one succeeds."""
 
     @property
     def burst(self) -> int:
@@ -66,7 +66,7 @@ class Strategy(Protocol):
 
     @property
     def may_defer_first(self) -> bool:
-        """Whether the first sample may be delivered late: a single success changes nothing."""
+        """Return whether the first sample may come late: a single success changes nothing."""
 
     @property
     def phase(self) -> str:

@@ -19,7 +19,8 @@ If a quota was used up in a burst, refusals during the next cycle change nothing
 the burst leave the server's window at the same speed as they came.
 
 Constants without a source were chosen on the 14 tuning servers (`make bench`) and checked on 27
-others; docs/adr/0004 describes what was tried.
+others; docs/adr/0004 describes what was tried. This module is long because it has all transitions
+between the phases.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class LearnedStrategy:
 
     @property
     def trial_only(self) -> bool:
-        """Whether only one request may be in flight: while recovering."""
+        """Return whether only one request may be in flight: while recovering."""
         return self._phase is RECOVER
 
     def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
@@ -370,7 +371,7 @@ class LearnedStrategy:
     def _watch_latency(
         self, stats: HostStats, now: Instant, accepted: AcceptedCounter
     ) -> Effect | None:
-        """If requests queue at the host, let the queue drain, then cruise below that rate."""
+        """Let a queue at the host drain, if there is one, then cruise below that rate."""
         estimate = self._estimate
         median_s = queueing_s(stats, estimate.drained_at if estimate is not None else 0, now)
         if not median_s:

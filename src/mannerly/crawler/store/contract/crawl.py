@@ -206,7 +206,7 @@ class CrawlContract(Opening):
         assert [[entry.url for entry in new] for new in received] == [[back.url], [there.url]]
         assert [crawl.unread(shard) for shard in range(2)] == [0, 0]
 
-    def test_control_records_are_read_in_order_by_everybody(self, location: str) -> None:
+    def test_control_records_are_read_in_order_by_all_readers(self, location: str) -> None:
         """Numbers grow; a reader goes on after the last one it has seen."""
         crawl, other = self.create(location), self.open(location)
         sent: list[Control] = [

@@ -59,7 +59,7 @@ class LinkContract(Opening):
         assert sender.counts() == counts()
 
     def test_links_from_two_shards_arrive_once(self, location: str) -> None:
-        """What several shards found is deduplicated on arrival, a limited batch at a time."""
+        """A link that several shards found is queued once; a limited batch is taken at a time."""
         one, two, owner = self.stores(location, 3)
         links = [candidate(f"/{n}", host="c.example") for n in range(3)]
         one.commit(Batch(outgoing=[(2, link) for link in links]))

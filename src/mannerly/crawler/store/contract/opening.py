@@ -1,4 +1,4 @@
-"""How the tests of the suite get at stores."""
+"""Open stores for the tests of the suite."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class ShardContract(Opening):
         assert store.counts() == counts(queued=1, fetched=1, hosts=1)
 
     def test_a_dropped_entry_leaves_the_queue_with_a_reason(self, location: str) -> None:
-        """What was queued and turned out forbidden is skipped from then on."""
+        """A queued URL that turns out to be forbidden is skipped from then on."""
         store = self.store(location)
         (entry,) = enter(store, candidate())
 

@@ -2,7 +2,7 @@
 
 Eight bytes are appended for every page: a write to the kernel (2 µs) that survives the death of the
 process. They matter only until the page is committed; what was committed is removed at the start of
-the next run, by the run itself, so the file never changes under somebody who appends to it.
+the next run, by the run itself, so the file never changes while a process appends to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AcknowledgedLog:
         os.write(self._descriptor, _SEQ.pack(seq))
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -114,7 +114,7 @@ class ControlFile:
         return [card._replace(shards=msgspec.json.decode(str(card.shards))) for card in cards]
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         for connection in (self._reader, self._writer):
             if connection is not None:
                 shut(connection)

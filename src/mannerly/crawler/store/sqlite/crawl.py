@@ -2,7 +2,7 @@
 
 The run holds the directory's lock (`hold`), and the owner of a shard holds that shard's (`claim`).
 Both end with their process. `is_running` looks at these locks, so it is exact and needs no sign of
-life; worker cards say more about who is at work.
+life; worker cards say more about the workers.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class SqliteCrawl:
             raise StoreError(f"{path} holds a crawl already: resume it, or start over with --fresh")
         if foreign := foreign_files(path):
             raise StoreError(
-                f"{path} holds {foreign[0]} and is not a mannerly crawl directory; "
+                f"{path} holds {foreign[0]} and is not a data directory of mannerly: "
                 "choose another --data-dir"
             )
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot make {path}: {error.strerror}") from error
+            raise StoreError(f"cannot create the directory {path}: {error.strerror}") from error
         lock = OwnerLock(path / LOCK, what=path)
         try:
             _remove_false_start(path)
@@ -123,7 +123,7 @@ class SqliteCrawl:
             return
         if foreign := foreign_files(path):
             raise StoreError(
-                f"{path} also holds {foreign[0]}, which is not ours: nothing was removed"
+                f"{path} also holds {foreign[0]}, which mannerly did not write: nothing was removed"
             )
         if not any(path.iterdir()):
             return
@@ -175,7 +175,7 @@ class SqliteCrawl:
         self._control.retire(worker)
 
     def workers(self) -> list[WorkerCard]:
-        """Return the cards that were renewed lately, if anything is at work at all."""
+        """Return the cards that were renewed lately; none if the crawl does not run."""
         if not self.is_running():
             return []
         oldest = time.time() - CARD_VALID_S
@@ -225,7 +225,7 @@ class SqliteCrawl:
         return self._control.orders(after=after)
 
     def close(self) -> None:
-        """Let go of the crawl and of its claimed shards; twice is harmless."""
+        """Release the crawl and its claimed shards; closing twice is harmless."""
         for store in self._claimed:
             store.close()
         self._control.close()

@@ -1,14 +1,14 @@
-"""Make, open and write files of ours, and translate SQLite's errors.
+"""Create, open and write the store's files, and translate SQLite's errors.
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
-    another process is writing     StoreBusy    a matter of moments; only inboxes have two writers
+    another process is writing     StoreBusy    for a moment; only inboxes have two writers
     everything else                StoreError   with the file, the reason and what to do
 
 Files are in WAL mode: a commit appends, readers are never in the way, and a crash leaves the last
-commit that reached the disk. With `synchronous` NORMAL a power cut may take the last commits with
-it, each of them whole; with FULL it takes none.
+commit that reached the disk. With `synchronous` NORMAL a power cut may lose the last commits, each
+as a whole; with FULL it loses none.
 
-This module knows tables by nothing but their kind.
+This module knows only the kind of a file, not its tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAGE_BYTES = 4096
 CHECKPOINT_PAGES = 4000
 _LOG_BYTES_KEPT = 32 << 20
 
-_RECOVERY_MS = 1000  # a reader waits so long while the writer recovers its log
+_RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers its log
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
@@ -125,7 +125,7 @@ def transaction(connection: apsw.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours."""
+    """Turn SQLite's errors into `StoreError`s."""
     try:
         yield
     except apsw.Error as error:
@@ -143,7 +143,7 @@ def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
 
 
 def shut(connection: apsw.Connection) -> None:
-    """Close, even on a broken disk: what was committed is in the log, whatever happens here."""
+    """Close a file and ignore errors of the disk: what was committed is in the log."""
     with suppress(apsw.Error):
         connection.close()
 
@@ -194,7 +194,7 @@ def _version(connection: apsw.Connection) -> int:
 def _identify(
     connection: apsw.Connection, path: Path, kind: FileKind, *, any_version: bool
 ) -> None:
-    """Refuse what is not ours, before anything is written to it."""
+    """Raise StoreError for a file that is not of this kind, before anything is written."""
     if connection.pragma("application_id") != kind.application_id:
         raise StoreError(f"{path} is not a {kind.name} file of mannerly: choose another --data-dir")
     version = _version(connection)

@@ -92,7 +92,7 @@ class Inbox:
             self._connection.execute("DELETE FROM link_batches WHERE id <= ?", (last,))
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         shut(self._connection)
 
 

@@ -1,4 +1,4 @@
-"""One owner at a time, by a lock that ends with its process.
+"""Let a file have one owner at a time, by a lock that ends with its process.
 
 The kernel holds the lock, so a process that was killed leaves no obstacle; the file only tells the
 pid of the owner. Two ways to get one:
@@ -72,7 +72,7 @@ class OwnerLock:
             time.sleep(_PAUSE_S)
 
     def release(self) -> None:
-        """Let the next owner in; twice is harmless."""
+        """Release the lock; releasing twice is harmless."""
         if self._release is not None:
             _held_by.pop(self._path, None)
             self._release()

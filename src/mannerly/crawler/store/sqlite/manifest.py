@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 LOCK = "lock"
 FORMAT = 2
-OLDEST = 1  # that `migration` can bring to the present one
+OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing|done(\.new)?)"
@@ -96,7 +96,7 @@ def manifest_of(path: Path, values: dict[str, Json]) -> Manifest:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Put the manifest in place, in one piece: the old content or the new, whatever is cut."""
+    """Replace the manifest in one step: a crash leaves the old content or the new."""
     file = path / MANIFEST
     new = file.with_name(f"{MANIFEST}.new")
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=2) + "\n"

@@ -80,14 +80,14 @@ class SeenFilter:
         return sum(bloom.size_in_bits for bloom, _, _ in self._chain) // 8
 
     def maybe_seen(self, fp: int) -> bool:
-        """Return False if it was certainly never added; True: the index has to be asked."""
+        """Return False if it was never added; True: it may have been, so ask the index."""
         for bloom, _, _ in self._chain:  # noqa: SIM110 - a generator takes five times as long
             if fp in bloom:
                 return True
         return False
 
     def update(self, fps: Iterable[int]) -> None:
-        """Add these. One that seems to be there needs no adding: all its bits are set."""
+        """Add fingerprints. One that seems to be known is not added: all its bits are set."""
         new = list(set(fps))
         for bloom, _, _ in self._chain:
             new = [fp for fp in new if fp not in bloom]
@@ -108,7 +108,7 @@ class SeenFilter:
 
 
 class MaybeKnown:
-    """The URLs that an index has to be asked about; it cannot know the others.
+    """The URLs that an index may know; it cannot know the others.
 
     An index that has URLs from earlier is read a slice at a time (`catch_up`), so that a resumed
     crawl starts at once; until the end is reached, every URL may be known. The filter is keyed anew
@@ -127,7 +127,7 @@ class MaybeKnown:
         self._filter.update(fingerprints(urls, self._seed))
 
     def among(self, urls: set[str]) -> set[str]:
-        """Return those that the index may have."""
+        """Return the URLs that the index may have."""
         if self._earlier is not None:
             return urls
         texts = list(urls)

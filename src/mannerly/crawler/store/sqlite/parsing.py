@@ -33,7 +33,7 @@ class ParsingNote:
         self.cell = self._bytes.cast("q")
 
     def close(self) -> None:
-        """Let go of the file, and leave the note as it is; twice is harmless."""
+        """Close the file, and leave the note as it is; closing twice is harmless."""
         self.cell.release()
         self._bytes.release()
         self._map.close()

@@ -62,7 +62,7 @@ _FIND_QUEUED = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host WHERE seq = ?1
 """
-# The columns put into these are constants of the schema (S608).
+# The columns put into these are constants of the schema, so the queries are safe.
 _FIND_PAGE = f"""
     SELECT {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
 """  # noqa: S608
@@ -193,7 +193,7 @@ class SqliteReader:
             yield from (url for (url,) in rows if url not in arrived)
 
     def close(self) -> None:
-        """Let go of the file; twice is harmless."""
+        """Close the file; closing twice is harmless."""
         shut(self._connection)
 
     def _arrivals(self) -> set[str]:

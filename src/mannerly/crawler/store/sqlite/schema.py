@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 
 class FileKind(NamedTuple):
-    """A kind of file: whose it is, which version is written, and how to make one."""
+    """A kind of file: its name, SQLite's application id, its version and its tables."""
 
     name: str
     application_id: int

@@ -234,7 +234,7 @@ class SqliteStore(SqliteReader):
             self._connection.execute("DELETE FROM robots WHERE origin = ?", (origin,))
 
     def close(self) -> None:
-        """Let go of the files and of the shard; twice is harmless."""
+        """Close the files and release the shard; closing twice is harmless."""
         for inbox in self._inboxes.values():
             inbox.close()
         self._note.close()

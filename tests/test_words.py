@@ -1,0 +1,137 @@
+"""The words of the source: docstrings are sentences, one name has one meaning, files are short."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mannerly.crawler.inspection.reasons import error_words, skip_words
+from mannerly.crawler.model import LocalError
+from mannerly.crawler.options import OPTIONS, ValueKind
+from mannerly.crawler.web.scope import SkipReason
+from mannerly.crawler.web.sitemaps import SitemapProblem
+from mannerly.crawler.web.urls import UrlRefusal
+from mannerly.politeness.model import ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCE = Path(__file__).parent.parent / "src"
+MODULES = {
+    str(file.relative_to(SOURCE)): file.read_text(encoding="utf-8")
+    for file in sorted(SOURCE.rglob("*.py"))
+}
+TREES = {name: ast.parse(text) for name, text in MODULES.items()}
+
+MOST_LINES = 400
+QUESTION = re.compile(
+    r"(?:What|Who|Whom|Whose|How|Where|Whether|Which|When|Why|Whatever|Whoever)\b"
+)
+FOREIGN = re.compile(r"\b[Dd]ocument 00\d|\b[Dd]esign(?:\.md)? §")
+VAGUE = re.compile(
+    r"\b(?:nobody|somebody|everybody|anybody|whoever|strangers?|the dead|bury|buries|buried|in vain"
+    r"|conductor|workplace|errands?|witness|ration|hostbook)\b",
+    re.IGNORECASE,
+)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the name and the docstring of a module, its classes and its functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield getattr(node, "name", "module"), text
+
+
+def lines_with(pattern: re.Pattern[str]) -> list[str]:
+    """Return the lines of all modules in which a pattern is found."""
+    return [
+        f"{module}:{number}: {line.strip()}"
+        for module, text in MODULES.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_docstrings_are_sentences() -> None:
+    """None begins like a question without its verb: "What a host asked for."."""
+    headless = [
+        f"{module}: {name}: {text.splitlines()[0]}"
+        for module, tree in TREES.items()
+        for name, text in docstrings(tree)
+        if QUESTION.match(text)
+    ]
+
+    assert headless == []
+
+
+def test_source_cites_nothing_that_readers_do_not_have() -> None:
+    """RFCs and the decision records in docs/adr can be looked up; other documents cannot."""
+    assert lines_with(FOREIGN) == []
+
+
+def test_source_has_no_vague_words() -> None:
+    """A process, a host, a caller or a worker does things: it is named."""
+    assert lines_with(VAGUE) == []
+
+
+def test_public_classes_have_different_names() -> None:
+    """One name, one meaning."""
+    places = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(module)
+
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_long_modules_say_why() -> None:
+    """More than 400 lines are two modules, or have a reason in the docstring."""
+    silent = [
+        module
+        for module, tree in TREES.items()
+        if len(MODULES[module].splitlines()) > MOST_LINES
+        and "is long because" not in " ".join((ast.get_docstring(tree) or "").split())
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_help_is_a_sentence(name: str) -> None:
+    """It begins with a capital or a command, ends with a full stop; numbers have a default."""
+    words, kind = OPTIONS[name].help, OPTIONS[name].kind
+
+    assert words.endswith(".")
+    assert words[0].isupper() or words.startswith("fsync ")
+    if kind in (ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.RATE):
+        assert "(default" in words
+
+
+@pytest.mark.parametrize("code", [*SkipReason, *UrlRefusal], ids=str)
+def test_skip_reason_has_words(code: SkipReason | UrlRefusal) -> None:
+    """Every code for which a link is not followed has words."""
+    assert skip_words(code.value) != code.value
+
+
+@pytest.mark.parametrize("code", [*ErrorKind, *LocalError, *SitemapProblem], ids=str)
+def test_error_has_words(code: ErrorKind | LocalError | SitemapProblem) -> None:
+    """Every code that a record can have as its error has words."""
+    assert error_words(code.value) != code.value
+
+
+def test_words_of_a_reason_fit_its_count() -> None:
+    """One link, two links; details stay, and unknown codes are shown as they are."""
+    assert skip_words("off_host", 1) == "link to another host (--scope)"
+    assert skip_words("off_host", 2) == "links to other hosts (--scope)"
+    assert skip_words("host_retired: 20 failures in a row") == (
+        "host given up: 20 failures in a row"
+    )
+    assert error_words("curl_99", 3) == "curl_99"
