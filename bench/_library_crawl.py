@@ -20,7 +20,7 @@ import mannerly
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.options import CrawlOptions
+    from mannerly.crawler.options.values import CrawlOptions
 
 TICK_S = 0.005
 

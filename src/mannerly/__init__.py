@@ -14,11 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .crawler.crawl import Crawl, CrawlResult, StoredCrawl, acrawl, crawl
-    from .crawler.crawl import open_crawl as open  # noqa: A004 - mannerly.open reads well
-    from .crawler.options import OptionError
+    from .crawler.crawl import Crawl, CrawlResult, acrawl, crawl
+    from .crawler.options.values import OptionError
     from .crawler.page.page import Page
     from .crawler.store.base import StoreError
+    from .crawler.stored import StoredCrawl
+    from .crawler.stored import open_crawl as open  # noqa: A004 - mannerly.open reads well
     from .politeness import Politeness, Settings
 
 __all__ = [
@@ -39,15 +40,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "Crawl": "mannerly.crawler.crawl",
     "CrawlResult": "mannerly.crawler.crawl",
-    "OptionError": "mannerly.crawler.options",
+    "OptionError": "mannerly.crawler.options.values",
     "Page": "mannerly.crawler.page.page",
     "Politeness": "mannerly.politeness",
     "Settings": "mannerly.politeness",
     "StoreError": "mannerly.crawler.store.base",
-    "StoredCrawl": "mannerly.crawler.crawl",
+    "StoredCrawl": "mannerly.crawler.stored",
     "acrawl": "mannerly.crawler.crawl",
     "crawl": "mannerly.crawler.crawl",
-    "open": "mannerly.crawler.crawl:open_crawl",
+    "open": "mannerly.crawler.stored:open_crawl",
 }
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mannerly.cli import app
 from mannerly.cli.config import ConfigError, Configuration, resolve, user_file
-from mannerly.crawler.options import OPTIONS, cores
+from mannerly.crawler.options.table import OPTIONS, cores
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.scope import ScopeMode
 

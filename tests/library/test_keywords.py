@@ -14,7 +14,8 @@ from tests.crawler.runtime.harness import ROOT
 from tests.library.loops import FAST
 
 import mannerly
-from mannerly.crawler.options import KEYWORDS, OPTIONS, CrawlOptions, Kind
+from mannerly.crawler.options.table import KEYWORDS, OPTIONS, ValueKind
+from mannerly.crawler.options.values import CrawlOptions
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ SEED = "http://127.0.0.1:9/"
 LIBRARY = ("data_dir", "fresh")  # options of the command that are parameters with a name
 
 # A value that each option takes; the others take that of their kind.
-OF_KIND: dict[Kind, Any] = {
-    Kind.INTEGER: 3,
-    Kind.NUMBER: 2.5,
-    Kind.RATE: 2.0,
-    Kind.TEXT: "word",
-    Kind.FLAG: True,
-    Kind.LIST: ["http://*"],
+OF_KIND: dict[ValueKind, Any] = {
+    ValueKind.INTEGER: 3,
+    ValueKind.NUMBER: 2.5,
+    ValueKind.RATE: 2.0,
+    ValueKind.TEXT: "word",
+    ValueKind.FLAG: True,
+    ValueKind.LIST: ["http://*"],
 }
 VALUES: dict[str, Any] = {
     "scope": "site",
@@ -62,7 +63,7 @@ def test_every_option_of_the_command_is_known(name: str, tmp_path: Path) -> None
         assert name in inspect.signature(mannerly.crawl).parameters
         return
     given = {name: VALUES.get(name, OF_KIND.get(OPTIONS[name].kind))}
-    if OPTIONS[name].kind is Kind.FILE:
+    if OPTIONS[name].kind is ValueKind.FILE:
         given[name] = Authority(tmp_path).certificate(x509.DNSName("localhost")).file
     if name not in KEYWORDS:
         with pytest.raises(mannerly.OptionError, match=f"^{name} is an option of the command, not"):
@@ -70,9 +71,9 @@ def test_every_option_of_the_command_is_known(name: str, tmp_path: Path) -> None
         return
     with mannerly.Crawl(SEED, **given) as crawl, mannerly.Crawl(SEED) as usual:
         value = given[name]
-        if OPTIONS[name].kind is Kind.LIST:
+        if OPTIONS[name].kind is ValueKind.LIST:
             value = tuple(value)
-        elif OPTIONS[name].kind is Kind.FILE:
+        elif OPTIONS[name].kind is ValueKind.FILE:
             value = str(value)
         assert setting(crawl, name) == value
         assert usual.settings == mannerly.Crawl.of(usual.settings, [SEED], tmp_path / "c").settings

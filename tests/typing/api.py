@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_type
 
 import mannerly
-from mannerly.crawler.crawl import HostHandle
-from mannerly.crawler.inspection.explain import Explanation
+from mannerly.crawler.inspection.explain import UrlExplanation
 from mannerly.crawler.inspection.hosts import HostLine
 from mannerly.crawler.inspection.status import Status
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.stats import Stats
+from mannerly.crawler.stored import HostHandle
 from mannerly.politeness import (
     Decision,
     GiveUp,
@@ -32,7 +32,7 @@ from mannerly.politeness import (
 from mannerly.politeness.robots import Robots
 
 if TYPE_CHECKING:
-    from mannerly.crawler.options import CrawlOptions
+    from mannerly.crawler.options.values import CrawlOptions
 
 
 def contract(core: Politeness) -> float | None:
@@ -138,7 +138,7 @@ def handle(url: str) -> mannerly.CrawlResult:
 def look(crawl: mannerly.StoredCrawl, url: str) -> None:
     assert_type(crawl.status(), Status)
     assert_type(crawl.hosts(), list[HostLine])
-    assert_type(crawl.explain(url), Explanation)
+    assert_type(crawl.explain(url), UrlExplanation)
     assert_type(crawl.pages(), Iterator[PageRecord])
     assert_type(crawl.skipped(), Iterator[Skipped])
     assert_type(crawl.location, str)

@@ -16,21 +16,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.options import (
-    ALIASES,
-    OPTIONS,
-    Given,
-    OptionError,
-    checked,
-    cores,
-    from_text,
-    nearest,
-)
+from mannerly.crawler.options.table import ALIASES, OPTIONS, cores
+from mannerly.crawler.options.values import Given, OptionError, checked, from_text, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mannerly.crawler.options import Option, Value
+    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
 
 PROJECT_FILE = "mannerly.toml"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.options import ALIASES, GROUPS, printable
+from mannerly.crawler.options.table import ALIASES, GROUPS
+from mannerly.crawler.options.values import printable
 
 from .config import effective, resolve
 from .terminal import failing_clearly, print_json, safe_term

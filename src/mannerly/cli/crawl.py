@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mannerly.crawler.options import GROUPS, OPTIONS, ValueKind, printable
+from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
+from mannerly.crawler.options.values import printable
 
 from .config import ConfigError, resolve
 from .terminal import fail, failing_clearly, note, print_json, safe_term
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.options import Option, Value
+    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
 
     from .config import Configuration

@@ -19,7 +19,7 @@ from .stored import require_crawl
 from .terminal import failing_clearly
 
 if TYPE_CHECKING:
-    from mannerly.crawler.options import Value
+    from mannerly.crawler.options.values import Value
 
 
 def resume(directory: Path, **options: Value | None) -> None:

@@ -71,7 +71,8 @@ def change(
 
 
 def _assigned(text: str) -> tuple[str, object]:
-    from mannerly.crawler.options import OPTIONS, from_text
+    from mannerly.crawler.options.table import OPTIONS
+    from mannerly.crawler.options.values import from_text
 
     key, equals, value = text.partition("=")
     name = key.strip().replace("-", "_")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mannerly.crawler.crawl import StoredCrawl
+    from mannerly.crawler.stored import StoredCrawl
 
 Location = Annotated[
     str, typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False)
@@ -32,8 +32,8 @@ def opened(location: str | Path) -> Iterator[StoredCrawl]:
     Raises:
         StoreError: it is damaged, or of another version.
     """
-    from mannerly.crawler.crawl import open_crawl
     from mannerly.crawler.store.base import StoreMissing
+    from mannerly.crawler.stored import open_crawl
 
     try:
         crawl = open_crawl(location)

@@ -39,28 +39,26 @@ import tempfile
 import threading
 import time
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import msgspec
-
 from mannerly.crawler import control
-from mannerly.crawler.inspection import explain, hosts
-from mannerly.crawler.inspection.hosts import HostSort
-from mannerly.crawler.inspection.status import pending, status_of
-from mannerly.crawler.inspection.view import View, settings_of, view
-from mannerly.crawler.options import OptionError, from_keywords, nearest
+from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.inspection.view import settings_of
+from mannerly.crawler.options.values import from_keywords
 from mannerly.crawler.page.page import Page
+from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.run import run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
-from mannerly.crawler.store.base import Manifest, StoreInUse, StoreMissing
-from mannerly.crawler.web.urls import canonical
+from mannerly.crawler.store.base import StoreInUse, StoreMissing
+from mannerly.crawler.stored import StoredCrawl
+from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -69,31 +67,18 @@ if TYPE_CHECKING:
         Callable,
         Generator,
         Iterable,
-        Iterator,
         Mapping,
         Sequence,
     )
-    from types import TracebackType
     from typing import Unpack
 
-    from mannerly.crawler.inspection.explain import UrlExplanation
-    from mannerly.crawler.inspection.hosts import HostLine
-    from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.model import PageRecord, Skipped
-    from mannerly.crawler.options import CrawlOptions, Given
+    from mannerly.crawler.options.values import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Interrupts
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
-# Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking")
-
 NOTHING_GIVEN: Mapping[str, Given] = {}
-
-# Options that `set` changes in a running crawl.
-CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
-
 
 # Seconds that a run waits for another run of the same crawl to end. An asynchronous loop that was
 # left is closed by the event loop a moment later, and then the engine needs a turn.
@@ -115,198 +100,6 @@ class CrawlResult:
     stats: Stats
     seconds: float
     pending: int
-
-
-class HostHandle:
-    """One host of a crawl: look at it and steer it."""
-
-    def __init__(self, crawl: StoredCrawl, host: str) -> None:
-        self._crawl = crawl
-        self.name = hosts.host_key(host)
-
-    def __repr__(self) -> str:
-        return f"<HostHandle {self.name} of {self._crawl.location}>"
-
-    def show(self) -> HostLine | None:
-        """Return what is kept of the host; None if it is no host of the crawl yet."""
-        with self._crawl.view() as crawl:
-            return hosts.one_host(crawl, self.name)
-
-    def pause(self) -> None:
-        """Send nothing to the host until `resume`; requests under way come to their end."""
-        self._crawl.order(control.HostPause(self.name))
-
-    def resume(self) -> None:
-        """End a `pause`, and give a host that was given up another chance."""
-        self._crawl.order(control.HostResume(self.name))
-
-    def set(
-        self,
-        *,
-        delay_s: float | None = None,
-        max_rate: float | None = None,
-        per_host: int | None = None,
-    ) -> None:
-        """Set the pace of the host; what is not named stays as it is.
-
-        Args:
-            delay_s: smallest gap between requests, in seconds.
-            max_rate: requests a second at most.
-            per_host: requests under way at once.
-        """
-        if delay_s is None and max_rate is None and per_host is None:
-            raise OptionError("nothing to set: give delay_s, max_rate or per_host")
-        given = {"delay": delay_s, "max_rate": max_rate, "per_host": per_host}
-        with_options(CrawlSettings(), from_keywords(given))  # raises OptionError
-        self._crawl.order(control.HostSet(self.name, delay_s, max_rate, per_host))
-
-    def forget(self) -> None:
-        """Forget what was learned about the host; waits that it asked for stay."""
-        self._crawl.order(control.HostForget(self.name))
-
-
-class StoredCrawl:
-    """A crawl that is kept somewhere: look at it and steer it, whether it runs or not.
-
-    Orders (`pause`, `add`, `set` …) are acted on by a running crawl within a second, and by a
-    stopped one when it is resumed.
-    """
-
-    def __init__(self, store: CrawlStore) -> None:
-        self.store = store
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.location}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def location(self) -> str:
-        """The place of the crawl: a directory, or SCHEME:REST for another store."""
-        return self.store.location
-
-    def close(self) -> None:
-        """Close the store; closing twice is harmless."""
-        self.store.close()
-
-    # ------------------------------------------------------------------ look
-
-    @contextmanager
-    def view(self) -> Iterator[View]:
-        """Open the crawl for an inspection.
-
-        With connections of its own, so that any thread may look, also while the crawl runs in
-        another one.
-        """
-        store = open_store(self.location)
-        try:
-            with view(store) as crawl:
-                yield crawl
-        finally:
-            store.close()
-
-    def status(self) -> Status:
-        """Return how far the crawl is."""
-        with self.view() as crawl:
-            return status_of(crawl, now=time.time())
-
-    def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
-        """Return the first hosts by queued, fetched, refused, failed or delay, largest first."""
-        try:
-            order = HostSort(sort)
-        except ValueError:
-            raise OptionError(f"sort is {sort!r}; allowed: {', '.join(HostSort)}") from None
-        with self.view() as crawl:
-            return hosts.top_hosts(crawl, order, limit)
-
-    def host(self, name: str) -> HostHandle:
-        """Return a handle of one host, by its name or a URL of it."""
-        return HostHandle(self, name)
-
-    def explain(self, url: str) -> UrlExplanation:
-        """Return where a URL stands in the crawl, and why."""
-        with self.view() as crawl:
-            return explain.explain(crawl, url, now=time.time())
-
-    def pages(self) -> Iterator[PageRecord]:
-        """Yield the record of every page so far, each once."""
-        with self.view() as crawl:
-            yield from crawl.pages()
-
-    def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, with the reason."""
-        with self.view() as crawl:
-            yield from crawl.skipped()
-
-    # ------------------------------------------------------------------ steer
-
-    def order(self, order: control.Control) -> None:
-        """Append a control record to the store."""
-        # With a connection of its own, as in `view`.
-        store = open_store(self.location)
-        try:
-            store.order(order)
-        finally:
-            store.close()
-
-    def pause(self) -> None:
-        """Start no request until `unpause`; requests under way come to their end."""
-        self.order(control.Pause())
-
-    def unpause(self) -> None:
-        """Continue after `pause`."""
-        self.order(control.Unpause())
-
-    def stop(self) -> None:
-        """End the present run, if there is one; it can be resumed."""
-        self.order(control.Stop())
-
-    def add(self, urls: str | Iterable[str]) -> None:
-        """Add seeds.
-
-        Raises:
-            ValueError: one of them is not an http or https URL; then none is added.
-        """
-        texts = [urls] if isinstance(urls, str) else list(urls)
-        if texts:
-            self.order(control.AddSeeds(tuple(_canonical_seeds(texts))))
-
-    def exclude(self, glob: str) -> None:
-        """Fetch no URL that matches this glob from now on; queued ones are dropped."""
-        with_options(CrawlSettings(), from_keywords({"exclude": glob}))  # raises OptionError
-        self.order(control.Exclude(glob))
-
-    def set(self, **options: Unpack[CrawlOptions]) -> None:
-        """Change options of the crawl: max_rate, max_urls, duration, workers, exclude.
-
-        None takes a limit away.
-
-        Raises:
-            OptionError: another option, or a value out of its range.
-        """
-        for name in options:
-            if name not in CHANGEABLE:
-                allowed = ", ".join(CHANGEABLE)
-                guess = nearest(name, CHANGEABLE)
-                raise OptionError(f"{name} cannot be changed in a crawl: {allowed} can{guess}")
-        given = from_keywords(options)
-        with_options(CrawlSettings(), given)
-        for name, value in options.items():
-            if name == "exclude":
-                for glob in given[name].value if value else ():  # type: ignore[union-attr]
-                    self.exclude(str(glob))
-            else:
-                number = None if value in (None, "unlimited") else float(str(value))
-                self.order(control.SetOption(name, number))
 
 
 class Crawl(StoredCrawl):
@@ -377,7 +170,7 @@ class Crawl(StoredCrawl):
         *,
         fresh: bool,
     ) -> None:
-        texts = _canonical_seeds(seeds)
+        texts = canonical_seeds(seeds)
         self._remove: Callable[[], object] | None = None
         if location is None:
             location = Path(tempfile.mkdtemp(prefix="mannerly-"))
@@ -387,12 +180,12 @@ class Crawl(StoredCrawl):
         self.is_resumed = exists(location)
         if self.is_resumed:
             super().__init__(open_store(location))
-            self.settings = _resumed(self.store.manifest, settings)
+            self.settings = resumed_settings(self.store.manifest, settings)
             known = set(self.store.manifest.seeds)
             self._new_seeds = [url for url in texts if url not in known]
             self._override(given)
         else:
-            super().__init__(create_crawl(location, _manifest(settings, texts)))
+            super().__init__(create_crawl(location, new_manifest(settings, texts)))
             self.settings = settings
             self._new_seeds = []
         self._interrupts = StopSwitch()
@@ -672,19 +465,6 @@ def run_crawl(
         return crawl.run(interrupts=signals, watch=watch)
 
 
-def open_crawl(location: str | Path) -> StoredCrawl:
-    """Open a crawl to look at it or to steer it, wherever it is kept.
-
-        for record in mannerly.open("crawl-example").pages():
-            print(record.url, record.status)
-
-    Raises:
-        StoreMissing: there is none.
-        StoreError: it is damaged, or of another version.
-    """
-    return StoredCrawl(open_store(location))
-
-
 def _absolute(location: str | Path) -> str | Path:
     """Return a location that means the same after a change of the working directory."""
     if isinstance(location, str) and (
@@ -711,31 +491,3 @@ def _hold(store: CrawlStore, patience_s: float) -> None:
         except StoreInUse:
             if time.monotonic() >= deadline:
                 raise
-
-
-def _canonical_seeds(seeds: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for text in seeds:
-        url = canonical(text)
-        if url is None:
-            raise ValueError(f"{text!r} is not an http or https URL")
-        found[url] = None
-    return list(found)
-
-
-def _manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
-    if not seeds:
-        raise ValueError("a crawl needs at least one URL to start from")
-    settings.scope_of(seeds)  # raises ValueError
-    return Manifest.new(
-        seeds=seeds,
-        settings=msgspec.to_builtins(settings),
-        shards=settings.processes,
-        created_at=time.time(),
-    )
-
-
-def _resumed(manifest: Manifest, now: CrawlSettings) -> CrawlSettings:
-    """A resumed crawl keeps what decides about URLs, and takes the rest from this run."""
-    kept = settings_of(manifest)
-    return replace(now, **{name: getattr(kept, name) for name in KEPT})

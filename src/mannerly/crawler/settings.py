@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mannerly.crawler.options.table import OPTIONS, ValueKind
+from mannerly.crawler.options.values import OptionError, printable, refusal
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
-from .options import OPTIONS, OptionError, ValueKind, printable, refusal
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
 from .web.words import without_password
@@ -23,7 +24,8 @@ from .web.words import without_password
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .options import Given, Option
+    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.values import Given
 
 _POLITENESS = "politeness."
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import Manifest
+
+# Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
+KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking")
 
 
 def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
@@ -42,3 +50,26 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
                 Candidate(url, host_key_of(url), 0, 0, None, kind=source.kind) for url in urls
             ]
     return candidates
+
+
+def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
+    """Return the manifest of a crawl that begins now.
+
+    Raises:
+        ValueError: there is no seed, or no scope can be made of them.
+    """
+    if not seeds:
+        raise ValueError("a crawl needs at least one URL to start from")
+    settings.scope_of(seeds)  # raises ValueError
+    return Manifest.new(
+        seeds=seeds,
+        settings=msgspec.to_builtins(settings),
+        shards=settings.processes,
+        created_at=time.time(),
+    )
+
+
+def resumed_settings(manifest: Manifest, now: CrawlSettings) -> CrawlSettings:
+    """A resumed crawl keeps what decides about URLs, and takes the rest from this run."""
+    kept = settings_of(manifest)
+    return replace(now, **{name: getattr(kept, name) for name in KEPT})

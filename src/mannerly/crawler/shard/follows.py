@@ -60,7 +60,7 @@ SETTLED = Settled()  # what follows from nearly every answer
 
 
 class Means(NamedTuple):
-    """What a shard can do about answers."""
+    """The means that a shard has to deal with answers."""
 
     max_attempts: int
     agent: str

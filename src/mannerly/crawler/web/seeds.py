@@ -55,3 +55,18 @@ def moved_seeds(find: Callable[[str], object], seeds: Iterable[str]) -> list[str
             targets.append(target)
             url = target
     return targets
+
+
+def canonical_seeds(texts: Iterable[str]) -> list[str]:
+    """Return seeds in their canonical spelling, each once.
+
+    Raises:
+        ValueError: one of them is not an http or https URL.
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        url = canonical(text)
+        if url is None:
+            raise ValueError(f"{text!r} is not an http or https URL")
+        found[url] = None
+    return list(found)
