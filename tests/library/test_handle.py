@@ -170,7 +170,7 @@ def test_every_thread_may_look_while_the_crawl_runs(web: DemoWeb) -> None:
                 crawl.status()
                 crawl.hosts()
                 crawl.explain(web.seeds()[0])
-                crawl.exclude("*/nothing/*")
+            crawl.exclude("*/nothing/*")
         except BaseException as error:  # noqa: BLE001 - it is looked at below
             errors.append(error)
 

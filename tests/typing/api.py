@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_type
 
 import mannerly
-from mannerly.crawler.inspection.explain import UrlExplanation
 from mannerly.crawler.inspection.hosts import HostLine
 from mannerly.crawler.inspection.status import Status
 from mannerly.crawler.model import PageRecord, Skipped
@@ -138,7 +137,8 @@ def handle(url: str) -> mannerly.CrawlResult:
 def look(crawl: mannerly.StoredCrawl, url: str) -> None:
     assert_type(crawl.status(), Status)
     assert_type(crawl.hosts(), list[HostLine])
-    assert_type(crawl.explain(url), UrlExplanation)
+    assert_type(crawl.explain(url).state, str)
+    assert_type(crawl.explain(url).because, str)
     assert_type(crawl.pages(), Iterator[PageRecord])
     assert_type(crawl.skipped(), Iterator[Skipped])
     assert_type(crawl.location, str)

@@ -28,7 +28,7 @@ class Page:
         body: the response's body, decompressed, cut at `max_bytes`.
     """
 
-    __slots__ = ("_done", "_parsed", "body", "headers", "record")
+    __slots__ = ("_done", "_links", "body", "headers", "record")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Page:
         self.headers = headers
         self.body = body
         self._done = done
-        self._parsed: ParsedPage | None = None
+        self._links: list[str] | None = None
 
     def __reduce__(self) -> tuple[type[Page], tuple[PageRecord, dict[str, str], bytes]]:
         # So a page can be sent to a process pool. The copy cannot acknowledge it.
@@ -104,11 +104,13 @@ class Page:
     @property
     def links(self) -> list[str]:
         """All URLs that the page links to, absolute, each once, whether in scope or not."""
-        if self._parsed is None:
+        if self._links is None:
             parsed = parse_page(self.body, self.content_type, self.url)
-            self._parsed = parsed if isinstance(parsed, ParsedPage) else ParsedPage(self.url)
-        found = resolve_links(self._parsed)
-        return [*found.urls, *found.nofollow_urls]
+            found = resolve_links(
+                parsed if isinstance(parsed, ParsedPage) else ParsedPage(self.url)
+            )
+            self._links = [*found.urls, *found.nofollow_urls]
+        return self._links
 
     def done(self) -> None:
         """Tell the crawl that this page is dealt with: it will not be delivered again."""
