@@ -86,7 +86,6 @@ class Shard:
         self.politeness = parts.politeness
         self._settings = settings
         self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
-        self._keeps_gaps = settings.politeness.enabled and settings.politeness.floor_s > 0.0
         self._headers = (("From", settings.contact),) if settings.contact else ()
         self._reader = reader
         self._consumer = consumer
@@ -133,7 +132,7 @@ class Shard:
         given_up = hosts.given_up(host)
         if given_up is not None:
             return Drop(f"host_retired: {given_up}")
-        if self._keeps_gaps and self.flights.is_connecting(self.politeness.key(host)):
+        if self.parts.keeps_gaps and self.flights.is_connecting(self.politeness.key(host)):
             return Later(now + CONNECTING_LOOK_S)
         if self.parts.excludes_queued and self.parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
