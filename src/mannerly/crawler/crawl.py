@@ -38,7 +38,7 @@ import tempfile
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -59,6 +59,7 @@ from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import Manifest
+from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.urls import canonical
 from mannerly.politeness import Settings
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.explain import Explanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
+    from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import PageRecord, Skipped
     from mannerly.crawler.options import CrawlOptions
     from mannerly.crawler.runtime.delivery import Delivered
@@ -113,7 +115,7 @@ class HostHandle:
 
     def show(self) -> HostLine | None:
         """Return what is kept of the host; None if it is no host of the crawl yet."""
-        with view(self._crawl.store) as crawl:
+        with self._crawl.view() as crawl:
             return hosts.one_host(crawl, self.name)
 
     def pause(self) -> None:
@@ -128,15 +130,20 @@ class HostHandle:
         self,
         *,
         delay_s: float | None = None,
-        max_rate: float | None = None,
+        max_rate: control.Rate | None = None,
         per_host: int | None = None,
     ) -> None:
         """Set the pace of the host; what is not named stays as it is.
 
+        It holds until it is set again, whatever the crawl's own pace is.
+
         Args:
             delay_s: smallest gap between requests, in seconds.
-            max_rate: requests a second at most.
+            max_rate: requests a second at most, or "unlimited".
             per_host: requests under way at once.
+
+        Raises:
+            OptionError: nothing is named, or a value is out of its range.
         """
         if delay_s is None and max_rate is None and per_host is None:
             raise OptionError("nothing to set: give delay_s, max_rate or per_host")
@@ -184,9 +191,18 @@ class StoredCrawl:
 
     # ------------------------------------------------------------------ look
 
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """Open the crawl's store for reading, with connections of its own.
+
+        The store of a crawl that runs in another thread of this program is that thread's.
+        """
+        with closing(open_store(self.location)) as store, view(store) as crawl:
+            yield crawl
+
     def status(self) -> Status:
         """Return how far the crawl is."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return status_of(crawl, now=time.time())
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
@@ -195,7 +211,7 @@ class StoredCrawl:
             order = HostSort(sort)
         except ValueError:
             raise OptionError(f"sort is {sort!r}; allowed: {', '.join(HostSort)}") from None
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return hosts.top_hosts(crawl, order, limit)
 
     def host(self, name: str) -> HostHandle:
@@ -204,17 +220,17 @@ class StoredCrawl:
 
     def explain(self, url: str) -> Explanation:
         """Return where a URL stands in the crawl, and why."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             return explain.explain(crawl, url, now=time.time())
 
     def pages(self) -> Iterator[PageRecord]:
         """Yield the record of every page so far, each once."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             yield from crawl.pages()
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that will not be fetched, with the reason."""
-        with view(self.store) as crawl:
+        with self.view() as crawl:
             yield from crawl.skipped()
 
     # ------------------------------------------------------------------ steer
@@ -222,11 +238,8 @@ class StoredCrawl:
     def order(self, order: control.Control) -> None:
         """Append a control record to the store."""
         # A connection of its own: the crawl may be running in another thread.
-        store = open_store(self.location)
-        try:
+        with closing(open_store(self.location)) as store:
             store.order(order)
-        finally:
-            store.close()
 
     def pause(self) -> None:
         """Start no request until `unpause`; requests under way come to their end."""
@@ -251,8 +264,13 @@ class StoredCrawl:
             self.order(control.AddSeeds(tuple(_canonical_seeds(texts))))
 
     def exclude(self, glob: str) -> None:
-        """Fetch no URL that matches this glob from now on; queued ones are dropped."""
-        with_options(CrawlSettings(), from_keywords({"exclude": glob}))  # raises OptionError
+        """Fetch no URL that matches this glob from now on; queued ones are dropped.
+
+        Raises:
+            ValueError: it can match no URL.
+        """
+        from_keywords({"exclude": glob})  # raises OptionError
+        Glob(glob)  # raises ValueError
         self.order(control.Exclude(glob))
 
     def set(self, **options: Unpack[CrawlOptions]) -> None:
@@ -261,7 +279,7 @@ class StoredCrawl:
         None takes a limit away.
 
         Raises:
-            OptionError: another option, or a value out of its range.
+            ValueError: another option, or a value out of its range; then nothing is changed.
         """
         for name in options:
             if name not in CHANGEABLE:
@@ -270,13 +288,12 @@ class StoredCrawl:
                 raise OptionError(f"{name} cannot be changed in a crawl: {allowed} can{guess}")
         given = from_keywords(options)
         with_options(CrawlSettings(), given)
+        globs = _globs(options.pop("exclude", ()))
         for name, value in options.items():
-            if name == "exclude":
-                for glob in given[name].value if value else ():  # type: ignore[union-attr]
-                    self.exclude(str(glob))
-            else:
-                number = None if value in (None, "unlimited") else float(str(value))
-                self.order(control.SetOption(name, number))
+            number = None if value in (None, "unlimited") else float(str(value))
+            self.order(control.SetOption(name, number))
+        for glob in globs:
+            self.order(control.Exclude(glob))
 
 
 class Crawl(StoredCrawl):
@@ -351,7 +368,7 @@ class Crawl(StoredCrawl):
         if self.is_resumed:
             super().__init__(open_store(location))
             self.settings = _resumed(self.store.manifest, settings)
-            known = set(self.store.manifest.seeds)
+            known = {*self.store.manifest.seeds, *added_seeds(self.store)}
             self._new_seeds = [url for url in texts if url not in known]
         else:
             super().__init__(create_crawl(location, _manifest(settings, texts)))
@@ -572,6 +589,24 @@ def _canonical_seeds(seeds: Sequence[str]) -> list[str]:
             raise ValueError(f"{text!r} is not an http or https URL")
         found[url] = None
     return list(found)
+
+
+def _globs(exclude: str | Sequence[str] | None) -> list[str]:
+    """Return checked globs.
+
+    Raises:
+        ValueError: one of them can match no URL.
+    """
+    if exclude is None:
+        raise OptionError("an excluded pattern stays excluded: exclude takes a glob, not none")
+    globs = [exclude] if isinstance(exclude, str) else list(exclude)
+    return [Glob(glob).pattern for glob in globs]
+
+
+def added_seeds(store: CrawlStore) -> set[str]:
+    """Return the seeds that control records have added."""
+    added = (order for _, order in store.orders() if isinstance(order, control.AddSeeds))
+    return {url for order in added for url in order.urls}
 
 
 def _manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
