@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from mannerly.crawler.crawl import CrawlResult
+    from mannerly.crawler.crawl import Crawl, CrawlResult
     from mannerly.crawler.options import Option, Value
     from mannerly.crawler.settings import CrawlSettings
 
@@ -105,6 +105,8 @@ def run_order(order: Order) -> None:
             note(f"{name} = {value} ({given.where})")
     fresh = bool(order.configuration.value("fresh"))
     crawl = Crawl.of(order.settings, order.seeds, order.location, fresh=fresh)
+    if crawl.is_resumed and not order.configuration.value("quiet"):
+        _tell_orders(order, crawl)
     with crawl, _progress(order) as watch, Signals() as signals:
         result = crawl.run(interrupts=signals, watch=watch)
     _export(order)
@@ -134,14 +136,15 @@ def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> No
 
 def _taken_up(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
     """Return the settings of a stored crawl with those of this run; conflicts are errors."""
+    from mannerly.crawler.crawl import added_seeds
     from mannerly.crawler.fetch.guard import NetworkGuard
     from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.store import open_crawl
 
     store = open_crawl(location)
     manifest = store.manifest
+    known = {*manifest.seeds, *added_seeds(store)}
     store.close()
-    known = set(manifest.seeds)
     for seed in seeds:
         if seed not in known:
             raise ConfigError(
@@ -196,6 +199,22 @@ def _export(order: Order) -> None:
         if not order.configuration.value("quiet"):
             for line in outcome.told():
                 note(line)
+
+
+def _tell_orders(order: Order, crawl: Crawl) -> None:
+    """Say what control records change in this run: a paused crawl must not look stuck."""
+    from mannerly.crawler.control import in_force
+
+    from .steer import told
+
+    log_format = order.configuration.value("log_format")
+    for line in told(in_force(crawl.store.orders()), order.location):
+        if log_format is None:
+            note(line)
+        else:
+            from .logs import log
+
+            log(str(log_format), "Control", reason=line)
 
 
 def _tell(order: Order, result: CrawlResult) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import many, span
+from .steer import unpause_command
 from .stored import Location, opened
 from .terminal import failing_clearly, print_json, safe_term, table
 
@@ -39,8 +40,10 @@ def told(facts: Status, *, now: float) -> str:
     named = [(str(number), each) for number, each in enumerate(facts.shards)]
     named.append(("all", facts.total))
     rows = [[name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in named]
+    written = span(now - facts.last_activity_at)
+    hint = f" (go on with `{unpause_command(facts.crawl)}`)" if facts.state == "paused" else ""
     lines = [
-        f"{facts.crawl}: {facts.state}{pid}, last written {span(now - facts.last_activity_at)} ago",
+        f"{facts.crawl}: {facts.state}{pid}{hint}, last written {written} ago",
         f"from {seed}{more}, begun {span(now - facts.created_at)} ago",
         "",
         table(["shard", *_COLUMNS], rows),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.crawl import StoredCrawl
 
-Location = Annotated[str, typer.Argument(metavar="DIR", show_default=False)]
+Location = Annotated[
+    str, typer.Argument(metavar="DIR", show_default=False, help="The --data-dir of a crawl.")
+]
 """The argument that names a crawl: a directory, or SCHEME:REST for another store."""
 
 
