@@ -53,7 +53,13 @@ def test_modules_for_rare_headers_are_imported_on_first_use() -> None:
     assert not loaded & {"datetime", "ipaddress", "json"}
 
 
-NAMES_ONLY = ("options", "options.table", "options.values", "web", "web.words")  # modules of the crawler that hold words only
+NAMES_ONLY = (
+    "options",
+    "options.table",
+    "options.values",
+    "web",
+    "web.words",
+)  # modules of the crawler that hold words only
 
 
 @pytest.mark.parametrize("words", [["--help"], ["crawl", "--help"], ["host", "--help"]])

@@ -107,6 +107,8 @@ def run_plan(plan: RunPlan) -> None:
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
     fresh = bool(plan.configuration.value("fresh"))
+    if not fresh and not plan.configuration.value("quiet"):
+        _report_orders(plan)
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -150,11 +152,12 @@ def _resumed(configuration: Configuration, seeds: list[str], location: str) -> C
     from mannerly.crawler.fetch.guard import NetworkGuard
     from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.store import open_crawl
+    from mannerly.crawler.stored import added_seeds
 
     store = open_crawl(location)
     manifest = store.manifest
+    known = {*manifest.seeds, *added_seeds(store)}
     store.close()
-    known = set(manifest.seeds)
     for seed in seeds:
         if seed not in known:
             raise ConfigError(
@@ -209,6 +212,28 @@ def _export(plan: RunPlan) -> None:
         if not plan.configuration.value("quiet"):
             for line in outcome.described():
                 note(line)
+
+
+def _report_orders(plan: RunPlan) -> None:
+    """Say what control records change in a resumed run: a paused crawl must not look stuck."""
+    from mannerly.crawler.control import in_force
+    from mannerly.crawler.store import exists, open_crawl
+
+    from .steer import told
+
+    if not exists(plan.location):
+        return
+    store = open_crawl(plan.location)
+    orders = in_force(store.orders())
+    store.close()
+    log_format = plan.configuration.value("log_format")
+    for line in told(orders, plan.location):
+        if log_format is None:
+            note(line)
+        else:
+            from .logs import log
+
+            log(str(log_format), "Control", reason=line)
 
 
 def _report(plan: RunPlan, result: CrawlResult) -> None:

@@ -7,19 +7,30 @@ a stopped one when it is resumed.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .figures import span
+from .steer import pace
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, print_json, safe_term, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mannerly.crawler.control import HostOrders
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.stored import HostHandle, StoredCrawl
 
-Host = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
+Host = Annotated[
+    str,
+    typer.Argument(
+        metavar="HOST", show_default=False, help="A host, with :port if need be, or a URL of it."
+    ),
+]
+_SET = ("delay_s", "max_rate", "per_host")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -39,24 +50,22 @@ def hosts(
     """List the hosts of a crawl: queue, pace, refusals."""
     with failing_clearly(), opened(location) as crawl:
         lines = crawl.hosts(sort, limit)
+        orders = _orders(crawl)
     if json:
-        print_json([{**line.record._asdict(), "queued": line.queued} for line in lines])
+        print_json([_fields(line, orders) for line in lines])
     elif lines:
-        typer.echo(as_table(lines, now=time.time()))
+        typer.echo(as_table(lines, orders, now=time.time()))
 
 
 def show(location: Location, host: Host, *, json: AsJson = False) -> None:
-    """Show everything that is known of a host."""
+    """Show everything that is known of a host, and what was ordered for it."""
     with failing_clearly(), opened(location) as crawl:
-        line = crawl.host(host).show()
-        if line is None:
-            fail(f"{safe_term(host)} is not a host of the crawl in {location}")
+        line = _line(crawl, crawl.host(host), host)
+        orders = _orders(crawl)
     if json:
-        print_json(
-            {**line.record._asdict(), "queued": line.queued, "next_urls": list(line.next_urls)}
-        )
+        print_json({**_fields(line, orders), "next_urls": list(line.next_urls)})
         return
-    for name, value in _described(line.record, now=time.time()):
+    for name, value in _described(line.record, orders, now=time.time()):
         typer.echo(f"{name:<16}{value}")
     typer.echo(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
@@ -68,13 +77,15 @@ def pause(location: Location, host: Host) -> None:
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         handle.pause()
-        note(f"Paused {safe_term(handle.name)}{when(crawl)}")
+        note(f"Paused {_named(handle)}{when(crawl)}: go on with `mannerly host resume`")
 
 
 def resume(location: Location, host: Host) -> None:
     """Go on with a host that was paused or given up."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
+        if handle.name not in _orders(crawl):
+            _line(crawl, handle, host)
         handle.resume()
         note(f"Resumed {safe_term(handle.name)}{when(crawl)}")
 
@@ -87,27 +98,35 @@ def set_pace(
         float | None, typer.Option(metavar="S", help="Smallest gap between requests, in seconds.")
     ] = None,
     max_rate: Annotated[
-        float | None, typer.Option(metavar="R", help="Requests a second at most.")
+        str | None, typer.Option(metavar="R", help="Requests a second at most, or unlimited.")
     ] = None,
     per_host: Annotated[
         int | None, typer.Option(metavar="N", help="Requests under way at once.")
     ] = None,
 ) -> None:
-    """Set the pace of one host; what is not named stays as it is."""
+    """Set the pace of one host; what is not named stays as it is.
+
+    It holds until it is set again, whatever the pace of the crawl is. Crawl-delay and Retry-After
+    are still obeyed.
+    """
+    from mannerly.crawler.options.table import OPTIONS
+    from mannerly.crawler.options.values import from_text
+
     if delay is None and max_rate is None and per_host is None:
         fail("nothing to set: give --delay, --max-rate or --per-host")
+    rate: Any = None if max_rate is None else from_text(OPTIONS["max_rate"], max_rate)
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
-        handle.set(delay_s=delay, max_rate=max_rate, per_host=per_host)
-        note(f"Set the pace of {safe_term(handle.name)}{when(crawl)}")
+        handle.set(delay_s=delay, max_rate=rate, per_host=per_host)
+        said = pace(_orders(crawl)[handle.name])
+        note(f"Set the pace of {_named(handle)} to {said}{when(crawl)}")
 
 
 def forget(location: Location, host: Host) -> None:
     """Forget what was learned of a host; waits that it asked for stay."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
-        if handle.show() is None:
-            fail(f"{safe_term(host)} is not a host of the crawl in {location}")
+        _line(crawl, handle, host)
         handle.forget()
         note(
             f"Forgot what was learned of {safe_term(handle.name)}{when(crawl)}; "
@@ -115,7 +134,38 @@ def forget(location: Location, host: Host) -> None:
         )
 
 
-def as_table(lines: list[HostLine], *, now: float) -> str:
+def _orders(crawl: StoredCrawl) -> Mapping[str, HostOrders]:
+    from mannerly.crawler.control import in_force
+
+    return in_force(crawl.store.orders()).hosts
+
+
+def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:
+    line = handle.show()
+    if line is None:
+        fail(f"{safe_term(text)} is not a host of the crawl in {crawl.location}")
+    return line
+
+
+def _named(handle: HostHandle) -> str:
+    """Return a host's name; a host may be steered before its first URL is found."""
+    name = safe_term(handle.name)
+    return name if handle.show() is not None else f"{name} (not a host of the crawl yet)"
+
+
+def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, object]:
+    own = orders.get(line.record.host)
+    return {
+        **line.record._asdict(),
+        "queued": line.queued,
+        "is_paused": own is not None and own.is_paused,
+        "set": None if own is None else {name: getattr(own, name) for name in _SET},
+    }
+
+
+def as_table(
+    lines: list[HostLine], orders: Mapping[str, HostOrders] | None = None, *, now: float
+) -> str:
     """Return hosts as a table, one a line."""
     head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
     rows = [
@@ -127,17 +177,21 @@ def as_table(lines: list[HostLine], *, now: float) -> str:
             f"{line.record.failed:,}",
             _delay(line.record.adaptive_delay_s),
             _delay(line.record.crawl_delay_s),
-            _state(line.record, now),
+            _state(line.record, (orders or {}).get(line.record.host), now),
         ]
         for line in lines
     ]
     return table(head, rows)
 
 
-def _described(record: HostRecord, *, now: float) -> list[tuple[str, str]]:
+def _described(
+    record: HostRecord, orders: Mapping[str, HostOrders], *, now: float
+) -> list[tuple[str, str]]:
+    own = orders.get(record.host)
     return [
         ("host", safe_term(record.host)),
-        ("state", _state(record, now)),
+        ("state", _state(record, own, now)),
+        ("set", (own and pace(own)) or "-"),
         ("delay", _delay(record.adaptive_delay_s)),
         ("delay floor", _delay(record.adaptive_delay_floor_s)),
         ("Crawl-delay", _delay(record.crawl_delay_s)),
@@ -154,7 +208,9 @@ def _delay(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds else "-"
 
 
-def _state(record: HostRecord, now: float) -> str:
+def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
+    if own is not None and own.is_paused:
+        return "paused"
     if record.retired:
         return f"given up: {safe_term(record.retired, limit=40)}"
     if record.blocked_until > now:

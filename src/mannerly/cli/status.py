@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import many, span
+from .steer import unpause_command
 from .stored import Location, opened
 from .terminal import failing_clearly, print_json, safe_term, table
 
@@ -40,8 +41,9 @@ def described(facts: Status, *, now: float) -> str:
     named.append(("all", facts.total))
     rows = [[name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in named]
     active = span(now - facts.last_activity_at)
+    hint = f" (go on with `{unpause_command(facts.crawl)}`)" if facts.state == "paused" else ""
     lines = [
-        f"{facts.crawl}: {facts.state}{pid}, last activity {active} ago",
+        f"{facts.crawl}: {facts.state}{pid}{hint}, last activity {active} ago",
         f"started from {seed}{more}, {span(now - facts.created_at)} ago",
         "",
         table(["shard", *_COLUMNS], rows),

@@ -6,7 +6,8 @@ stopped one when it is resumed.
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,41 +15,60 @@ from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mannerly.crawler.control import HostOrders, InForce
+
 
 def pause(location: Location) -> None:
     """Start no request until `unpause`; those under way come to their end."""
     with failing_clearly(), opened(location) as crawl:
         crawl.pause()
-        note(f"Paused {crawl.location}{when(crawl)}: go on with `mannerly unpause`")
+        note(
+            f"Paused {crawl.location}{when(crawl)}: go on with `{unpause_command(crawl.location)}`"
+        )
 
 
 def unpause(location: Location) -> None:
     """Go on with a crawl that was paused."""
+    from mannerly.crawler.control import in_force
+
     with failing_clearly(), opened(location) as crawl:
+        if not in_force(crawl.store.orders()).is_paused:
+            note(f"{crawl.location} is not paused")
+            return
         crawl.unpause()
         note(f"Unpaused {crawl.location}{when(crawl)}")
 
 
 def stop(location: Location) -> None:
-    """End a running crawl; it can be resumed."""
+    """End a running crawl as Ctrl-C does; it can be resumed."""
+    from .endings import resume_command
+
     with failing_clearly(), opened(location) as crawl:
         if not crawl.store.is_running():
             fail(f"the crawl in {crawl.location} is not running")
         crawl.stop()
-        note(f"Stopping {crawl.location}: resume it with `mannerly resume`")
+        note(f"Stopping {crawl.location}: go on later with `{resume_command(crawl.location)}`")
 
 
 def add(
     location: Location,
     urls: Annotated[
-        list[str], typer.Argument(metavar="URL|FILE|-", help="URLs, or files with one URL a line.")
+        list[str],
+        typer.Argument(
+            metavar="URL|FILE|-", help="URLs, files with one URL a line, or - for standard input."
+        ),
     ],
 ) -> None:
-    """Add seeds to a crawl."""
+    """Add seeds to a crawl; the scope then includes them."""
     from .seeds import read_seeds
 
     with failing_clearly(), opened(location) as crawl:
         seeds = read_seeds(urls)
+        if not seeds:
+            fail("nothing to add: give a URL or a file of URLs")
         crawl.add(seeds)
         note(f"Added {many(len(seeds), 'seed')} to {crawl.location}{when(crawl)}")
 
@@ -59,26 +79,78 @@ def change(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE",
-            help="max_rate, max_urls, duration, workers, exclude; none: no limit.",
+            help="max_rate, max_urls, duration, workers (none: no limit) or exclude.",
         ),
     ],
 ) -> None:
     """Change options of a crawl while it runs, such as max_rate=2."""
     with failing_clearly(), opened(location) as crawl:
-        options = dict(_assigned(text) for text in assignments)
-        crawl.set(**options)  # type: ignore[arg-type]  # checked there, name by name
-        note(f"Set {safe_term(', '.join(assignments))}{when(crawl)}")
+        crawl.set(**_assigned(assignments))  # type: ignore[arg-type]  # checked there, by name
+        note(f"Set {safe_term(', '.join(assignments))} of {crawl.location}{when(crawl)}")
 
 
-def _assigned(text: str) -> tuple[str, object]:
+def unpause_command(location: str) -> str:
+    """Return the command that ends a pause."""
+    return f"mannerly unpause {shlex.quote(location)}"
+
+
+def told(orders: InForce, location: str) -> list[str]:
+    """Return what control records change in a crawl that is resumed, one sentence each."""
+    lines = []
+    if orders.is_paused:
+        lines.append(f"This crawl is paused: go on with `{unpause_command(location)}`")
+    options = [f"{name}={_figure(value)}" for name, value in orders.options.items()]
+    options += [f"exclude={glob}" for glob in orders.excludes]
+    if options:
+        lines.append(f"In force, by `mannerly set`: {safe_term(', '.join(options))}")
+    paused = [host for host, each in orders.hosts.items() if each.is_paused]
+    if paused:
+        lines.append(f"Paused hosts: {_some(paused)} (go on with `mannerly host resume`)")
+    paced = [host for host, each in orders.hosts.items() if pace(each)]
+    if paced:
+        lines.append(f"Hosts with a pace of their own, by `mannerly host set`: {_some(paced)}")
+    return lines
+
+
+def pace(orders: HostOrders) -> str:
+    """Return what was set for a host, in the words of `host set`; nothing if nothing was."""
+    given = (
+        ("--delay", orders.delay_s),
+        ("--max-rate", orders.max_rate),
+        ("--per-host", orders.per_host),
+    )
+    return " ".join(f"{name} {_figure(value)}" for name, value in given if value is not None)
+
+
+def _some(hosts: list[str]) -> str:
+    named = ", ".join(safe_term(host, limit=60) for host in hosts[:3])
+    return named if len(hosts) <= 3 else f"{named} and {len(hosts) - 3:,} more"
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:.15g}"
+
+
+def _assigned(assignments: Iterable[str]) -> dict[str, object]:
+    """Return options by name. A pattern may be excluded several times, the last of others wins."""
     from mannerly.crawler.options.table import OPTIONS
     from mannerly.crawler.options.values import from_text
 
-    key, equals, value = text.partition("=")
-    name = key.strip().replace("-", "_")
-    if not equals:
-        fail(f"{safe_term(text)} is not KEY=VALUE: write it like max_rate=2")
-    if value.strip().lower() == "none":
-        return name, None
-    option = OPTIONS.get(name)
-    return name, value if option is None else from_text(option, value.strip())
+    options: dict[str, object] = {}
+    globs: list[str] = []
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        name, value = key.strip().replace("-", "_"), value.strip()
+        if not equals or not value:
+            fail(f"{safe_term(text)} is not KEY=VALUE: write it like max_rate=2")
+        if value.lower() == "none":
+            options[name] = None
+        elif name == "exclude":
+            globs.append(value)
+            options.setdefault(name, globs)
+        else:
+            option = OPTIONS.get(name)
+            options[name] = value if option is None else from_text(option, value)
+    return options

@@ -18,12 +18,15 @@ Two sorts:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+Rate: TypeAlias = float | Literal["unlimited"]
 
 
 class _Control(msgspec.Struct, frozen=True, tag_field="order", tag=str.lower):
@@ -78,7 +81,7 @@ class HostSet(_Control, frozen=True):
 
     host: str
     delay_s: float | None = None  # smallest gap between requests
-    max_rate: float | None = None  # requests a second
+    max_rate: Rate | None = None  # requests a second
     per_host: int | None = None  # requests under way at once
 
 
@@ -110,7 +113,7 @@ class HostOrders(NamedTuple):
 
     is_paused: bool = False
     delay_s: float | None = None
-    max_rate: float | None = None
+    max_rate: Rate | None = None
     per_host: int | None = None
 
 
@@ -144,10 +147,11 @@ def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
                 before = hosts.get(order.host, HostOrders())
                 hosts[order.host] = before._replace(is_paused=isinstance(order, HostPause))
             case HostSet():
-                hosts[order.host] = _set(hosts.get(order.host, HostOrders()), order)
+                hosts[order.host] = merged(hosts.get(order.host, HostOrders()), order)
     return InForce(is_paused, options, tuple(excludes), hosts)
 
 
-def _set(before: HostOrders, order: HostSet) -> HostOrders:
+def merged(before: HostOrders, order: HostSet) -> HostOrders:
+    """Return a host's orders after a `HostSet`: what it does not name stays."""
     given = {name: getattr(order, name) for name in ("delay_s", "max_rate", "per_host")}
     return before._replace(**{name: each for name, each in given.items() if each is not None})

@@ -57,7 +57,7 @@ from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import StoreInUse, StoreMissing
-from mannerly.crawler.stored import StoredCrawl
+from mannerly.crawler.stored import StoredCrawl, added_seeds
 from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.politeness import Settings
 
@@ -181,7 +181,7 @@ class Crawl(StoredCrawl):
         if self.is_resumed:
             super().__init__(open_store(location))
             self.settings = resumed_settings(self.store.manifest, settings)
-            known = set(self.store.manifest.seeds)
+            known = {*self.store.manifest.seeds, *added_seeds(self.store)}
             self._new_seeds = [url for url in texts if url not in known]
             self._override(given)
         else:
@@ -237,6 +237,8 @@ class Crawl(StoredCrawl):
         pages: PageQueue | None,
     ) -> CrawlResult:
         began = time.monotonic()
+        # Before it is held, the crawl is not running: what is ordered from then on is for this run.
+        last_order = max((number for number, _ in store.orders()), default=0)
         _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
@@ -247,6 +249,7 @@ class Crawl(StoredCrawl):
             interrupts=interrupts,
             watch=watch,
             pages=pages,
+            last_order=last_order,
         )
         seconds = time.monotonic() - began
         self._result = CrawlResult(ending, stats, seconds, pending(store))

@@ -17,14 +17,11 @@ from mannerly.crawler.inspection.view import View, view
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import open_crawl as open_store
+from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.seeds import canonical_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Iterable,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Unpack
@@ -74,15 +71,20 @@ class HostHandle:
         self,
         *,
         delay_s: float | None = None,
-        max_rate: float | None = None,
+        max_rate: control.Rate | None = None,
         per_host: int | None = None,
     ) -> None:
         """Set the pace of the host; what is not named stays as it is.
 
+        It holds until it is set again, whatever the crawl's own pace is.
+
         Args:
             delay_s: smallest gap between requests, in seconds.
-            max_rate: requests a second at most.
+            max_rate: requests a second at most, or "unlimited".
             per_host: requests under way at once.
+
+        Raises:
+            OptionError: nothing is named, or a value is out of its range.
         """
         if delay_s is None and max_rate is None and per_host is None:
             raise OptionError("nothing to set: give delay_s, max_rate or per_host")
@@ -211,8 +213,13 @@ class StoredCrawl:
             self.order(control.AddSeeds(tuple(canonical_seeds(texts))))
 
     def exclude(self, glob: str) -> None:
-        """Fetch no URL that matches this glob from now on; queued ones are dropped."""
-        with_options(CrawlSettings(), from_keywords({"exclude": glob}))  # raises OptionError
+        """Fetch no URL that matches this glob from now on; queued ones are dropped.
+
+        Raises:
+            ValueError: it can match no URL.
+        """
+        from_keywords({"exclude": glob})  # raises OptionError
+        Glob(glob)  # raises ValueError
         self.order(control.Exclude(glob))
 
     def set(self, **options: Unpack[CrawlOptions]) -> None:
@@ -221,7 +228,7 @@ class StoredCrawl:
         None takes a limit away.
 
         Raises:
-            OptionError: another option, or a value out of its range.
+            ValueError: another option, or a value out of its range; then nothing is changed.
         """
         for name in options:
             if name not in CHANGEABLE:
@@ -230,13 +237,12 @@ class StoredCrawl:
                 raise OptionError(f"{name} cannot be changed in a crawl: {allowed} can{guess}")
         given = from_keywords(options)
         with_options(CrawlSettings(), given)
+        globs = _globs(options.pop("exclude", ()))
         for name, value in options.items():
-            if name == "exclude":
-                for glob in given[name].value if value else ():  # type: ignore[union-attr]
-                    self.exclude(str(glob))
-            else:
-                number = None if value in (None, "unlimited") else float(str(value))
-                self.order(control.SetOption(name, number))
+            number = None if value in (None, "unlimited") else float(str(value))
+            self.order(control.SetOption(name, number))
+        for glob in globs:
+            self.order(control.Exclude(glob))
 
 
 def open_crawl(location: str | Path) -> StoredCrawl:
@@ -250,3 +256,21 @@ def open_crawl(location: str | Path) -> StoredCrawl:
         StoreError: it is damaged, or of another version.
     """
     return StoredCrawl(open_store(location))
+
+
+def added_seeds(store: CrawlStore) -> set[str]:
+    """Return the seeds that control records have added."""
+    added = (order for _, order in store.orders() if isinstance(order, control.AddSeeds))
+    return {url for order in added for url in order.urls}
+
+
+def _globs(exclude: str | Sequence[str] | None) -> list[str]:
+    """Return checked globs.
+
+    Raises:
+        ValueError: one of them can match no URL.
+    """
+    if exclude is None:
+        raise OptionError("an excluded pattern stays excluded: exclude takes a glob, not none")
+    globs = [exclude] if isinstance(exclude, str) else list(exclude)
+    return [Glob(glob).pattern for glob in globs]

@@ -321,7 +321,8 @@ class Politeness:
         age_s = max(0.0, wall - record.updated_at)
         trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
         if record.lesson != _EMPTY_LESSON:
-            strategy = self._shared.make_strategy(self.settings)
+            shared = self._own.get(record.host, self._shared)
+            strategy = shared.make_strategy(shared.settings)
             strategy.recall(record.lesson, trust)
             state.use_strategy(strategy)
         if record.crawl_delay_s:

@@ -519,8 +519,11 @@ class HostState:
     def use(self, shared: SharedContext) -> None:
         """Go on with other settings; what was learned is kept as far as they allow."""
         self.learn_deferred()
+        is_same = self._shared.make_strategy is shared.make_strategy
         self._shared = shared
-        if self.strategy is not None:
+        if self.strategy is not None and is_same:
+            self.strategy.configure(shared.settings)
+        elif self.strategy is not None:
             strategy = shared.make_strategy(shared.settings)
             strategy.recall(self.strategy.lesson(), 1.0)
             self.strategy = strategy

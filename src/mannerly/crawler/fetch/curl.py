@@ -76,8 +76,13 @@ class CurlFetcher:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         # Both, because they count alike but act at different moments: the first when a transfer
         # ends and its connection could stay open, the second when a new one is opened.
-        self._multi.setopt(pycurl.M_MAXCONNECTS, self._settings.max_connections)
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._settings.max_connections)
+        self.set_max_connections(self._settings.max_connections)
+
+    def set_max_connections(self, most: int) -> None:
+        """Change how many connections may be open, and how many requests in flight."""
+        self._max_connections = most
+        self._multi.setopt(pycurl.M_MAXCONNECTS, most)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, most)
 
     @property
     def in_flight(self) -> int:
@@ -99,8 +104,8 @@ class CurlFetcher:
         if verdict is not AddressVerdict.ALLOWED:
             self._refuse(request, LocalError(verdict.value), verdict.value)
             return
-        if len(self._busy) >= self._settings.max_connections:
-            raise RuntimeError(f"more than {self._settings.max_connections} requests in flight")
+        if len(self._busy) >= self._max_connections:
+            raise RuntimeError(f"more than {self._max_connections} requests in flight")
         transfer = (
             self._idle.pop()
             if self._idle

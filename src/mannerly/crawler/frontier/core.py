@@ -80,7 +80,7 @@ _BLIND_WAIT_S = 1.0
 _COUNT_READY_UP_TO = 10_000
 _MANY = 1 << 30
 
-_IDLE, _HEAP, _ASLEEP = Place.IDLE, Place.HEAP, Place.ASLEEP
+_IDLE, _HEAP, _BUSY, _ASLEEP = Place.IDLE, Place.HEAP, Place.BUSY, Place.ASLEEP
 
 
 def everything_goes(_entry: Entry, _now: Instant) -> Judgement:
@@ -289,8 +289,20 @@ class Frontier:
     def wake(self, host: str, *, now: Instant) -> None:
         """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed."""
         queue = self._places.hosts.get(host)
-        if queue is not None and (queue.place is _ASLEEP or queue.place is _HEAP):
+        if queue is None:
+            return
+        if queue.place is _ASLEEP or queue.place is _HEAP:
             self._to_heap(queue, now)
+        elif queue.place is _BUSY:  # more requests may be under way now
+            known = self._politeness.host(host)
+            if known is not None:
+                self._call(known.host, now)
+
+    def wake_all(self, *, now: Instant) -> None:
+        """Ask every host again that waits for an instant or a request: the pace of all changed."""
+        for queue in list(self._places.hosts.values()):
+            if queue.place is _HEAP or queue.place is _BUSY:
+                self.wake(queue.host, now=now)
 
     def drop_host(self, host: str, *, now: Instant) -> Dropped:
         """Forget what is queued for a host; what is in flight still has to be `done`.

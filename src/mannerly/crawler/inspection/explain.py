@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.control import AddSeeds, Exclude
 from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
@@ -140,8 +141,12 @@ def _found_by(crawl: View, place: KnownUrl) -> list[str]:
 
 
 def _scope(crawl: View, settings: CrawlSettings, url: str, depth: int | None) -> str:
-    seeds = crawl.store.manifest.seeds
+    orders = [order for _, order in crawl.store.orders()]
+    added = [url for order in orders if isinstance(order, AddSeeds) for url in order.urls]
+    excluded = [order.glob for order in orders if isinstance(order, Exclude)]
+    seeds = [*crawl.store.manifest.seeds, *added]
     scope = settings.scope_of(seeds)
+    scope = replace(scope, exclude=(*scope.exclude, *excluded))
     at = 1 if depth is None else depth
     reason = scope.judge(url, at)
     if reason is not None:  # a look at every seed: only where it can matter

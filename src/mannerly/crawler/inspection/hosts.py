@@ -6,11 +6,10 @@ import heapq
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.model import HostRecord
 from mannerly.crawler.web.urls import canonical, host_key_of
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import HostRecord
-
     from .view import View
 
 _NEXT_URLS = 5  # of a host
@@ -59,9 +58,10 @@ def one_host(crawl: View, host: str) -> HostLine | None:
     """Return everything that is kept of a host; None if it is no host of the crawl."""
     reader = crawl.reader_of(host)
     record = reader.host(host)
-    if record is None:
-        return None
     queued = dict(pair for pair in reader.queued_hosts() if pair[0] == host).get(host, 0)
+    if record is None and not queued:
+        return None
+    record = record or HostRecord(host)  # it was not contacted yet
     entries = reader.queued(host, after=(-1, -1), limit=_NEXT_URLS)
     return HostLine(record, queued, tuple(entry.url for entry in entries))
 

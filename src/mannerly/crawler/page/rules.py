@@ -23,7 +23,8 @@ class LinkRules:
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory = field(default_factory=HrefMemory)
 
-    def widen(self, url: str) -> None:
-        """Include the URL that a seed has moved to in the scope."""
-        if url not in self.scope.seeds:
-            self.scope = replace(self.scope, seeds=(*self.scope.seeds, url))
+    def widen(self, *urls: str) -> None:
+        """Include further URLs in the scope: added seeds, or where a seed has moved to."""
+        seeds = dict.fromkeys((*self.scope.seeds, *urls))
+        if len(seeds) > len(self.scope.seeds):
+            self.scope = replace(self.scope, seeds=tuple(seeds))

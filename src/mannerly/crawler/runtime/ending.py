@@ -108,7 +108,7 @@ class RunLimits:
     """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
     Limits that were set by a control record replace those of the settings. A Stop from before this
-    run is void.
+    run is void: `last_order` is the number of the last record from before it.
     """
 
     def __init__(
@@ -117,15 +117,17 @@ class RunLimits:
         store: CrawlStore,
         budget: LocalBudget | SharedBudget,
         interrupts: Interrupts,
+        *,
+        last_order: int = 0,
     ) -> None:
         self._duration_s = settings.duration_s
         self._store = store
         self._budget = budget
         self._interrupts = interrupts
         self._is_stopped = False
+        self._last_before = last_order
         self._last = 0  # the number of the last control record that was read
         self.read_orders()
-        self._is_stopped = False
 
     def read_orders(self) -> None:
         """Act on the control records that are new, as far as they are about the run's end."""
@@ -133,7 +135,7 @@ class RunLimits:
             self._last = number
             match order:
                 case Stop():
-                    self._is_stopped = True
+                    self._is_stopped = number > self._last_before
                 case SetOption(name="duration", value=value):
                     self._duration_s = value
                 case SetOption(name="max_urls", value=value):

@@ -138,7 +138,7 @@ class Engine:
         """Change how many requests may be in flight."""
         self._workers = workers
         if self._governor is not None:
-            self._governor.most = workers
+            self._governor.set_most(workers)
 
     def turn(self, longest_s: float = TICK_S) -> None:
         """Run the loop once. Without events it waits for up to `longest_s` seconds."""

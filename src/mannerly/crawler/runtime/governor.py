@@ -44,6 +44,14 @@ class Governor:
         self._by_turns = min(most, FIRST)
         self._changed_at: Instant = float("-inf")
 
+    def set_most(self, most: int) -> None:
+        """Change what the operator allows; what was not held back follows at once."""
+        if self._by_commits >= self.most:
+            self._by_commits = most
+        if self._by_turns >= self.most:
+            self._by_turns = max(self._by_turns, min(most, FIRST))
+        self.most = most
+
     @property
     def total(self) -> int:
         """Return how many requests may be under way: the smallest of the limits."""

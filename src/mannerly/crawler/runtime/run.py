@@ -38,12 +38,14 @@ def run(
     interrupts: Interrupts,
     watch: Callable[[Stats, float], None] | None = None,
     pages: PageQueue | None = None,
+    last_order: int = 0,
 ) -> tuple[Ending, Stats]:
     """Run a crawl until it ends; return the reason and the totals. The store stays held.
 
     `watch` gets the totals and the seconds since the start, four times a second. No signal is
     taken here: `interrupts` is asked instead, and any thread may change it. `pages` gets every
-    page, which is settled when the program acknowledges it.
+    page, which is settled when the program acknowledges it. A Stop up to the control record
+    `last_order` is from before this run.
 
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
@@ -54,13 +56,25 @@ def run(
     watch = watch or _ignore
     if processes == 1:
         ending, stats = _run_here(
-            store, settings, interrupts, watch, is_resumed=is_resumed, pages=pages
+            store,
+            settings,
+            interrupts,
+            watch,
+            is_resumed=is_resumed,
+            pages=pages,
+            last_order=last_order,
         )
     else:
         from .supervisor import supervise
 
         ending, stats = supervise(
-            store, settings, interrupts, watch, is_resumed=is_resumed, pages=pages
+            store,
+            settings,
+            interrupts,
+            watch,
+            is_resumed=is_resumed,
+            pages=pages,
+            last_order=last_order,
         )
     if ending is Ending.MAX_URLS and not pending(store):
         ending = Ending.FINISHED
@@ -77,6 +91,7 @@ def _run_here(
     *,
     is_resumed: bool,
     pages: PageQueue | None,
+    last_order: int,
 ) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
     from .engine import TICK_S
@@ -84,7 +99,7 @@ def _run_here(
 
     clock = MonotonicClock()
     budget = LocalBudget(settings.max_urls)
-    limits = RunLimits(settings, store, budget, interrupts)
+    limits = RunLimits(settings, store, budget, interrupts, last_order=last_order)
     began = next_watch = clock.now()
     ending: Ending | None = None
     numbers = list(range(store.manifest.shards))
@@ -104,7 +119,7 @@ def _run_here(
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                watch(engine.stats(), now - began)
+                watch(worker.stats(), now - began)
             if ending is None:
                 is_spent = budget.is_spent and engine.in_flight == 0
                 ending = limits.ending(now - began, is_spent=is_spent)

@@ -110,6 +110,7 @@ class Supervisor:
         *,
         is_resumed: bool,
         pages: PageQueue | None = None,
+        last_order: int = 0,
     ) -> None:
         self._store = store
         self._pages = pages
@@ -119,7 +120,7 @@ class Supervisor:
         shards, count = store.manifest.shards, settings.processes
         self._interrupts = interrupts
         self._budget = SharedBudget(settings.max_urls, count)
-        self._limits = RunLimits(settings, store, self._budget, interrupts)
+        self._limits = RunLimits(settings, store, self._budget, interrupts, last_order=last_order)
         self._members = [
             _Member(index, list(range(index, shards, count))) for index in range(count)
         ]
@@ -330,9 +331,12 @@ def supervise(
     *,
     is_resumed: bool,
     pages: PageQueue | None = None,
+    last_order: int = 0,
 ) -> tuple[Ending, Stats]:
     """Run a crawl in several processes, until it ends."""
-    supervisor = Supervisor(store, settings, interrupts, is_resumed=is_resumed, pages=pages)
+    supervisor = Supervisor(
+        store, settings, interrupts, is_resumed=is_resumed, pages=pages, last_order=last_order
+    )
     try:
         ending = supervisor.run(watch)
     finally:

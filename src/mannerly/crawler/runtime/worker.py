@@ -45,11 +45,12 @@ from .messages import (
 from .offload import Offload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.politeness.model import Instant
 
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
+PAUSED = "paused: go on with `mannerly unpause`"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
@@ -90,10 +92,9 @@ class Worker:
             settings.check_limit,
         )
         self._stores = [_claim(store, number, options) for number in numbers]
+        self._rules = rules
         if is_resumed:
-            for each in self._stores:
-                for url in moved_seeds(each.find, manifest.seeds):
-                    rules.widen(url)
+            self._include_moved(manifest.seeds)
         self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
         self._fetcher = CurlFetcher(
             self._guard,
@@ -165,6 +166,13 @@ class Worker:
         """Return how many links came in from other shards so far."""
         return sum(shard.received for shard in self._shards)
 
+    def stats(self) -> Stats:
+        """Return the totals of this process; a pause counts as a reason to wait."""
+        stats = self.engine.stats()
+        if self._is_paused:
+            stats.trouble = PAUSED
+        return stats
+
     def watch(self, descriptor: int) -> None:
         """Wake up when there is something to read from this descriptor."""
         self._fetcher.watch(descriptor)
@@ -220,15 +228,23 @@ class Worker:
                 self._is_paused = isinstance(order, Pause)
                 self._apply_pause()
             case SetOption(name="workers", value=value):
-                workers = self._settings.workers if value is None else int(value)
-                self.engine.set_workers(self._share(workers))
+                wanted = self._settings.workers if value is None else int(value)
+                workers = self._share(wanted)
+                self._fetcher.set_max_connections(workers + HEADROOM)
+                self.engine.set_workers(workers)
             case Stop() | SetOption(name="max_urls" | "duration"):
                 pass  # read by `RunLimits`
             case _:
                 if isinstance(order, AddSeeds):
                     self._guard.add_seeds(order.urls)
+                    self._include_moved(order.urls)
                 for shard in self._shards:
                     shard.control(number, order, now)
+
+    def _include_moved(self, seeds: Iterable[str]) -> None:
+        """Include in the scope where seeds were redirected to in an earlier run."""
+        for each in self._stores:
+            self._rules.widen(*moved_seeds(each.find, seeds))
 
     def _apply_pause(self) -> None:
         self.engine.is_paused = self._is_paused or self._is_held

@@ -111,7 +111,7 @@ class _Conversation:
         self._channel.send(self._report(is_idle=is_idle, in_flight=in_flight))
 
     def _report(self, *, is_idle: bool, in_flight: int) -> Report:
-        stats, received = self._engine.stats(), self._worker.received
+        stats, received = self._worker.stats(), self._worker.received
         return Report(stats, self._round, is_idle, in_flight, received, self._budget.used)
 
 

@@ -143,6 +143,10 @@ class HostRecords:
         counts.failures_in_a_row = 0
         self._write(counts, counts.complete(host)._replace(retired=None, updated_at=now.wall))
 
+    def group_of(self, host: str) -> list[str]:
+        """Return the known hosts that share a known host's budget, itself included."""
+        return self._members[self._politeness.key(host)] if self._is_grouped else [host]
+
     def unlearn(self, host: str, now: Now) -> None:
         """Forget what was learned about a host, but for its counts and the waits it asked for."""
         counts = self._counts[host]

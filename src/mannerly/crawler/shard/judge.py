@@ -34,8 +34,6 @@ class Judge:
         self._parts = parts
         self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
         self._is_connecting, self._key = parts.flights.is_connecting, parts.politeness.key
-        pace = parts.settings.politeness
-        self._keeps_gaps = pace.enabled and pace.floor_s > 0.0
 
     def begin(self) -> None:
         """Start a new `take` of the frontier."""
@@ -51,7 +49,7 @@ class Judge:
         given_up = hosts.given_up(host)
         if given_up is not None:
             return Drop(f"host_retired: {given_up}")
-        if self._keeps_gaps and self._is_connecting(self._key(host)):
+        if self._parts.keeps_gaps and self._is_connecting(self._key(host)):
             return Later(now + CONNECTING_LOOK_S)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED

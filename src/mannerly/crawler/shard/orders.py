@@ -14,11 +14,15 @@ from mannerly.crawler.control import (
     AddSeeds,
     Exclude,
     HostForget,
+    HostOrders,
     HostPause,
     HostResume,
     HostSet,
     SetOption,
+    merged,
 )
+from mannerly.crawler.events import UrlsDropped
+from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
 from mannerly.politeness.settings import UNLIMITED
 
@@ -35,12 +39,9 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     is_new = number > max(parts.store.applied(), parts.batch.applied)
     if is_new:
         parts.batch.applied = number
-    elif isinstance(order, HostForget):
-        return
     match order:
         case AddSeeds(urls):
-            for url in urls:
-                parts.rules.widen(url)
+            parts.rules.widen(*urls)
             if is_new:
                 _add_seeds(urls, parts)
         case Exclude(glob):
@@ -50,10 +51,10 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
             parts.excludes_queued = True
         case SetOption("max_rate", value):
             rate = UNLIMITED if value is None else value
-            parts.politeness.configure(replace(parts.politeness.settings, max_rate=rate))
+            _set_pace(replace(parts.politeness.settings, max_rate=rate), parts, now)
         case HostPause(host) | HostResume(host) | HostSet(host) | HostForget(host):
             if parts.routes.owns(host):
-                _steer(order, host, parts, now)
+                _steer(order, host, parts, now, is_new=is_new)
         case _:
             pass  # for the runtime
 
@@ -64,11 +65,19 @@ def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
         origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
         found += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
     mine = [each for each in found if parts.routes.owns(each.host)]
-    parts.routes.all(parts.routes.wanted(mine), parts.batch)
+    wanted = parts.routes.wanted(mine)
+    if excluded := len(mine) - len(wanted):
+        parts.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
+    parts.routes.all(wanted, parts.batch)
 
 
 def _steer(
-    order: HostPause | HostResume | HostSet | HostForget, host: str, parts: Parts, now: Now
+    order: HostPause | HostResume | HostSet | HostForget,
+    host: str,
+    parts: Parts,
+    now: Now,
+    *,
+    is_new: bool,
 ) -> None:
     politeness = parts.politeness
     parts.given_up.recall(host, parts, now)
@@ -77,25 +86,48 @@ def _steer(
             politeness.pause(host, now=now.mono)
         case HostResume():
             politeness.revive(host, now=now.mono)
-            parts.given_up.revive(host)
-            parts.hosts.revive(host, now)
+            # An old one ends an old pause only: the host may have been given up since.
+            if is_new:
+                parts.given_up.revive(host)
+                parts.hosts.revive(host, now)
         case HostSet():
-            politeness.configure(_changed(politeness.settings_of(host), order), host=host)
-        case HostForget():
+            key = politeness.key(host)
+            parts.paces[key] = merged(parts.paces.get(key, HostOrders()), order)
+            _set_own_pace(key, parts)
+        case HostForget() if is_new:
             politeness.unlearn(host)
             parts.hosts.unlearn(host, now)
-            for scheme in ("https", "http"):
-                parts.robots.forget(f"{scheme}://{host}")
-                parts.store.forget_robots(f"{scheme}://{host}")
-    parts.frontier.wake(host, now=now.mono)
+            for origin in (f"https://{host}", f"http://{host}"):
+                parts.robots.forget(origin)
+                parts.batch.robots.pop(origin, None)
+                parts.store.forget_robots(origin)
+    for each in parts.hosts.group_of(host):
+        parts.frontier.wake(each, now=now.mono)
 
 
-def _changed(settings: Settings, order: HostSet) -> Settings:
-    """The settings of a host with what the order names."""
-    if order.delay_s is not None:
-        settings = replace(settings, delay_s=order.delay_s)
-    if order.max_rate is not None:
-        settings = replace(settings, max_rate=order.max_rate)
-    if order.per_host is not None:
-        settings = replace(settings, max_concurrency=order.per_host)
-    return settings
+def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
+    """Change the pace of all hosts; what was set for single ones stays."""
+    parts.politeness.configure(settings)
+    parts.audit.configure(settings.floor_s)
+    for key in parts.paces:
+        _set_own_pace(key, parts)
+    _keep_gaps(parts)
+    parts.frontier.wake_all(now=now.mono)
+
+
+def _set_own_pace(key: str, parts: Parts) -> None:
+    """Set the pace of a budget: what was ordered for it, and the crawl's for the rest."""
+    settings, pace = parts.politeness.settings, parts.paces[key]
+    if pace.delay_s is not None:
+        settings = replace(settings, delay_s=pace.delay_s)
+    if pace.max_rate is not None:
+        settings = replace(settings, max_rate=pace.max_rate)
+    if pace.per_host is not None:
+        settings = replace(settings, max_concurrency=pace.per_host)
+    parts.politeness.configure(settings, host=key)
+    parts.audit.configure(settings.floor_s, key=key)
+    _keep_gaps(parts)
+
+
+def _keep_gaps(parts: Parts) -> None:
+    parts.keeps_gaps = parts.politeness.settings.enabled and parts.audit.has_floor

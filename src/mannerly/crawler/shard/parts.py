@@ -23,6 +23,7 @@ from .routes import Routes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mannerly.crawler.control import HostOrders
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Now, RobotsRecord
@@ -49,7 +50,9 @@ class Parts:
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
+    keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     batch: Batch = field(default_factory=Batch)
 
@@ -121,5 +124,6 @@ def make_parts(
         flights=flights,
         routes=Routes(number, sharding, rules),
         audit=SpacingAudit(pace.floor_s),
+        keeps_gaps=pace.enabled and pace.floor_s > 0.0,
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

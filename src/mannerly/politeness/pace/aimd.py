@@ -92,6 +92,13 @@ class AimdStrategy:
         self._cut_at = now
         self.rate = max(self._settings.aimd_min_rate, 0.5 * self.rate)
 
+    def configure(self, settings: Settings) -> None:
+        """Keep the rate, up to the new maximum."""
+        self._settings = settings
+        self.rate = min(settings.rate_ceiling, self.rate)
+        self.concurrency = settings.max_concurrency
+        self.burst = settings.aimd_burst
+
     def recall(self, lesson: Lesson, trust: float) -> None:
         """Start at the geometric mean of remembered rate and start rate, weighted by `trust`."""
         if lesson.delay_s > 0.0:

@@ -80,6 +80,9 @@ class Strategy(Protocol):
     def restart(self, now: Instant) -> None:
         """Continue at half the rate, after the breaker has closed."""
 
+    def configure(self, settings: Settings) -> None:
+        """Go on with other settings; keep what was learned as far as they allow."""
+
     def recall(self, lesson: Lesson, trust: float) -> None:
         """Start from the lesson of an earlier run; `trust` is its weight, from 1 (new) to 0."""
 

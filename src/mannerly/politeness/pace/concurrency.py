@@ -42,6 +42,13 @@ class ConcurrencyLearner:
         self._changed_at: Instant | None = None
         self._retry_s = RETRY_S
 
+    def configure(self, most: int) -> None:
+        """Change the operator's maximum; a lower number that the host accepts is kept."""
+        if self._changed_at is None:
+            self.limit = most
+        self.limit = min(self.limit, most)
+        self._most = most
+
     def on_success(self, sample: Sample) -> None:
         """Record a number of requests in flight that worked; raise the limit if it is time."""
         now = sample.done_at

@@ -33,6 +33,11 @@ class FixedStrategy:
     phase = "fixed"
 
     def __init__(self, settings: Settings) -> None:
+        self._refusals = 0
+        self.configure(settings)
+
+    def configure(self, settings: Settings) -> None:
+        """Set the rate that the settings ask for."""
         if settings.delay_s is not None:
             self.rate = 1.0 / settings.delay_s
         elif settings.rate_ceiling == math.inf:
@@ -41,7 +46,6 @@ class FixedStrategy:
             self.rate = 1.0 / settings.start_delay_s
         self.concurrency = settings.max_concurrency
         self._max_pause_s = settings.max_delay_s
-        self._refusals = 0
 
     def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:  # noqa: ARG002
         """Pause after refusals; the rate itself never changes."""

@@ -89,6 +89,13 @@ class GradientStrategy:
         self._cut_at = now
         self._set_limit(0.5 * self._limit)
 
+    def configure(self, settings: Settings) -> None:
+        """Keep the concurrency limit, up to the new maximum; grow again from an old maximum."""
+        was_capped = self._limit >= self._settings.max_concurrency
+        self._settings = settings
+        self.rate = settings.rate_ceiling
+        self._set_limit(max(self._limit, START_LIMIT) if was_capped else self._limit)
+
     def recall(self, lesson: Lesson, trust: float) -> None:
         """Start between the default and the remembered concurrency, weighted by `trust`."""
         if lesson.concurrency:

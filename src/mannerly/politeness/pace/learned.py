@@ -411,6 +411,29 @@ class LearnedStrategy:
         estimate.hold_s = HOLD_S
         estimate.since, estimate.count = now, accepted.count
 
+    def configure(self, settings: Settings) -> None:
+        """Keep the estimate, and the phase as far as the new maximum rate allows it.
+
+        A climb that only the old maximum had ended goes on below a higher one.
+        """
+        before, self._ceiling, self._settings = self._ceiling, settings.rate_ceiling, settings
+        if self._concurrency is None:
+            self.concurrency = settings.max_concurrency
+        else:
+            self._concurrency.configure(settings.max_concurrency)
+            self.concurrency = self._concurrency.limit
+        estimate, accepted, probe = self._estimate, self._accepted, self._attempt
+        if isinstance(probe, Probe) and self._ceiling < probe.rate:
+            self._phase, self._attempt, self._step_ok = CRUISE, None, 0
+        if self._phase is CRUISE and estimate is not None:
+            was_capped = self.rate >= before and before < self._ceiling
+            if was_capped and not estimate.refused and (accepted is None or accepted.is_climbing):
+                self._set_rate(settings.cruise * estimate.limit)
+                self._phase, self._estimate, self._step_ok = CLIMB, None, 0
+            elif estimate.drain_until == inf:
+                self._set_rate(settings.cruise * estimate.limit)
+        self._set_rate(self.rate)
+
     def recall(self, lesson: Lesson, trust: float) -> None:
         """Cruise at the geometric mean of remembered limit and start rate, weighted by `trust`."""
         if lesson.delay_s <= 0.0:

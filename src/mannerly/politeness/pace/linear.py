@@ -126,6 +126,11 @@ class LinearStrategy:
         self.success_streak = 0
         self._set_delay(min(2.0 * self._delay_s, self._settings.max_delay_s))
 
+    def configure(self, settings: Settings) -> None:
+        """Keep the delay, within the new bounds."""
+        self._settings = settings
+        self._set_delay(min(max(self._delay_s, settings.linear_base_delay_s), settings.max_delay_s))
+
     def recall(self, lesson: Lesson, trust: float) -> None:
         """Start between the base delay and the remembered delay, weighted by `trust`."""
         base_s = self._settings.linear_base_delay_s
