@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness import (
     Grant,

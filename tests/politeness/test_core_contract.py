@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness import (
     Grant,

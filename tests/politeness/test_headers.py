@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.politeness.cases import case
 
 from mannerly.politeness.headers import (
     MAX_WAIT_S,

@@ -6,7 +6,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness import (
     Grant,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cases import case
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.politeness.cases import case
 
 from mannerly.politeness.keys import host_key, origin_key, site_key
 

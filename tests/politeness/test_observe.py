@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, get_args
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness import Reason, Settings, events
 from mannerly.politeness.drivers.observe import Counters, log_events, tee

@@ -7,7 +7,7 @@ import types
 from importlib import import_module
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 import mannerly.politeness as package
 

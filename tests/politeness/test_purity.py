@@ -6,7 +6,7 @@ import ast
 import sys
 from pathlib import Path
 
-from cases import case
+from tests.politeness.cases import case
 
 import mannerly.politeness
 

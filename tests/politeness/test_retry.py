@@ -6,9 +6,9 @@ import math
 import random
 
 import pytest
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.politeness.cases import case
 
 from mannerly.politeness.model import ErrorKind, Outcome, Response
 from mannerly.politeness.retry import (

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 from datetime import time
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness.robots import Explanation, RequestRate, Robots, RobotsVerdict, VisitTime
 

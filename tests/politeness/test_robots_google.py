@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from bench.robots import agents, google, urls
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.politeness.cases import case
 
 from mannerly.politeness.robots import Robots
 

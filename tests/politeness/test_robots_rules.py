@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cases import case
+from tests.politeness.cases import case
 
 from mannerly.politeness.robots import Robots
 

@@ -8,9 +8,9 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.politeness.cases import case
 
 from mannerly.politeness import Politeness, PolitenessError, Settings, SettingsError
 from mannerly.politeness.settings import STRATEGIES, describe_range

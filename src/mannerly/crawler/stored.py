@@ -30,15 +30,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import PageRecord, Skipped
-    from mannerly.crawler.options.values import CrawlOptions, Given
+    from mannerly.crawler.options.values import CrawlOptions
     from mannerly.crawler.store.base import CrawlStore
-
-NOTHING_GIVEN: Mapping[str, Given] = {}
-
-# Seconds that a run waits for another run of the same crawl to end. An asynchronous loop that was
-# left is closed by the event loop a moment later, and then the engine needs a turn.
-LEAVING_S = 5.0
-
 
 # Options that `set` changes in a running crawl.
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
