@@ -92,11 +92,11 @@ def test_command_stores_its_control_record(words: str, crawl: Path) -> None:
 CHANGEABLE = "max_rate, max_urls, duration, workers, exclude can"
 MISTAKES = {
     "stop": "the crawl in {} is not running",
-    "add no://where": "no://where is not a web address: only http and https can be crawled",
+    "add no://where": "no://where cannot be crawled: only http and https URLs can",
     "add https://b.example/ https://": (
         "https:// is not a URL: write it like https://example.com/page"
     ),
-    "add missing.txt": ("there is no file missing.txt; if it is a host, write https:// before it"),
+    "add missing.txt": ("file not found: missing.txt; if it is a host, write https:// before it"),
     "set max_rate": "max_rate is not KEY=VALUE: write it like max_rate=2",
     "set max_rate=": "max_rate= is not KEY=VALUE: write it like max_rate=2",
     "set max_rat=2": (
@@ -151,7 +151,7 @@ def test_directory_without_a_crawl_is_a_mistake(words: str, tmp_path: Path) -> N
     outcome = command(words, tmp_path)
 
     assert outcome.exit_code == 2
-    assert outcome.stderr.endswith(": give the --data-dir of one\n")
+    assert outcome.stderr.endswith(": give the data directory of a crawl\n")
 
 
 def test_running_crawl_is_told_at_once(crawl: Path) -> None:
@@ -269,7 +269,7 @@ def test_help_is_plain(words: str) -> None:
 
     assert outcome.exit_code == 0
     assert "DIR" in outcome.stdout
-    assert "The --data-dir of a crawl." in outcome.stdout
+    assert "Data directory of the crawl." in outcome.stdout
 
 
 def test_queued_host_without_a_record_is_a_host_of_the_crawl(crawl: Path) -> None:

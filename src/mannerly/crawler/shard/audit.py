@@ -28,7 +28,7 @@ class SpacingAudit:
 
     @property
     def has_floor(self) -> bool:
-        """Whether the operator set a minimum delay for any budget."""
+        """Return whether the operator set a minimum delay for any budget."""
         return self._floor_s > 0.0 or any(self._own_floors_s.values())
 
     def configure(self, floor_s: float, *, key: str | None = None) -> None:
