@@ -316,12 +316,12 @@ def test_every_grant_obeys_the_settings_of_its_instant(
             case ("unlearn", host):
                 core.unlearn(host)
             case ("answer", status, retry_s):
-                for host, permits in under_way.items():
-                    if permits:
-                        headers = {"Retry-After": str(retry_s)} if retry_s else {}
-                        core.report(permits.pop(0), Response(status, 0.05, headers), now=now)
-                        if retry_s and status >= 400:
-                            blocked[host] = max(blocked[host], now + retry_s)
+                headers = {"Retry-After": str(retry_s)} if retry_s else {}
+                asked_s = retry_s if status >= 400 else -inf
+                for host in [host for host, permits in under_way.items() if permits]:
+                    permit = under_way[host].pop(0)
+                    core.report(permit, Response(status, 0.05, headers), now=now)
+                    blocked[host] = max(blocked[host], now + asked_s)
             case ("start", host):
                 decision = core.reserve(host, now=now)
                 if not isinstance(decision, Grant):
