@@ -291,7 +291,7 @@ steps = st.lists(
 
 @hypothesis_settings(max_examples=300, deadline=None)
 @given(strategy=st.sampled_from(STRATEGIES), steps=steps)
-def test_every_grant_obeys_the_settings_of_its_instant(  # noqa: C901 - one case per step
+def test_every_grant_obeys_the_settings_of_its_instant(
     strategy: str, steps: list[tuple[Any, ...]]
 ) -> None:
     """Gap, requests in flight and Retry-After; own settings of a host instead of the crawl's."""
@@ -316,12 +316,12 @@ def test_every_grant_obeys_the_settings_of_its_instant(  # noqa: C901 - one case
             case ("unlearn", host):
                 core.unlearn(host)
             case ("answer", status, retry_s):
-                for host, permits in under_way.items():
-                    if permits:
-                        headers = {"Retry-After": str(retry_s)} if retry_s else {}
-                        core.report(permits.pop(0), Response(status, 0.05, headers), now=now)
-                        if retry_s and status >= 400:
-                            blocked[host] = max(blocked[host], now + retry_s)
+                headers = {"Retry-After": str(retry_s)} if retry_s else {}
+                asked_s = retry_s if status >= 400 else -inf
+                for host in [host for host, permits in under_way.items() if permits]:
+                    permit = under_way[host].pop(0)
+                    core.report(permit, Response(status, 0.05, headers), now=now)
+                    blocked[host] = max(blocked[host], now + asked_s)
             case ("start", host):
                 decision = core.reserve(host, now=now)
                 if not isinstance(decision, Grant):

@@ -20,6 +20,8 @@ from mannerly.demo import DemoWeb, Feature, Site, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.crawler.control.steering import Said
+
     from mannerly.crawler.stored import StoredCrawl
     from mannerly.demo import Record
 
@@ -80,15 +82,53 @@ def steer(location: Path | str) -> Steered:
         )
 
 
+@dataclass
+class Other:
+    """The same of a crawl in another process."""
+
+    while_paused: dict[str, list[Record]]
+    afterwards: dict[str, list[Record]]
+    ended: Said
+
+
+def steer_other(directory: Path) -> Other:
+    shell = Shell(directory)
+    options = ("--strategy", "fixed", "--delay", "0.05", "--seeding-strategy", "none")
+    with DemoWeb(plain_sites(2, pages=200)) as web:
+        words = ("crawl", *web.seeds(), "--data-dir", DIR, *options, "--processes", 2)
+        with shell.start(*words) as run:
+            until_requests(web, 4)
+            with mannerly.open(shell.crawl_dir) as crawl:
+                crawl.pause()
+                while_paused = window(web, time.monotonic(), 0.4)
+                crawl.host(web.hosts[0]).pause()
+                crawl.unpause()
+                afterwards = window(web, time.monotonic(), 0.4)
+                crawl.stop()
+            return Other(while_paused, afterwards, run.end())
+
+
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Steered]:
-    """Run a crawl in a directory and one in memory, side by side."""
-    places = {"directory": tmp_path_factory.mktemp("library") / "crawl", "memory": "memory:steered"}
-    with ThreadPoolExecutor(2) as pool:
-        told = {kind: pool.submit(steer, place) for kind, place in places.items()}
-        found = {kind: future.result() for kind, future in told.items()}
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Steered], Other]:
+    """Run crawls in a directory, in memory and in another process, side by side."""
+    folder = tmp_path_factory.mktemp("library")
+    places = {"directory": folder / "crawl", "memory": "memory:steered"}
+    with ThreadPoolExecutor(3) as pool:
+        mine = {kind: pool.submit(steer, place) for kind, place in places.items()}
+        other = pool.submit(steer_other, folder / "other")
+        found = {kind: future.result() for kind, future in mine.items()}, other.result()
     wipe(places["memory"])
     return found
+
+
+@pytest.fixture
+def stories(told: tuple[dict[str, Steered], Other]) -> dict[str, Steered]:
+    return told[0]
+
+
+@pytest.fixture
+def other(told: tuple[dict[str, Steered], Other]) -> Other:
+    return told[1]
 
 
 @pytest.mark.parametrize("kind", ["directory", "memory"])
@@ -108,26 +148,11 @@ def test_program_steers_its_own_crawl(kind: str, stories: dict[str, Steered]) ->
     assert story.canary not in story.seen
 
 
-def test_program_steers_a_crawl_of_another_process(tmp_path: Path) -> None:
+def test_program_steers_a_crawl_of_another_process(other: Other) -> None:
     """`mannerly.open` has the same words."""
-    shell = Shell(tmp_path)
-    options = ("--strategy", "fixed", "--delay", "0.05", "--seeding-strategy", "none")
-    with DemoWeb(plain_sites(2, pages=200)) as web:
-        words = ("crawl", *web.seeds(), "--data-dir", DIR, *options, "--processes", 2)
-        with shell.start(*words) as run:
-            until_requests(web, 4)
-            with mannerly.open(shell.crawl_dir) as crawl:
-                crawl.pause()
-                while_paused = window(web, time.monotonic(), 0.4)
-                crawl.host(web.hosts[0]).pause()
-                crawl.unpause()
-                afterwards = window(web, time.monotonic(), 0.4)
-                crawl.stop()
-            ended = run.end()
-
-    assert not any(while_paused.values())
-    assert [bool(seen) for seen in afterwards.values()] == [False, True]
-    assert ended.code == 143
+    assert not any(other.while_paused.values())
+    assert [bool(seen) for seen in other.afterwards.values()] == [False, True]
+    assert other.ended.code == 143
 
 
 def test_seed_of_a_program_is_added_once(tmp_path: Path) -> None:
