@@ -231,7 +231,7 @@ def test_files_of_the_working_directory_are_not_run(tmp_path: Path, python_path:
     for name in ("mannerly.py", "asyncio.py", "sitecustomize.py", "json.py"):
         (tmp_path / name).write_text("open('was-run', 'a').write(__file__)\n")
     program = (
-        f"import sys; sys.path[:] = {sys.path!r}\n"
+        f"import sys; sys.path[:] = {[*filter(None, sys.path)]!r}\n"
         "from mannerly.demo import DemoWeb, plain_sites\n"
         "open('was-run-in-main', 'a').write('x')\n"
         "with DemoWeb(plain_sites(1)) as web:\n"

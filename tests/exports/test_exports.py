@@ -20,10 +20,10 @@ from tests.exports.stored_example import (
     page,
 )
 
+from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
 from mannerly.exports.jsonl import write_jsonl
-from mannerly.exports.records import Records
 from mannerly.exports.rows import FIELDS, page_row
 from mannerly.exports.sitemap import write_sitemap
 from mannerly.exports.whole import whole_file
@@ -210,5 +210,5 @@ def test_sitemap_needs_a_name() -> None:
 
 def test_records_are_read_beside_the_owner(crawl: Path) -> None:
     """An export may run while the crawl does."""
-    with Records(crawl) as first, Records(crawl) as second:
+    with open_stored(crawl) as first, open_stored(crawl) as second:
         assert len(list(first.pages())) == len(list(second.pages())) == len(PAGES)

@@ -1,6 +1,5 @@
 """Export a crawl's records to files. They are read from the store in pieces, each record once.
 
-    records    pages and skipped URLs over all shards
     jsonl      one JSON object a line
     csv        for spreadsheets; text is never taken for a formula
     sitemap    the pages that a site owner would list

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .records import Records
+    from mannerly.crawler.stored import StoredCrawl
+
     from .rows import Row
 
 STDOUT = "-"
@@ -83,10 +84,10 @@ def export(
         StoreError: the crawl cannot be read.
         OSError: the target cannot be written; an earlier file of that name is unchanged.
     """
-    from .records import Records
+    from mannerly.crawler.stored import open_crawl
 
     chosen = check_target(target, fmt)
-    with Records(location) as records:
+    with open_crawl(location) as records:
         if chosen is Format.XML:
             from .sitemap import write_sitemap
 
@@ -107,7 +108,7 @@ def _by_suffix(path: Path) -> Format:
     raise ExportError(f'unknown export format "{path.suffix}": {allowed}')
 
 
-def _write(records: Records, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
+def _write(records: StoredCrawl, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
     from .rows import FIELDS, SKIPPED, page_row, skipped_row

@@ -160,7 +160,7 @@ def test_stop_ends_the_run_as_sigterm_does(stories: dict[int, Halted], processes
     story = stories[processes]
     assert story.stop.err == f"Stopping {DIR}: go on later with `mannerly resume {DIR}`\n"
     assert story.stopped.code == 143
-    assert f"Go on with: mannerly resume {DIR}" in story.stopped.err
+    assert f"To resume: mannerly resume {DIR}" in story.stopped.err
     assert story.last.code == 0
     assert "Finished" in story.last.err
     assert "no request was early" in story.last.err

@@ -178,7 +178,7 @@ def test_malformed_url_adds_nothing(stories: dict[int, Limited], processes: int)
     story = stories[processes]
     assert story.wrong.code == 2
     assert story.wrong.err == (
-        "mannerly: no://where is not a web address: only http and https can be crawled\n"
+        "mannerly: no://where cannot be crawled: only http and https URLs can\n"
     )
     assert story.orders == 0
 

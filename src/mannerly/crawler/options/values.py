@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence  # noqa: TC003 - read by typing.get_type_hints
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -16,7 +17,7 @@ from mannerly.crawler.web.words import without_password
 from .table import KEYWORDS, OPTIONS, Option, ValueKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 Value: TypeAlias = "str | int | float | bool | list[str]"
 
