@@ -163,7 +163,7 @@ def test_stop_ends_the_run_as_sigterm_does(stories: dict[int, Halted], processes
     assert f"To resume: mannerly resume {DIR}" in story.stopped.err
     assert story.last.code == 0
     assert "Finished" in story.last.err
-    assert "no request was early" in story.last.err
+    assert "requests kept each host's minimum delay" in story.last.err
     assert sorted(story.requested) == sorted(story.wanted)
 
 
