@@ -161,6 +161,20 @@ def test_stopped_crawl_prints_how_to_go_on(engine: FakeEngine) -> None:
     assert outcome.stdout == ""
 
 
+def test_missing_scanner_is_said_at_the_start(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence, unless --quiet; the crawl runs all the same."""
+    with_it = invoke("crawl", "a.example")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+
+    without, quiet = invoke("crawl", "a.example"), invoke("crawl", "a.example", "--quiet")
+
+    assert "pcre2" not in with_it.stderr + quiet.stderr
+    assert without.stderr.startswith("pcre2 is not installed: pages are read by the tree parser")
+    assert {with_it.exit_code, without.exit_code, quiet.exit_code} == {0}
+
+
 def test_outputs_are_written_even_after_a_stop(engine: FakeEngine) -> None:
     """What was fetched until then is worth having."""
     engine.ending = Ending.STOPPED
