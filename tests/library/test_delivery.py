@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mannerly.crawler.runtime.delivery import Delivered, PageQueue, WakingQueue
+from mannerly.crawler.runtime.delivery import Delivered, PageQueue
+from mannerly.crawler.runtime.waking import WakingQueue
 
 
 def is_readable(queue: WakingQueue[int]) -> bool:

@@ -25,10 +25,9 @@
 Steps 2 to 8 are the conversation in `shard/shard.py`; `runtime/engine.py` is the loop around it,
 `runtime/worker.py` a process with its shards, `runtime/supervisor.py` several of them.
 
-This module has the handles: `StoredCrawl` looks at a crawl and steers it, wherever it is kept and
-whether it runs or not; `Crawl` also runs it, and programs iterate over it. Steering appends a
-control record to the store (`control.py`), so it works from another process, too. It is long
-because the whole API of a crawl is in one place.
+This module has `Crawl`, the handle of a crawl that a program runs and iterates over; `stored.py`
+has the part of it that also works for a crawl of another process. It is long because of the
+overview above and the examples in its docstrings.
 """
 
 from __future__ import annotations

@@ -16,65 +16,17 @@ they are used by two threads of it.
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
+
+from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from mannerly.crawler.model import Fetched, InFlight, PageRecord
     from mannerly.crawler.shard.elsewhere import PageResult
-
-T = TypeVar("T")
-
-
-class WakingQueue(Generic[T]):
-    """Takes items from any thread to a loop that sleeps on descriptors.
-
-    The lock keeps two things together, the items and the byte that wakes the loop: it is there
-    exactly while there are items. A byte too few would let the loop sleep, one too many would keep
-    it from sleeping at all.
-    """
-
-    def __init__(self) -> None:
-        self._items: list[T] = []
-        self._lock = threading.Lock()
-        self._bell, self._rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rung.setblocking(False)
-        self._is_closed = False
-
-    def fileno(self) -> int:
-        """Return the descriptor, readable while there are items."""
-        return self._rung.fileno()
-
-    def put(self, items: Iterable[T]) -> None:
-        """Add items, and wake the loop. Any thread may call this; after `close` it does nothing."""
-        with self._lock:
-            if self._is_closed:
-                return
-            was_empty = not self._items
-            self._items.extend(items)
-            if was_empty and self._items:
-                self._bell.send(b"!")
-
-    def take(self) -> list[T]:
-        """Return all items, without waiting."""
-        if not self._items:
-            return []
-        with self._lock:
-            items, self._items = self._items, []
-            self._rung.recv(1)
-        return items
-
-    def close(self) -> None:
-        """Close the descriptors; closing twice is harmless."""
-        with self._lock:
-            self._is_closed = True
-            self._bell.close()
-            self._rung.close()
 
 
 class Delivered(NamedTuple):

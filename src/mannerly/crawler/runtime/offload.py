@@ -21,15 +21,14 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
-import socket
 import threading
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mannerly.crawler.page.parsed import ParseFailed
 
 from .child import Child
+from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,17 +51,14 @@ class Offload(Generic[T]):
         self._helpers: set[_Helper[T]] = set()
         self._line: deque[tuple[T, Callable[[], object]]] = deque()
         self._changed = threading.Condition()  # guards all of these
-        self._done: deque[tuple[T, object]] = deque()
+        self._done: WakingQueue[tuple[T, object]] = WakingQueue()
         self._pending = 0
         self._is_closed = False
-        self._ear, self._bell = socket.socketpair()
-        self._ear.setblocking(False)
-        self._bell.setblocking(False)
 
     @property
     def descriptor(self) -> int:
         """Return the descriptor that is readable when there are results; -1 after `close`."""
-        return self._ear.fileno()
+        return self._done.fileno()
 
     @property
     def pending(self) -> int:
@@ -85,13 +81,7 @@ class Offload(Generic[T]):
 
     def collect(self) -> list[tuple[T, object]]:
         """Return the results that have arrived, without waiting."""
-        try:
-            self._ear.recv(65536)
-        except BlockingIOError:
-            return []
-        finished = []
-        while self._done:
-            finished.append(self._done.popleft())
+        finished = self._done.take()
         self._pending -= len(finished)
         return finished
 
@@ -106,8 +96,7 @@ class Offload(Generic[T]):
             helper.kill()
         for helper in helpers:
             helper.join()
-        self._ear.close()
-        self._bell.close()
+        self._done.close()
 
     # ------------------------------------------------------------------ called by helpers' threads
 
@@ -127,9 +116,7 @@ class Offload(Generic[T]):
 
     def finish(self, tag: T, result: object) -> None:
         """Keep a result for the loop, and wake the loop."""
-        self._done.append((tag, result))
-        with suppress(OSError):  # full: the loop is awake already; closed: no result is wanted
-            self._bell.send(b"!")
+        self._done.put([(tag, result)])
 
 
 class _Helper(threading.Thread, Generic[T]):

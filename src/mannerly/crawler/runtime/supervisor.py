@@ -28,7 +28,6 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .child import Child
-from .delivery import WakingQueue
 from .ending import WATCH_S, Ending, RunLimits
 from .messages import (
     Acknowledged,
@@ -46,6 +45,7 @@ from .messages import (
     Start,
     worker_id,
 )
+from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
