@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
-_CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
+_CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:

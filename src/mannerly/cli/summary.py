@@ -28,6 +28,7 @@ _HEADLINES = {
     "stopped": "Stopped",
     "terminated": "Terminated",
     "no_seed": "No seed could be fetched",
+    "crashed": "Ended because a worker process died too often",
 }
 _REASONS = 6  # of each kind; the rest is one number
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
@@ -53,6 +54,7 @@ def summary(
     given_up = {reason: count for reason, count in stats.skipped.items() if reason in GIVEN_UP}
     lines = [
         _headline(result, is_resumed=is_resumed),
+        _row("trouble", safe_term(stats.trouble or "") if result.ending.value == "crashed" else ""),
         _row("fetched", _fetched(stats)),
         _row("failed", _reasons(stats.failed, error_words)),
         _row("skipped", _reasons(skipped, skip_words)),
@@ -133,7 +135,7 @@ def _politeness(stats: Stats) -> str:
 
 
 def _left(result: CrawlResult, location: str | None) -> list[str]:
-    if not result.pending and result.ending.value not in ("stopped", "terminated"):
+    if not result.pending and result.ending.value not in ("stopped", "terminated", "crashed"):
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .child import Channel
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
-LONGEST_S = 60.0  # the largest page takes a second
+LONGEST_S = 30.0  # the largest page takes a second
 TRIES = 2  # helpers that one piece of work may crash
 
 T = TypeVar("T")
