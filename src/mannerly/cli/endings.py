@@ -12,10 +12,10 @@ _CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
-    """Return the exit code: 0 if the crawl is finished or has reached a limit."""
-    if result.ending.value == "finished" and result.pending:
-        return 1
-    return _CODES.get(result.ending.value, 0)
+    """Return the exit code: 0 if the crawl is finished or has reached a limit, and lost no link."""
+    code = _CODES.get(result.ending.value, 0)
+    is_incomplete = result.stats.crashed or (result.ending.value == "finished" and result.pending)
+    return 1 if code == 0 and is_incomplete else code
 
 
 def resume_command(location: str) -> str:

@@ -57,6 +57,7 @@ def summary(
         _row("trouble", safe_term(stats.trouble or "") if result.ending.value == "crashed" else ""),
         _row("fetched", _fetched(stats)),
         _row("failed", _reasons(stats.failed, error_words)),
+        _row("not read", _not_read(stats)),
         _row("skipped", _reasons(skipped, skip_words)),
         _row("given up", _reasons(given_up, skip_words)),
         _row("retries", f"{stats.retries:,}" if stats.retries else ""),
@@ -95,6 +96,12 @@ def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> str
     if len(ranked) > _REASONS:
         said.append(f"{sum(count for _, count in ranked[_REASONS:]):,} for other reasons")
     return ", ".join(said)
+
+
+def _not_read(stats: Stats) -> str:
+    if not stats.crashed:
+        return ""
+    return f"{many(stats.crashed, 'page')} that crashed the parser twice: their links are missing"
 
 
 def _slowest(stats: Stats, hosts: int) -> str:

@@ -24,6 +24,8 @@ from tests.crawler.runtime.harness import (
     real_pages,
 )
 
+from mannerly.cli.endings import exit_code
+from mannerly.cli.summary import summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime import offload, supervisor
@@ -253,3 +255,51 @@ def test_old_deaths_are_forgiven(
 
         assert len(killed) == 4
         assert result.ending is Ending.FINISHED
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_page_whose_helpers_die_is_counted_and_shown(
+    processes: int, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
+) -> None:
+    """Its links are missing, so the crawl does not end with exit code 0."""
+    is_over = threading.Event()
+
+    def kill_helpers() -> None:
+        while not is_over.is_set():
+            for pid in helpers():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    big = Site(name="big", pages=3, size=BIG_BYTES + 1, disallow=())
+    with DemoWeb([big, *plain_sites(1, pages=3)]) as web:
+        meanwhile(kill_helpers)
+        result = crawl(modest(processes=processes), web.seeds(), tmp_path / "crawl")
+        is_over.set()
+        errors = [page.error for page in kept(tmp_path / "crawl").pages if page.error]
+
+    assert result.stats.crashed == len(errors) > 0
+    assert set(errors) == {"crashes_parser"}
+    assert exit_code(result) == 1
+    assert "crashed the parser twice: their links are missing" in summary(result)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_helper_that_dies_costs_no_link(
+    processes: int, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
+) -> None:
+    """Its page is read by another one."""
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        eventually(helpers)
+        killed.append(helpers()[0])
+        os.kill(killed[0], signal.SIGKILL)
+
+    big = Site(name="big", pages=6, size=BIG_BYTES + 1, disallow=())
+    with DemoWeb([big, *plain_sites(1, pages=3)]) as web:
+        meanwhile(kill_one)
+        result = crawl(modest(processes=processes), web.seeds(), tmp_path / "crawl")
+
+        assert killed
+        assert (result.stats.crashed, exit_code(result)) == (0, 0)
+        assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.model import CRASHED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.sources import SOURCES
 from mannerly.crawler.web.urls import host_key_of
@@ -22,7 +22,7 @@ from mannerly.crawler.web.urls import host_key_of
 from .links import resolve_links
 from .listings import harvest_index, harvest_sitemap
 from .long_work import page_arguments, parse_answer
-from .parsed import ParsedPage, ParseFailed
+from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
 
@@ -49,6 +49,8 @@ def harvest(
 
     `work` is the result of its `LongWork`, if it had one; `recent` are the URLs passed on lately.
     """
+    if work == HELPER_DIED:
+        return unreadable(entry, answer, wall, error=CRASHED)
     if entry.kind == SITEMAP:
         return harvest_sitemap(entry, answer, rules, wall)
     if entry.kind in SOURCES:

@@ -12,10 +12,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from mannerly.crawler.control import SetOption, Stop
+from mannerly.crawler.store import exists
+from mannerly.crawler.store.base import StoreError
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget, SharedBudget
@@ -81,7 +84,8 @@ class Signals(StopSwitch):
         self._bell, rung = socket.socketpair()
         self._bell.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self._guard, args=(rung,), name="signals", daemon=True).start()
+        with suppress(RuntimeError):  # there is no memory for a thread
+            threading.Thread(target=self._guard, args=(rung,), name="signals", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -119,6 +123,15 @@ class Signals(StopSwitch):
         with suppress(OSError):
             os.write(2, f"\nStopped without waiting. {self._last_words}\n".encode())
         os._exit(130 if set(heard) == {signal.SIGINT} else 143)
+
+
+def require(store: CrawlStore) -> None:
+    """Raise StoreError if a crawl was removed while it was running."""
+    if not exists(store.location):
+        raise StoreError(
+            f"{store.location} was removed while the crawl was running: what it held is lost, "
+            "start over"
+        )
 
 
 class RunLimits:

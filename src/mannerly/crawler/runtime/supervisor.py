@@ -30,7 +30,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .child import Child
-from .ending import WATCH_S, Draining, Ending, RunLimits
+from .ending import WATCH_S, Draining, Ending, RunLimits, require
 from .messages import (
     Acknowledged,
     Alive,
@@ -364,6 +364,7 @@ class Supervisor:
                 f"within an hour, lastly with {how}"
             )
             return False
+        require(self._run.store)
         self._launch(member, is_resumed=True)
         return True
 
