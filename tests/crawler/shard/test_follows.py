@@ -89,7 +89,7 @@ def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> Non
     assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
-@pytest.mark.parametrize("error", sorted(STARVED))
+@pytest.mark.parametrize("error", sorted({*STARVED, LocalError.NO_ROOM}))
 def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
     """Row 2: it is asked for again however often that happens."""
     page = entry(attempts=MAX_ATTEMPTS)
@@ -97,7 +97,7 @@ def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> N
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING - STARVED))
+@pytest.mark.parametrize("error", sorted(PASSING - STARVED - {LocalError.NO_ROOM}))
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float

@@ -98,7 +98,7 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 ending = limits.ending(now - began, is_spent=is_spent)
                 if ending is not None:
                     engine.is_draining = True
-                    draining = Draining(ending, settings.grace_s, now)
+                    draining = Draining(ending, settings, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 limits.read_orders()

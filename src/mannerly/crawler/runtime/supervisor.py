@@ -285,7 +285,7 @@ class Supervisor:
 
     def _drain(self, ending: Ending, now: Instant) -> Ending:
         """Let workers start no more requests. Reports of the next round are from after that."""
-        self._draining = Draining(ending, self._run.settings.grace_s, now)
+        self._draining = Draining(ending, self._run.settings, now)
         self._tell(Drain())
         self._next_round()
         return ending

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import AddSeeds, Pause, SetOption, Stop, Unpause
 from mannerly.crawler.events import Events
+from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
@@ -95,6 +96,7 @@ class Worker:
         self._rules = rules
         if is_resumed:
             self._include_moved(manifest.seeds)
+        memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
         self._fetcher = CurlFetcher(
             self._guard,
@@ -105,6 +107,7 @@ class Worker:
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
             ),
+            memory,
         )
         self._offload: Offload[Reading] = Offload(
             settings.parse_limit, max_bytes=settings.max_bytes
@@ -142,6 +145,7 @@ class Worker:
             offload=self._offload,
             delivery=self._delivery,
             events=events,
+            memory=memory,
         )
         # At every start: an earlier run may have died before its seeds were committed.
         first = first_candidates(settings, manifest)
