@@ -51,7 +51,7 @@ from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
-from mannerly.crawler.runtime.run import run
+from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.values import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
-    from mannerly.crawler.runtime.ending import Interrupts
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
@@ -207,7 +206,7 @@ class Crawl(StoredCrawl):
     def run(
         self,
         *,
-        interrupts: Interrupts | None = None,
+        interrupts: StopSwitch | None = None,
         watch: Callable[[Stats, float], None] | None = None,
         pages: PageQueue | None = None,
     ) -> CrawlResult:
@@ -231,7 +230,7 @@ class Crawl(StoredCrawl):
     def _run(
         self,
         store: CrawlStore,
-        interrupts: Interrupts,
+        interrupts: StopSwitch,
         watch: Callable[[Stats, float], None] | None,
         pages: PageQueue | None,
     ) -> CrawlResult:
@@ -242,13 +241,15 @@ class Crawl(StoredCrawl):
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
-            store,
-            self.settings,
-            is_resumed=self.is_resumed,
-            interrupts=interrupts,
-            watch=watch,
-            pages=pages,
-            last_order=last_order,
+            Run(
+                store=store,
+                settings=self.settings,
+                is_resumed=self.is_resumed,
+                interrupts=interrupts,
+                watch=watch,
+                pages=pages,
+                last_order=last_order,
+            )
         )
         seconds = time.monotonic() - began
         self._result = CrawlResult(ending, stats, seconds, pending(store))

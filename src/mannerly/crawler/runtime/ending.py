@@ -5,17 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mannerly.crawler.control import SetOption, Stop
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import CrawlStore
-
-    from .budget import LocalBudget, SharedBudget
+    from .budget import PageBudget, SharedBudget
+    from .run import Run
 
 WATCH_S = 0.25  # between two checks of limits, interrupts and control records
 
@@ -31,31 +29,31 @@ class Ending(Enum):
     NO_SEED = "no_seed"
 
 
-class Interrupts(Protocol):
-    """A request from outside to end a run. It is checked four times a second."""
+class StopSwitch:
+    """A request from outside to end a run: any thread may call `stop`.
 
-    @property
-    def wants_end(self) -> bool:
-        """Return whether to start no more requests, and to wait for those under way."""
-
-    @property
-    def wants_end_now(self) -> bool:
-        """Return whether to end without waiting for the requests under way."""
-
-    @property
-    def ending(self) -> Ending:
-        """Return the ending of a run that was interrupted."""
-
-
-class Signals:
-    """SIGINT and SIGTERM as `Interrupts`, while it is entered: one drains, two stop at once.
-
-    Only the main thread of a program can take signals; in another one there are no interrupts.
+    The run looks at it four times a second. `wants_end`: start no more requests, and wait for those
+    under way. `wants_end_now`: do not wait for them.
     """
 
     def __init__(self) -> None:
-        self.interrupts = 0
-        self.is_terminated = False
+        self.wants_end = self.wants_end_now = False
+        self.ending = Ending.STOPPED
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the run. Requests under way are waited for, unless `at_once`."""
+        self.wants_end = True
+        self.wants_end_now |= at_once
+
+
+class Signals(StopSwitch):
+    """SIGINT and SIGTERM as a switch, while it is entered: one drains, two stop at once.
+
+    Only the main thread of a program can take signals; in another one nothing is switched.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -69,63 +67,25 @@ class Signals:
             signal.signal(number, handler)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.interrupts += 1
+        self.stop(at_once=self.wants_end)
         if number == signal.SIGTERM:
-            self.is_terminated = True
-
-    @property
-    def wants_end(self) -> bool:
-        """Return whether there was a signal."""
-        return self.interrupts > 0
-
-    @property
-    def wants_end_now(self) -> bool:
-        """Return whether there was a second one."""
-        return self.interrupts > 1
-
-    @property
-    def ending(self) -> Ending:
-        """Return TERMINATED after a SIGTERM, else STOPPED."""
-        return Ending.TERMINATED if self.is_terminated else Ending.STOPPED
-
-
-class StopSwitch:
-    """`Interrupts` for a program that runs a crawl: any thread may call `stop`."""
-
-    ending = Ending.STOPPED
-
-    def __init__(self) -> None:
-        self.wants_end = self.wants_end_now = False
-
-    def stop(self, *, at_once: bool = False) -> None:
-        """End the run. Requests under way are waited for, unless `at_once`."""
-        self.wants_end = True
-        if at_once:
-            self.wants_end_now = True
+            self.ending = Ending.TERMINATED
 
 
 class RunLimits:
     """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
     Limits that were set by a control record replace those of the settings. A Stop from before this
-    run is void: `last_order` is the number of the last record from before it.
+    run is void.
     """
 
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        store: CrawlStore,
-        budget: LocalBudget | SharedBudget,
-        interrupts: Interrupts,
-        *,
-        last_order: int = 0,
-    ) -> None:
-        self._duration_s = settings.duration_s
-        self._store = store
+    def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
+        self._duration_s = run.settings.duration_s
+        self._store = run.store
         self._budget = budget
-        self._interrupts = interrupts
+        self._interrupts = run.interrupts
         self._is_stopped = False
-        self._last_before = last_order
+        self._last_before = run.last_order
         self._last = 0  # the number of the last control record that was read
         self.read_orders()
 

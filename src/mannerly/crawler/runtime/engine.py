@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant
 
+    from .budget import PageBudget
     from .delivery import Delivery
     from .offload import Offload
 
@@ -48,22 +49,6 @@ class Clock(Protocol):
     def wall(self) -> float: ...
 
 
-class Budget(Protocol):
-    """The number of pages that this run may still start, over all processes."""
-
-    def take(self, wanted: int) -> int:
-        """Return how many of `wanted` pages may be started; they are taken off the budget."""
-
-    def settle(self, used: int) -> None:
-        """Give back the pages that were taken and not started; `used` were started."""
-
-    def give_back(self, pages: int) -> None:
-        """Give back pages that were started, failed and will be requested again."""
-
-    @property
-    def is_spent(self) -> bool: ...
-
-
 class Engine:
     """Some shards, one fetcher, one loop.
 
@@ -75,7 +60,7 @@ class Engine:
         fetcher: Fetcher,
         shards: Sequence[Shard],
         clock: Clock,
-        budget: Budget,
+        budget: PageBudget,
         *,
         workers: int,
         governed: bool = True,

@@ -10,14 +10,14 @@ stops it at once. Either way the crawl can be resumed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.inspection.status import pending
 from mannerly.politeness.clock import MonotonicClock
 
-from .budget import LocalBudget
-from .ending import WATCH_S, Ending, RunLimits
+from .budget import PageBudget
+from .ending import WATCH_S, Ending, RunLimits, StopSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,84 +27,61 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore
 
     from .delivery import PageQueue
-    from .ending import Interrupts
 
 
-def run(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    *,
-    is_resumed: bool,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None] | None = None,
-    pages: PageQueue | None = None,
-    last_order: int = 0,
-) -> tuple[Ending, Stats]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Everything that one run of a crawl is given."""
+
+    store: CrawlStore
+    settings: CrawlSettings
+    is_resumed: bool
+    interrupts: StopSwitch = field(default_factory=StopSwitch)
+    # Gets the totals and the seconds since the start, four times a second.
+    watch: Callable[[Stats, float], None] | None = None
+    # Gets every page, which is settled when the program acknowledges it.
+    pages: PageQueue | None = None
+    last_order: int = 0  # a Stop up to this control record is from before the run
+
+
+def run(this: Run) -> tuple[Ending, Stats]:
     """Run a crawl until it ends; return the reason and the totals. The store stays held.
 
-    `watch` gets the totals and the seconds since the start, four times a second. No signal is
-    taken here: `interrupts` is asked instead, and any thread may change it. `pages` gets every
-    page, which is settled when the program acknowledges it. A Stop up to the control record
-    `last_order` is from before this run.
+    No signal is taken here: `interrupts` is asked instead, and any thread may change it.
 
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
     """
-    store.hold()
-    processes = min(settings.processes, store.manifest.shards)
-    settings = replace(settings, processes=processes)
-    watch = watch or _ignore
+    this.store.hold()
+    processes = min(this.settings.processes, this.store.manifest.shards)
+    this = replace(this, settings=replace(this.settings, processes=processes))
     if processes == 1:
-        ending, stats = _run_here(
-            store,
-            settings,
-            interrupts,
-            watch,
-            is_resumed=is_resumed,
-            pages=pages,
-            last_order=last_order,
-        )
+        ending, stats = _run_here(this)
     else:
         from .supervisor import supervise
 
-        ending, stats = supervise(
-            store,
-            settings,
-            interrupts,
-            watch,
-            is_resumed=is_resumed,
-            pages=pages,
-            last_order=last_order,
-        )
-    if ending is Ending.MAX_URLS and not pending(store):
+        ending, stats = supervise(this)
+    if ending is Ending.MAX_URLS and not pending(this.store):
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not is_resumed and not stats.fetched:
+    if ending is Ending.FINISHED and not this.is_resumed and not stats.fetched:
         ending = Ending.NO_SEED
     return ending, stats
 
 
-def _run_here(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None],
-    *,
-    is_resumed: bool,
-    pages: PageQueue | None,
-    last_order: int,
-) -> tuple[Ending, Stats]:
+def _run_here(this: Run) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
     from .engine import TICK_S
     from .worker import Worker
 
+    store, settings, pages, interrupts = this.store, this.settings, this.pages, this.interrupts
     clock = MonotonicClock()
-    budget = LocalBudget(settings.max_urls)
-    limits = RunLimits(settings, store, budget, interrupts, last_order=last_order)
+    budget = PageBudget(settings.max_urls)
+    limits = RunLimits(this, budget)
     began = next_watch = clock.now()
     ending: Ending | None = None
     numbers = list(range(store.manifest.shards))
     deliver = None if pages is None else pages.put
-    worker = Worker(store, settings, numbers, budget, is_resumed=is_resumed, deliver=deliver)
+    worker = Worker(store, settings, numbers, budget, is_resumed=this.is_resumed, deliver=deliver)
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
@@ -119,7 +96,8 @@ def _run_here(
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                watch(worker.stats(), now - began)
+                if this.watch is not None:
+                    this.watch(worker.stats(), now - began)
             if ending is None:
                 is_spent = budget.is_spent and engine.in_flight == 0
                 ending = limits.ending(now - began, is_spent=is_spent)
@@ -131,7 +109,3 @@ def _run_here(
         raise
     worker.close()
     return ending, engine.stats()
-
-
-def _ignore(_stats: Stats, _elapsed_s: float) -> None:
-    """Ignore the totals."""

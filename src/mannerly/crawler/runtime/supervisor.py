@@ -48,15 +48,11 @@ from .messages import (
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
-    from .delivery import Delivered, PageQueue
-    from .ending import Interrupts
+    from .delivery import Delivered
     from .messages import ToSupervisor, ToWorker
+    from .run import Run
 
 WORKER = "mannerly.crawler.runtime.worker_process"
 RESTARTS = 5  # of one worker; after that the crawl ends with an error
@@ -102,25 +98,13 @@ def _nothing_yet() -> Report:
 class Supervisor:
     """The workers of one run."""
 
-    def __init__(
-        self,
-        store: CrawlStore,
-        settings: CrawlSettings,
-        interrupts: Interrupts,
-        *,
-        is_resumed: bool,
-        pages: PageQueue | None = None,
-        last_order: int = 0,
-    ) -> None:
-        self._store = store
-        self._pages = pages
-        self._settings = settings
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._directory = str(Path.cwd())  # a location may be relative to it
         self._selector = selectors.DefaultSelector()
-        shards, count = store.manifest.shards, settings.processes
-        self._interrupts = interrupts
-        self._budget = SharedBudget(settings.max_urls, count)
-        self._limits = RunLimits(settings, store, self._budget, interrupts, last_order=last_order)
+        shards, count = run.store.manifest.shards, run.settings.processes
+        self._budget = SharedBudget(run.settings.max_urls, count)
+        self._limits = RunLimits(run, self._budget)
         self._members = [
             _Member(index, list(range(index, shards, count))) for index in range(count)
         ]
@@ -130,11 +114,11 @@ class Supervisor:
         self._next_alive = self._next_look = MonotonicClock().now()
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
-        if pages is not None:
-            pages.route = self.acknowledge
+        if run.pages is not None:
+            run.pages.route = self.acknowledge
         try:
             for member in self._members:
-                self._launch(member, is_resumed=is_resumed)
+                self._launch(member, is_resumed=run.is_resumed)
         except BaseException:
             self.close()
             raise
@@ -146,7 +130,7 @@ class Supervisor:
             total.add(member.stats)
         return total
 
-    def run(self, watch: Callable[[Stats, float], None]) -> Ending:
+    def run(self) -> Ending:
         """Run until all workers have ended; return the reason.
 
         Raises:
@@ -169,14 +153,15 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                watch(self.stats(), now - began)
+                if self._run.watch is not None:
+                    self._run.watch(self.stats(), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
                 if ending is not None:
                     self._drain()
             if ending is not None and not is_over:
-                is_over = self._interrupts.wants_end_now or self._is_quiet(ending)
+                is_over = self._run.interrupts.wants_end_now or self._is_quiet(ending)
                 if is_over:
                     self._pass_on_acknowledged()  # what came before the wish to end counts
                     self._tell(End())
@@ -213,8 +198,8 @@ class Supervisor:
             case Returned(pages):
                 self._budget.returned(member.index, pages)
             case Pages(pages):
-                if self._pages is not None:
-                    self._pages.put(pages)
+                if self._run.pages is not None:
+                    self._run.pages.put(pages)
             case Failed(error):
                 raise error
 
@@ -291,11 +276,11 @@ class Supervisor:
     def _launch(self, member: _Member, *, is_resumed: bool) -> None:
         self._launched += 1
         order = Start(
-            self._store.location,
-            self._settings,
+            self._run.store.location,
+            self._run.settings,
             member.shards,
             is_resumed,
-            delivers=self._pages is not None,
+            delivers=self._run.pages is not None,
             worker=self._launched,
         )
         member.begin(Child(WORKER, order, directory=self._directory), self._launched)
@@ -305,15 +290,15 @@ class Supervisor:
     def _reap(self, member: _Member) -> None:
         """Reap a worker that has ended, expected or not."""
         member.is_alive = False
-        if self._pages is not None:
-            self._pages.lost(member.worker)
+        if self._run.pages is not None:
+            self._run.pages.lost(member.worker)
         self._selector.unregister(member.child.channel)
         member.child.end(STOP_S)
         member.child.close()
         self._budget.died(member.index)
         self._received = None
         with suppress(StoreError):  # the card expires by itself
-            self._store.retire(worker_id(member.child.pid))
+            self._run.store.retire(worker_id(member.child.pid))
 
     def _restart(self, member: _Member) -> None:
         if member.starts > RESTARTS:
@@ -323,22 +308,11 @@ class Supervisor:
         self._launch(member, is_resumed=True)
 
 
-def supervise(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None],
-    *,
-    is_resumed: bool,
-    pages: PageQueue | None = None,
-    last_order: int = 0,
-) -> tuple[Ending, Stats]:
+def supervise(run: Run) -> tuple[Ending, Stats]:
     """Run a crawl in several processes, until it ends."""
-    supervisor = Supervisor(
-        store, settings, interrupts, is_resumed=is_resumed, pages=pages, last_order=last_order
-    )
+    supervisor = Supervisor(run)
     try:
-        ending = supervisor.run(watch)
+        ending = supervisor.run()
     finally:
         supervisor.close()
     return ending, supervisor.stats()

@@ -38,10 +38,7 @@ from .beginning import first_candidates, rules_of
 from .delivery import Delivery
 from .ending import WATCH_S
 from .engine import Engine
-from .messages import (
-    machine,
-    worker_id,
-)
+from .messages import machine, worker_id
 from .offload import Offload
 
 if TYPE_CHECKING:
@@ -54,8 +51,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.politeness.model import Instant
 
+    from .budget import PageBudget
     from .delivery import Delivered
-    from .engine import Budget
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
@@ -72,7 +69,7 @@ class Worker:
         store: CrawlStore,
         settings: CrawlSettings,
         numbers: list[int],
-        budget: Budget,
+        budget: PageBudget,
         *,
         is_resumed: bool,
         deliver: Callable[[list[Delivered]], None] | None = None,
