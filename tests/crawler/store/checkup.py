@@ -7,9 +7,10 @@ it is for the asking, never for opening.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.sqlite.database import connect_reader, shut, translated
+from mannerly.crawler.store.sqlite.database import Database
 from mannerly.crawler.store.sqlite.reader import shard_path
 from mannerly.crawler.store.sqlite.schema import SHARD
 
@@ -64,16 +65,11 @@ def examine(directory: Path, shard: int) -> list[str]:
     Raises:
         StoreError: it cannot even be opened or read.
     """
-    path = shard_path(directory, shard)
-    connection = connect_reader(path, SHARD)
-    try:
-        with translated(connection, path):
-            rows = connection.execute("PRAGMA integrity_check").fetchall()
-            found = [str(row[0]) for row in rows if row[0] != "ok"]
-            for claim, query in _CLAIMS.items():
-                row = connection.execute(query).fetchone()
-                if row is None or row[0]:
-                    found.append(f"not so: {claim}")
-            return found
-    finally:
-        shut(connection)
+    with closing(Database.read(shard_path(directory, shard), SHARD)) as database:
+        rows = database.rows("PRAGMA integrity_check")
+        found = [str(row[0]) for row in rows if row[0] != "ok"]
+        for claim, query in _CLAIMS.items():
+            row = database.row(query)
+            if row is None or row[0]:
+                found.append(f"not so: {claim}")
+        return found

@@ -62,7 +62,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from types import TracebackType
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import (
@@ -141,30 +140,30 @@ class HostMemory(Protocol):
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
 
-    def claim_host(self, host: str) -> float | None:
+    def claim_host(self, host: str) -> float | None:  # noqa: ARG002
         """Ask to be the one that sends to a host. None: granted; else the wall time to ask again.
 
         The owner of a shard store is the only sender of its crawl, so there it is always granted.
         """
+        return None
 
-    def release_host(self, host: str) -> None:
+    def release_host(self, host: str) -> None:  # noqa: ARG002
         """Let others send to the host."""
+        return None  # noqa: RET501 - an empty body would be an abstract method
 
 
 class ShardReader(Protocol):
     """Everything that can be asked of a shard, by its owner or beside it.
 
-    A reader beside the owner sees the last commit and is never in the owner's way.
+    A reader beside the owner sees the last commit and is never in the owner's way. Implementations
+    subclass it.
     """
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
@@ -223,6 +222,21 @@ class ShardStore(ShardReader, HostMemory, Protocol):
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
+
+
+def check_recipients(batch: Batch, shard: int, shards: int) -> None:
+    """Raise ValueError for a link to a shard that does not exist, or to the sender itself."""
+    for other, _ in batch.outgoing:
+        if other == shard or not 0 <= other < shards:
+            raise ValueError(f"shard {shard} of {shards} cannot send to shard {other}")
+
+
+def by_shard(outgoing: list[tuple[int, Candidate]]) -> Mapping[int, list[Candidate]]:
+    """Return the links of a batch, one list for each shard that is named."""
+    found: dict[int, list[Candidate]] = {}
+    for shard, candidate in outgoing:
+        found.setdefault(shard, []).append(candidate)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

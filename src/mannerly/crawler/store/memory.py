@@ -24,12 +24,19 @@ from mannerly.crawler.model import (
     Skipped,
 )
 
-from .base import Batch, Committed, Counts
+from .base import (
+    Batch,
+    Committed,
+    Counts,
+    ShardReader,
+    ShardStore,
+    by_shard,
+    check_recipients,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from types import TracebackType
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -60,22 +67,11 @@ class ShardData:
     owner: MemoryStore | None = None
 
 
-class MemoryReader:
+class MemoryReader(ShardReader):
     """`ShardReader` in memory."""
 
     def __init__(self, data: ShardData) -> None:
         self._data = data
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
@@ -148,7 +144,7 @@ class MemoryReader:
         """Do nothing: a reader holds nothing."""
 
 
-class MemoryStore(MemoryReader):
+class MemoryStore(MemoryReader, ShardStore):
     """`ShardStore` in memory. The stores of one crawl share their inboxes: see `group`."""
 
     def __init__(
@@ -165,6 +161,8 @@ class MemoryStore(MemoryReader):
         self._inboxes = {shard: []} if inboxes is None else inboxes
         self._frontier_limit = frontier_limit
         self._data.owner = self
+        self.suspects: Mapping[int, int] = self._data.suspects
+        self.acknowledged: AbstractSet[int] = self._data.acknowledged
         self._count_death()
 
     @classmethod
@@ -173,30 +171,10 @@ class MemoryStore(MemoryReader):
         inboxes: Inboxes = {shard: [] for shard in range(shards)}
         return [cls(shard, frontier_limit=frontier_limit, inboxes=inboxes) for shard in inboxes]
 
-    @property
-    def suspects(self) -> Mapping[int, int]:
-        """By seq: how often a process died while parsing this page."""
-        return self._data.suspects
-
-    @suspects.setter
-    def suspects(self, suspects: Mapping[int, int]) -> None:
-        self._data.suspects = dict(suspects)
-
-    @property
-    def acknowledged(self) -> AbstractSet[int]:
-        """Pages that the program is done with."""
-        return self._data.acknowledged
-
-    @acknowledged.setter
-    def acknowledged(self, seqs: AbstractSet[int]) -> None:
-        self._data.acknowledged = set(seqs)
-
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought."""
         data = self._data
-        for shard, _ in batch.outgoing:
-            if shard == self.shard or shard not in self._inboxes:
-                raise ValueError(f"shard {self.shard} cannot send to shard {shard}")
+        check_recipients(batch, self.shard, len(self._inboxes))
         for entry, record in batch.pages:
             if self._take(entry):
                 data.fetched[entry.seq] = record
@@ -207,7 +185,7 @@ class MemoryStore(MemoryReader):
             if self._take(entry):
                 data.skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
         committed = self._arrive(batch.found)
-        self._send(batch.outgoing)
+        data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
@@ -252,12 +230,6 @@ class MemoryStore(MemoryReader):
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
         return self._data.applied
-
-    def claim_host(self, host: str) -> float | None:
-        """Grant it: the owner of a shard is the only sender to its hosts."""
-
-    def release_host(self, host: str) -> None:
-        """Do nothing: see `claim_host`."""
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
@@ -306,13 +278,6 @@ class MemoryStore(MemoryReader):
                     self._enqueue(entry)
                     new.append(entry)
         return Committed(new, waiting)
-
-    def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
-        """Put a batch of links into the outbox for every shard that is named."""
-        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
-        for shard, candidate in outgoing:
-            by_shard[shard].append(candidate)
-        self._data.outbox += by_shard.items()
 
     def _number(self, url: str) -> int:
         """Return the number of a new URL; 0 if it is known."""

@@ -15,101 +15,65 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord
-from mannerly.crawler.store.base import Batch, Committed
+from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord, RobotsRecord
+from mannerly.crawler.store.base import Batch, Committed, by_shard
 
-from .link_batch import encode_links
-from .schema import HOST_COLUMNS
+from .inbox import encode_links
+from .schema import ENTRY, HOST, PAGE, TOTALS, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import apsw
+    from .database import Database, Row
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
-_PAGE = """
-    INSERT INTO pages (seq, host, kind, url, status, depth, parent, title, content_type, bytes,
-                       latency_ms, fetched_at, attempts, links, canonical, redirect_to, error,
-                       digest, cache_status, age)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_SKIP = "INSERT INTO skipped (seq, url, reason, depth, parent) VALUES (?, ?, ?, ?, ?)"
-_QUEUE = """
-    INSERT INTO queue (host, priority, seq, url, depth, parent, hops, kind)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_WAIT = """
-    INSERT INTO waiting (seq, host, priority, url, depth, parent, hops, kind)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_SEND = "INSERT INTO outbox (shard, count, links) VALUES (?, ?, ?)"
+_PAGE = insert("pages", "seq", "host", "kind", *PAGE)
+_SKIP = insert("skipped", "seq", "url", "reason", "depth", "parent")
+_QUEUE = insert("queue", *ENTRY)
+_WAIT = insert("waiting", *ENTRY)
+_SEND = insert("outbox", "shard", "count", "links")
 _FORGET = "DELETE FROM outbox WHERE id = ? RETURNING count"
-_CLEAR_SUSPECT = "DELETE FROM suspects WHERE seq = ?"
-_ARRIVE = "INSERT INTO arrivals (seq, url, host, priority) VALUES (?, ?, ?, ?)"
+_ARRIVE = insert("arrivals", "seq", "url", "host", "priority")
 _READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
-_HOST = f"""
-    UPDATE hosts SET ({HOST_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    WHERE id = ?
-"""  # noqa: S608 - a constant of ours
-_ROBOTS = """
-    INSERT OR REPLACE INTO robots (origin, status, body, fetched_at, expires_at, failing_since)
-    VALUES (?, ?, ?, ?, ?, ?)
-"""
+_HOST = update("hosts", *HOST, where="id")
+_ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
 _NEXT_WAITING = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
 """
-_TOTALS = (
-    *("next_seq", "ready", "waiting", "fetched", "failed", "lists", "skipped", "outgoing"),
-    *("hosts", "applied"),
-)
-_READ_TOTALS = """
-    SELECT next_seq, ready, waiting, fetched, failed, lists, skipped, outgoing, hosts, applied
-    FROM totals
-"""
-_WRITE_TOTALS = """
-    UPDATE totals SET next_seq = ?, ready = ?, waiting = ?, fetched = ?, failed = ?, lists = ?,
-                      skipped = ?, outgoing = ?, hosts = ?, applied = ?
-"""
+_READ_TOTALS = f"SELECT {', '.join(TOTALS)} FROM totals"  # noqa: S608
+_WRITE_TOTALS = update("totals", *TOTALS)
 
-PAGE = Kind.PAGE  # found faster than by its full name
+_QUEUE_ORDER = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
+_page_values = attrgetter(*PAGE)  # what a page's row has of its record
+
+PAGE_KIND = Kind.PAGE  # found faster than by its full name
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
-
-Row = tuple[str | float | None, ...]
 
 
 class HostIds(dict[str, int]):
     """The numbers that stand for hosts in a queue's key. A cache in front of the table."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, database: Database) -> None:
         super().__init__()
         self.given = 0  # to hosts that the table did not have, in the transaction under way
-        self._connection = connection
+        self._database = database
 
     def __missing__(self, host: str) -> int:
         if len(self) >= _IDS_KEPT:
             self.clear()
-        row = self._connection.execute("SELECT id FROM hosts WHERE host = ?", (host,)).fetchone()
+        row = self._database.row("SELECT id FROM hosts WHERE host = ?", (host,))
         if row is None:
             self.given += 1
-            row = self._connection.execute(
-                "INSERT INTO hosts (host) VALUES (?) RETURNING id", (host,)
-            ).fetchone()
+            row = self._database.row("INSERT INTO hosts (host) VALUES (?) RETURNING id", (host,))
             assert row is not None
         self[host] = number = int(row[0])
         return number
-
-    def begin(self) -> None:
-        """Count from here."""
-        self.given = 0
-
-    def roll_back(self) -> None:
-        """Forget all numbers: those of a transaction that was rolled back are void."""
-        self.clear()
 
 
 class Applied(NamedTuple):
@@ -122,14 +86,14 @@ class Applied(NamedTuple):
 class Change:
     """One transaction's worth of changes. `finish` writes the totals; call it last."""
 
-    def __init__(self, connection: apsw.Connection, ids: HostIds, *, frontier_limit: int) -> None:
-        self._connection = connection
+    def __init__(self, database: Database, ids: HostIds, *, frontier_limit: int) -> None:
+        self._database = database
         self._ids = ids
         self._limit = frontier_limit
-        row = connection.execute(_READ_TOTALS).fetchone()
-        self._totals: dict[str, int] = dict(zip(_TOTALS, row or (), strict=True))
+        row = database.execute(_READ_TOTALS).fetchone()
+        self._totals: dict[str, int] = dict(zip(TOTALS, row or (), strict=True))
         self._ready: defaultdict[int, int] = defaultdict(int)
-        ids.begin()
+        ids.given = 0
 
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
         """Apply the whole batch; `fresh` tells which URLs are in none of the tables."""
@@ -142,21 +106,22 @@ class Change:
     def admit(self, room: int) -> list[Entry]:
         """Move the oldest of the waiting room into the queue, as far as the limit allows."""
         room = min(room, self._limit - self._totals["ready"])
-        rows = self._connection.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
+        rows = self._database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
         entries = [Entry(*row) for row in rows]  # type: ignore[arg-type]
         if entries:
             self._enqueue(entries)
-            self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
+            self._database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
             self._totals["waiting"] -= len(entries)
         return entries
 
     def clear_suspects(self, numbers: Iterable[int]) -> None:
         """Forget how often these pages were being parsed when their owner died."""
-        self._connection.executemany(_CLEAR_SUSPECT, [(number,) for number in numbers])
+        rows = [(number,) for number in numbers]
+        self._database.executemany("DELETE FROM suspects WHERE seq = ?", rows)
 
     def forget_outgoing(self, numbers: Iterable[int]) -> int:
         """Remove batches of links that were handed over; return how many links that were."""
-        gone = self._connection.executemany(_FORGET, [(number,) for number in numbers])
+        gone = self._database.executemany(_FORGET, [(number,) for number in numbers])
         links: int = sum(count for (count,) in gone)
         self._totals["outgoing"] -= links
         return links
@@ -165,9 +130,9 @@ class Change:
         """Write what was counted along the way."""
         self._totals["hosts"] += self._ids.given
         changed = [(delta, host) for host, delta in self._ready.items() if delta]
-        self._connection.executemany(_READY, changed)
+        self._database.executemany(_READY, changed)
         assert all(value >= 0 for value in self._totals.values()), self._totals
-        self._connection.execute(_WRITE_TOTALS, tuple(self._totals.values()))
+        self._database.execute(_WRITE_TOTALS, tuple(self._totals.values()))
 
     def _leave(
         self, pages: list[tuple[Entry, PageRecord]], dropped: list[tuple[Entry, str]]
@@ -175,28 +140,30 @@ class Change:
         if not pages and not dropped:
             return
         keys = [self._key(entry) for entry, _ in chain(pages, dropped)]
-        taken = {seq for (seq,) in self._connection.executemany(_TAKE, keys)}
+        taken = {seq for (seq,) in self._database.executemany(_TAKE, keys)}
         records: list[Row] = []
-        pages_left = 0
+        lists = failed = 0
         for entry, record in pages:
             if entry.seq in taken:
                 taken.remove(entry.seq)
                 self._left(entry)
                 host = self._ids[record.host]
-                records.append(_page_row(entry, host, record))
-                if entry.kind == PAGE:
-                    pages_left += 1
-                    self._totals["failed"] += record.status is None
+                records.append((entry.seq, host, entry.kind, *_page_values(record)))
+                if entry.kind != PAGE_KIND:
+                    lists += 1
+                elif record.status is None:
+                    failed += 1
         skipped: list[Row] = []
         for entry, reason in dropped:
             if entry.seq in taken:
                 taken.remove(entry.seq)
                 self._left(entry)
                 skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
-        self._connection.executemany(_PAGE, records)
-        self._connection.executemany(_SKIP, skipped)
-        self._totals["fetched"] += pages_left
-        self._totals["lists"] += len(records) - pages_left
+        self._database.executemany(_PAGE, records)
+        self._database.executemany(_SKIP, skipped)
+        self._totals["fetched"] += len(records) - lists
+        self._totals["failed"] += failed
+        self._totals["lists"] += lists
         self._totals["skipped"] += len(skipped)
 
     def _left(self, entry: Entry) -> None:
@@ -216,7 +183,7 @@ class Change:
                 seq = self._next_seq()
                 arrivals.append((seq, url, self._ids[host], priority))
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
-        self._connection.executemany(_ARRIVE, arrivals)
+        self._database.executemany(_ARRIVE, arrivals)
         room = len(entries)
         if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
             # The waiting room is left in the order of arrival.
@@ -227,39 +194,38 @@ class Change:
         return Applied(committed, [row[1] for row in arrivals])
 
     def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
-        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
-        for shard, candidate in outgoing:
-            by_shard[shard].append(candidate)
         rows = [
             (shard, *links)
-            for shard, candidates in by_shard.items()
+            for shard, candidates in by_shard(outgoing).items()
             for links in encode_links(candidates)
         ]
-        self._connection.executemany(_SEND, rows)
+        self._database.executemany(_SEND, rows)
         self._totals["outgoing"] += len(outgoing)
 
     def _enqueue(self, entries: list[Entry]) -> None:
-        rows = []
-        for seq, url, host, depth, priority, parent, hops, kind, _ in entries:
-            number = self._ids[host]
-            self._ready[number] += 1
-            rows.append((number, priority, seq, url, depth, parent, hops, kind))
-        rows.sort()
-        self._connection.executemany(_QUEUE, rows)
+        rows = self._rows(entries)
+        for row in rows:
+            self._ready[row[2]] += 1
+        rows.sort(key=_QUEUE_ORDER)
+        self._database.executemany(_QUEUE, rows)
         self._totals["ready"] += len(rows)
 
     def _wait(self, entries: list[Entry]) -> None:
-        rows = [
-            (seq, self._ids[host], priority, url, depth, parent, hops, kind)
+        self._database.executemany(_WAIT, self._rows(entries))
+        self._totals["waiting"] += len(entries)
+
+    def _rows(self, entries: list[Entry]) -> list[Row]:
+        """Return the columns `ENTRY`, with numbers for hosts."""
+        ids = self._ids
+        return [
+            (seq, url, ids[host], depth, priority, parent, hops, kind)
             for seq, url, host, depth, priority, parent, hops, kind, _ in entries
         ]
-        self._connection.executemany(_WAIT, rows)
-        self._totals["waiting"] += len(rows)
 
     def _keep(self, batch: Batch) -> None:
         records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
-        self._connection.executemany(_HOST, records)
-        self._connection.executemany(_ROBOTS, batch.robots.values())
+        self._database.executemany(_HOST, records)
+        self._database.executemany(_ROBOTS, batch.robots.values())
         self._totals["applied"] = max(self._totals["applied"], batch.applied)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
@@ -269,13 +235,3 @@ class Change:
         seq = self._totals["next_seq"]
         self._totals["next_seq"] = seq + 1
         return seq
-
-
-def _page_row(entry: Entry, host: int, record: PageRecord) -> Row:
-    """Return the columns of `_PAGE`, in its order."""
-    return (
-        *(entry.seq, host, entry.kind, record.url, record.status, record.depth, record.parent),
-        *(record.title, record.content_type, record.bytes, record.latency_ms, record.fetched_at),
-        *(record.attempts, record.links, record.canonical, record.redirect_to, record.error),
-        *(record.digest, record.cache_status, record.age),
-    )

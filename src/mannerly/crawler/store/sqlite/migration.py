@@ -12,7 +12,7 @@ format or in the new one, the manifest still says 1, and the next command goes o
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,9 +22,8 @@ from mannerly.crawler.model import Candidate, Kind
 from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE
-from .database import START_OVER, connect, create, on_disk, shut, transaction, version_of
-from .inbox import inbox_path
-from .link_batch import encode_links
+from .database import ANY_VERSION, START_OVER, Database
+from .inbox import encode_links, inbox_path
 from .manifest import FORMAT, MANIFEST, hold_everything, manifest_of, read_values, write_manifest
 from .reader import shard_path
 from .schema import CONTROL, INBOX, SHARD
@@ -32,8 +31,6 @@ from .schema import CONTROL, INBOX, SHARD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import apsw
 
     from mannerly.crawler.store.base import Json
 
@@ -119,24 +116,20 @@ def steps(path: Path, values: dict[str, Json]) -> Iterator[Callable[[], None]]:
 
 def _migrate(path: Path, kind: FileKind, script: str, links_table: str) -> None:
     """Change one database from version 2 to version 3, in one transaction."""
-    old = kind._replace(version=2)
-    if version_of(path, kind) == kind.version:
-        return
-    connection = connect(path, old, durable=True, cache_bytes=_CACHE_BYTES)
-    try:
-        with on_disk(connection, path, usually=True), transaction(connection, path):
-            connection.execute(script)
-            _encode_again(connection, links_table)
-            connection.execute(f"PRAGMA user_version = {kind.version}")
-    finally:
-        shut(connection)
+    any_version = kind._replace(version=ANY_VERSION)
+    with closing(Database.open(path, any_version, cache_bytes=_CACHE_BYTES)) as database:
+        if database.version != kind.version:
+            with database.transaction(on_disk=True):
+                database.execute(script)
+                _encode_again(database, links_table)
+                database.execute(f"PRAGMA user_version = {kind.version}")
 
 
-def _encode_again(connection: apsw.Connection, table: str) -> None:
+def _encode_again(database: Database, table: str) -> None:
     """Give the links of every stored batch a kind. `table` is a constant of this module."""
-    ids = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id")]  # noqa: S608
+    ids = [row[0] for row in database.execute(f"SELECT id FROM {table} ORDER BY id")]  # noqa: S608
     for number in ids:
-        row = connection.execute(f"SELECT links FROM {table} WHERE id = ?", (number,)).fetchone()  # noqa: S608
+        row = database.execute(f"SELECT links FROM {table} WHERE id = ?", (number,)).fetchone()  # noqa: S608
         assert row is not None
         try:
             candidates = [_with_kind(link) for link in _decode_1(row[0])]
@@ -145,7 +138,7 @@ def _encode_again(connection: apsw.Connection, table: str) -> None:
                 f"a batch of links between two shards is damaged ({error}): {START_OVER}"
             ) from error
         (batch,) = encode_links(candidates)
-        connection.execute(f"UPDATE {table} SET links = ? WHERE id = ?", (batch.links, number))  # noqa: S608
+        database.execute(f"UPDATE {table} SET links = ? WHERE id = ?", (batch.links, number))  # noqa: S608
 
 
 def _with_kind(link: _Candidate1) -> Candidate:
@@ -158,4 +151,4 @@ def _create_control(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             (path / (CONTROL_FILE + suffix)).unlink()
-    shut(create(path / CONTROL_FILE, CONTROL))
+    Database.create(path / CONTROL_FILE, CONTROL).close()

@@ -9,29 +9,33 @@ commit between two slices.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
-from mannerly.crawler.store.base import Counts, StoreError
+from mannerly.crawler.store.base import Counts, ShardReader, StoreError
 
-from .database import connect_reader, shut, translated
-from .link_batch import decode_links
-from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
+from .database import Database
+from .inbox import decode_links
+from .schema import HOST, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from mannerly.crawler.model import Candidate
+
+    from .database import Row
+
+T = TypeVar("T")
 
 _SLICE = 1000
 _URL_SLICE = 10_000  # short rows, and a restart reads them all
 
-# What the columns hold is in the schema, where no type checker can see it.
-Row = tuple[Any, ...]
+_HOST_COLUMNS = ", ".join(("host", *HOST))
+_ROBOTS_COLUMNS = ", ".join(RobotsRecord._fields)
+_PAGE_COLUMNS = ", ".join(PageRecord._fields).replace(" host,", " hosts.host,")
 
 _COUNTS = """
     SELECT ready + waiting, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
@@ -64,30 +68,31 @@ _FIND_QUEUED = """
 """
 # The columns put into these are constants of the schema, so the queries are safe.
 _FIND_PAGE = f"""
-    SELECT {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
+    SELECT {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
 """  # noqa: S608
 _PAGES = f"""
-    SELECT position, {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
+    SELECT position, {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
     WHERE position > ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
-_HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
-_HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
-_ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
+_HOSTS = f"SELECT id, {_HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_HOST = f"SELECT {_HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
+_ROBOTS = f"SELECT {_ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
 """
 
 
-class SqliteReader:
+class SqliteReader(ShardReader):
     """A shard's state as it was committed last."""
 
     check_limit = 100_000  # URLs that one query asks about
 
-    def __init__(self, path: Path, connection: apsw.Connection) -> None:
-        self.path = path
-        self._connection = connection
+    def __init__(self, database: Database) -> None:
+        self.path = database.path
+        self._database = database
+        self._rows, self._row = database.rows, database.row
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
@@ -96,26 +101,14 @@ class SqliteReader:
         Raises:
             StoreError: the file is missing, not ours, of another version, or damaged.
         """
-        path = shard_path(directory, shard)
-        return cls(path, connect_reader(path, SHARD))
+        return cls(Database.read(shard_path(directory, shard), SHARD))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.path}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        return [_entry(row) for row in self._rows(_WINDOW, (host, *after, limit))]
+        return [Entry(*row) for row in self._rows(_WINDOW, (host, *after, limit))]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs, and how many; without the waiting room."""
@@ -162,17 +155,15 @@ class SqliteReader:
         if row := self._row(_FIND_PAGE, place[:1]):
             return PageRecord._make(row)
         if row := self._row(_FIND_QUEUED, place):
-            return _entry(row)
+            return Entry(*row)
         row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
         return Skipped._make(row) if row else None
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
         """Return those of these entries that were recorded or skipped."""
-        asked = sorted(seqs)
         left: set[int] = set()
-        for start in range(0, len(asked), self.check_limit):
-            part = apsw.carray(array("q", asked[start : start + self.check_limit]))
-            left.update(seq for (seq,) in self._rows(_LEFT, (part,)))
+        for part in self._parts(sorted(seqs)):
+            left.update(seq for (seq,) in self._rows(_LEFT, (apsw.carray(array("q", part)),)))
         return left
 
     def outgoing(self) -> Iterator[Candidate]:
@@ -194,7 +185,7 @@ class SqliteReader:
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
-        shut(self._connection)
+        self._database.close()
 
     def _arrivals(self) -> set[str]:
         """Return the URLs that the index does not have yet: a bounded number."""
@@ -202,25 +193,19 @@ class SqliteReader:
 
     def _seen(self, urls: set[str]) -> set[str]:
         """Return those that the index has. Asked in order: neighbours share a page of the file."""
-        asked = sorted(urls)
         known: set[str] = set()
-        for start in range(0, len(asked), self.check_limit):
-            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
-            known.update(url for (url,) in self._rows(_KNOWN, (part,)))
+        for part in self._parts(sorted(urls)):
+            known.update(url for (url,) in self._rows(_KNOWN, (apsw.carray(tuple(part)),)))
         return known
+
+    def _parts(self, asked: list[T]) -> Iterator[list[T]]:
+        for start in range(0, len(asked), self.check_limit):
+            yield asked[start : start + self.check_limit]
 
     def _slices(self, query: str, last: int) -> Iterator[Row]:
         while rows := self._rows(query, (last, _SLICE)):
             yield from rows
             last = rows[-1][0]
-
-    def _rows(self, query: str, values: Sequence[apsw.Binding] = ()) -> list[Row]:
-        with translated(self._connection, self.path):
-            return self._connection.execute(query, values).fetchall()
-
-    def _row(self, query: str, values: Sequence[apsw.Binding] = ()) -> Row | None:
-        with translated(self._connection, self.path):
-            return self._connection.execute(query, values).fetchone()
 
 
 def shard_path(directory: Path, shard: int) -> Path:
@@ -228,10 +213,6 @@ def shard_path(directory: Path, shard: int) -> Path:
     return directory / f"shard-{shard}.db"
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(*row)
-
-
-def _host_record(row: Sequence[Any]) -> HostRecord:
+def _host_record(row: Sequence[object]) -> HostRecord:
     record = HostRecord._make(row)
     return record._replace(is_proven=bool(record.is_proven))

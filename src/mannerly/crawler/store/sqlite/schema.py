@@ -18,12 +18,15 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
 and `totals` is one row with what would otherwise have to be counted.
 
 `application_id` tells whose file it is and `user_version` which of these schemas it has. This
-module holds text only: no connection, no file.
+module holds text only: no connection, no file. The columns that records have in common with the
+tables are named once, at the end, and statements are made of them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from mannerly.crawler.model import PageRecord
 
 
 class FileKind(NamedTuple):
@@ -137,14 +140,29 @@ CONTROL = FileKind(
     """,
 )
 
-# The columns of HostRecord (after its name), RobotsRecord and PageRecord, as their fields go.
-HOST_COLUMNS = (
-    "adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
-    "block_seconds, concurrency, is_proven, blocked_until, next_at, updated_at, fetched, refused, "
-    "failed, retired"
+TOTALS = (
+    *("next_seq", "ready", "waiting", "fetched", "failed", "lists", "skipped", "outgoing"),
+    *("hosts", "applied"),
 )
-ROBOTS_COLUMNS = "origin, status, body, fetched_at, expires_at, failing_since"
-PAGE_COLUMNS = (
-    "url, status, depth, parent, title, content_type, bytes, latency_ms, fetched_at, attempts, "
-    "links, canonical, redirect_to, error, hosts.host, digest, cache_status, age"
-)
+HOST = (
+    *("adaptive_delay_seconds", "adaptive_delay_floor_seconds", "crawl_delay_seconds"),
+    *("allowance", "block_seconds", "concurrency", "is_proven", "blocked_until", "next_at"),
+    *("updated_at", "fetched", "refused", "failed", "retired"),
+)  # the fields of HostRecord after its name
+ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
+PAGE = tuple(name for name in PageRecord._fields if name != "host")
+
+
+def insert(table: str, *columns: str, verb: str = "INSERT") -> str:
+    """Return the statement that adds a row with these columns."""
+    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})"
+
+
+def update(table: str, *columns: str, where: str = "") -> str:
+    """Return the statement that sets these columns, of all rows or of those with `where` = ?."""
+    condition = f" WHERE {where} = ?" if where else ""
+    return f"UPDATE {table} SET ({', '.join(columns)}) = ({_marks(columns)}){condition}"  # noqa: S608
+
+
+def _marks(columns: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(columns))
