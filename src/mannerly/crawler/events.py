@@ -12,6 +12,7 @@ through unchanged, so a listener sees one stream.
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
+    SitemapsLimited  no more sitemaps of a host will be fetched
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
@@ -84,6 +85,14 @@ class UrlsFound(NamedTuple):
     urls: int
 
 
+class SitemapsLimited(NamedTuple):
+    """A host has more sitemaps than are fetched of one host. It is told once for each host."""
+
+    host: str
+    sitemaps: int  # that were taken
+    bytes: int  # that were read of them
+
+
 class HostGivenUp(NamedTuple):
     """A host will not be contacted any more."""
 
@@ -128,6 +137,7 @@ Event: TypeAlias = (
     | PageRetried
     | UrlsDropped
     | UrlsFound
+    | SitemapsLimited
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted

@@ -88,6 +88,9 @@ class CrawlSettings:
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
     seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    max_sitemaps: int = _option(
+        500, "Fetch at most this many sitemaps of one host in one run.", low=0
+    )
     ct_url: str = _option(CT_URL, "URL of the certificate-transparency index; {site}: the site.")
     commoncrawl_url: str = _option(
         COMMONCRAWL_URL, "URL of the Common Crawl index; {site}: the site."

@@ -16,6 +16,7 @@ from mannerly.crawler.model import (
     RobotsRequest,
 )
 from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
     Again,
     Follows,
@@ -25,9 +26,11 @@ from mannerly.crawler.shard.follows import (
     Settled,
     what_follows,
 )
+from mannerly.crawler.web.scope import Scope
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import GiveUp, GiveUpReason, Retry
 
+RULES = LinkRules(Scope(("https://a.example/",)), "mannerly", 5)
 NOW = Now(100.0, 1_700_000_000.0)
 MAX_ATTEMPTS = 3
 ROBOTS = RobotsRequest("https://a.example/robots.txt", "a.example", "https://a.example")
@@ -67,7 +70,7 @@ def follows(
     *,
     reads_elsewhere: bool = True,
 ) -> Follows:
-    means = Means(MAX_ATTEMPTS, "mannerly", reads_elsewhere)
+    means = Means(MAX_ATTEMPTS, RULES, reads_elsewhere)
     return what_follows(item, said, retry, NOW, means)
 
 
@@ -137,10 +140,10 @@ def test_a_granted_retry_is_due_when_the_politeness_core_says_so(
     ("item", "said"),
     [
         (entry(), answer(200, BIG)),
-        (entry(Kind.CT), answer(200, b"[]")),
-        (entry(Kind.COMMONCRAWL), answer(200, b"")),
+        (entry(Kind.SITEMAP), answer(200, BIG)),
+        (entry(Kind.CT), answer(200, BIG)),
     ],
-    ids=["long page", "certificates", "common crawl"],
+    ids=["long page", "long sitemap", "certificates"],
 )
 def test_what_is_too_long_for_the_loop_is_read_in_another_process(
     item: Entry, said: Fetched
@@ -165,7 +168,7 @@ def test_what_is_too_long_for_the_loop_is_read_in_another_process(
         (entry(), answer(429), NO_MORE),
         (entry(), answer(error=ErrorKind.TIMEOUT), NO_MORE),
         (entry(), answer(error=ErrorKind.PROTOCOL), None),
-        (entry(Kind.SITEMAP), answer(200, BIG), None),
+        (entry(Kind.SITEMAP), answer(200, b"<urlset/>"), None),
         (entry(Kind.CT), answer(404), None),
     ],
 )

@@ -120,6 +120,13 @@ def _limits() -> tuple[Option, ...]:
             "WORD",
         ),
         Option(
+            "max_sitemaps",
+            ValueKind.INTEGER,
+            "Fetch at most this many sitemaps of one host in one run (default 500).",
+            "max_sitemaps",
+            "N",
+        ),
+        Option(
             "ct_url",
             ValueKind.TEXT,
             "URL of the certificate-transparency index; {site} is replaced by the site.",

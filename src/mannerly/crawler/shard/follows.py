@@ -6,7 +6,7 @@
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused or failed, and a retry is granted     Again when the politeness core says so
-    a page too long for the loop, a public index  Read in another process
+    a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
 
 Whether a retry is granted is decided by the politeness core before this is asked.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.model import Fetched, Now
+    from mannerly.crawler.page.rules import LinkRules
     from mannerly.politeness.retry import GiveUp
 
 LOCAL_RETRY_S = 0.5  # doubled with every try
@@ -63,8 +64,8 @@ class Means(NamedTuple):
     """The means that a shard has to deal with answers."""
 
     max_attempts: int
-    agent: str
-    reads_elsewhere: bool  # there are helper processes for long pages
+    rules: LinkRules
+    reads_elsewhere: bool  # there are helper processes for long work
 
 
 def what_follows(
@@ -86,7 +87,7 @@ def what_follows(
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)
     if means.reads_elsewhere:
-        work = long_work(item, answer, means.agent)
+        work = long_work(item, answer, means.rules, now.wall)
         if work is not None:
             return Read(work)
     return SETTLED

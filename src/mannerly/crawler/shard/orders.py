@@ -21,9 +21,7 @@ from mannerly.crawler.control import (
     SetOption,
     merged,
 )
-from mannerly.crawler.events import UrlsDropped
-from mannerly.crawler.web.scope import SkipReason
-from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
+from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
 
 if TYPE_CHECKING:
@@ -62,13 +60,9 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
 def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
     found = seed_candidates(urls)
     if parts.settings.seeding in ("sitemap", "all"):
-        origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
-        found += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+        found += usual_sitemaps(urls)
     mine = [each for each in found if parts.routes.owns(each.host)]
-    wanted = parts.routes.wanted(mine)
-    if excluded := len(mine) - len(wanted):
-        parts.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
-    parts.routes.all(wanted, parts.batch)
+    parts.routes.all(parts.wanted(mine), parts.batch)
 
 
 def _steer(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import RobotsAnswered
 from mannerly.crawler.model import RobotsRequest
 from mannerly.crawler.robots.gate import request_for
-from mannerly.crawler.web.seeds import sitemap_candidates
 from mannerly.crawler.web.urls import host_key_of
+
+from . import sitemaps
 
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.model import Need
@@ -74,8 +75,7 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
         parts.batch.robots[learned.origin] = learned.record
         _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
-            listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
-            parts.routes.links(parts.wanted(listed), parts.batch)
+            sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
         parts.frontier.wake(learned.host, now=now.mono)
 
 

@@ -19,6 +19,7 @@ from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .routes import Routes
+from .sitemaps import SitemapQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class Parts:
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
+    sitemaps: SitemapQuota
     keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
@@ -125,5 +127,6 @@ def make_parts(
         routes=Routes(number, sharding, rules),
         audit=SpacingAudit(pace.floor_s),
         keeps_gaps=pace.enabled and pace.floor_s > 0.0,
+        sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

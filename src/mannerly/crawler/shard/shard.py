@@ -28,7 +28,7 @@ from mannerly.crawler.store.base import Batch
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
-from . import lessons, orders, origins
+from . import lessons, orders, origins, sitemaps
 from .elsewhere import PageResult
 from .follows import Again, LearnRules, Means, Read, what_follows
 from .judge import Judge
@@ -85,7 +85,7 @@ class Shard:
         self._request = RequestMaker(settings, parts.flights)
         self._reader = reader
         self._consumer = consumer
-        self._means = Means(settings.politeness.max_attempts, rules.agent, reader is not None)
+        self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
     # ------------------------------------------------------------------ starting
@@ -172,8 +172,10 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over), is_local = result
+        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
         self.flights.settle(flight)
+        if entry.kind != _PAGE:
+            candidates = sitemaps.settled(entry, list_size, candidates, parts)
         parts.batch.pages.append((entry, record))
         if candidates:
             parts.routes.links(candidates, parts.batch)
@@ -213,6 +215,7 @@ class Shard:
         elif isinstance(event, polite.Evicted):
             self.parts.hosts.forget(event.host)
             self.parts.audit.forget(event.host)
+            self.parts.sitemaps.forget(event.host)
 
     # ------------------------------------------------------------------ committing
 
