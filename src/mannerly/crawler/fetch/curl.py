@@ -152,7 +152,7 @@ class CurlFetcher:
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
             transfer.unload()
-            self._idle.append(transfer)
+            transfer.close()
         self._busy.clear()
         return cancelled
 
@@ -202,7 +202,12 @@ class CurlFetcher:
                 fetched, error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
             )
         self._done.append(fetched)
-        self._idle.append(transfer)
+        if fetched.error is None:
+            self._idle.append(transfer)
+        else:
+            # A broken answer can leave half a header line in its handle, which would become the
+            # beginning of the next answer, from another server.
+            transfer.close()
 
     def _is_starved(self) -> bool:
         # curl does not say why it could not get a resolver thread or its wake-up socket, so the
