@@ -49,7 +49,7 @@ def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
     reason = "2 failures in a row"
     assert started == []
     assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
-    assert [skip.reason for skip in world.store.skipped()] == [f"host_retired: {reason}"] * 4
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 4
     assert world.stats.skipped == {"host_retired": 4}
     assert world.store.counts().fetched == 2
     assert world.shard.is_idle
@@ -91,7 +91,7 @@ def test_a_retry_that_waits_is_dropped_with_its_host() -> None:
     end(world)
 
     assert is_again
-    assert Counter(skip.reason for skip in world.store.skipped()) == {
+    assert Counter(skip.reason for skip in world.store.given_up()) == {
         "host_retired: by the operator": 2
     }
     assert world.shard.is_idle
@@ -109,7 +109,7 @@ def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPat
     skipped = []
     for _ in range(5):
         end(world, ticks=1)
-        skipped.append(len(list(world.store.skipped())))
+        skipped.append(len(list(world.store.given_up())))
 
     assert skipped == [2, 4, 6, 6, 6]
     assert world.stats.skipped == {"host_retired": 6}
@@ -128,7 +128,7 @@ def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     end(world)
 
     assert started == []
-    assert [skip.reason for skip in world.store.skipped()] == [
+    assert [skip.reason for skip in world.store.given_up()] == [
         "host_retired: 2 failures in a row"
     ] * 4
     assert world.told(told.HostGivenUp) == []
@@ -146,7 +146,7 @@ def test_a_host_that_does_nothing_but_throttle_is_given_up_if_the_operator_says_
             for request in world.start():
                 world.answer(request, 429)
         end(world)
-        reasons[is_given_up] = [skip.reason for skip in world.store.skipped()]
+        reasons[is_given_up] = [skip.reason for skip in world.store.given_up()]
 
     assert reasons == {True: ["host_retired: stalled"], False: []}
 
@@ -203,12 +203,11 @@ def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.Monk
     end(world, ticks=1)
 
     world.shard.politeness.revive("a.example", now=world.now.mono)
-    world.parts.hosts.revive("a.example", world.now)
-    world.parts.given_up.revive("a.example")
+    world.parts.given_up.revive("a.example", world.parts, world.now)
     world.shard.tick(world.now)
     world.wait(1.0)
     (request,) = world.start(room=1)
 
     assert "a.example" not in world.parts.given_up
-    assert len(list(world.store.skipped())) == 2
+    assert len(list(world.store.given_up())) == 2
     assert flight_of(request).item.url == URLS[2]

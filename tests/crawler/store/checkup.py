@@ -25,19 +25,19 @@ _CLAIMS = {
     "no URL is in two places": """
         SELECT count(*) - count(DISTINCT seq) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
     """,
     "every URL that has a place is known": """
         SELECT count(*) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
         WHERE seq NOT IN (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
     """,
     "every URL that is known has a place": """
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
         WHERE seq NOT IN (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
     """,
     "no number was given twice": """
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
@@ -46,15 +46,18 @@ _CLAIMS = {
     "the totals are exact": """
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
-             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0))
+             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND status NOT NULL))
              + (lists != (SELECT count(*) FROM pages WHERE kind != 0))
              + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL))
              + (skipped != (SELECT count(*) FROM skipped))
+             + (given_up != (SELECT count(*) FROM given_up))
+             + (next_position <= (SELECT coalesce(max(position), 0) FROM pages))
              + (outgoing != (SELECT coalesce(sum(count), 0) FROM outbox))
              + (hosts != (SELECT count(*) FROM hosts)) FROM totals
     """,
     "every host's queue is as long as it says": """
         SELECT count(*) FROM hosts WHERE ready != (SELECT count(*) FROM queue WHERE host = hosts.id)
+            OR given_up != (SELECT count(*) FROM given_up WHERE host = hosts.id)
     """,
 }
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.control import Retry
+from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import PageBudget
@@ -55,15 +56,18 @@ def run(this: Run) -> tuple[Ending, Stats]:
     this.store.hold()
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
+    if this.is_resumed and not totals(this.store)["fetched"]:
+        this.store.order(Retry())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
     else:
         from .supervisor import supervise
 
         ending, stats = supervise(this)
-    if ending is Ending.MAX_URLS and not pending(this.store):
+    total = totals(this.store)
+    if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not this.is_resumed and not stats.fetched:
+    if ending is Ending.FINISHED and not total["fetched"]:
         ending = Ending.NO_SEED
     return ending, stats
 

@@ -183,8 +183,7 @@ class Shard:
             self._emit(told.ListSettled(entry, record, passed_over))
             return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
-        if not is_local:
-            lessons.count(entry.host, outcome, parts, now)
+        lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
@@ -243,7 +242,7 @@ class Shard:
         if self.flights.pending or self.parts.batch or self.parts.given_up:
             return False
         counts = self.store.counts()
-        return counts.queued == 0 and counts.waiting == 0 and counts.outgoing == 0
+        return not (counts.queued or counts.outgoing or counts.retries)
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
@@ -270,6 +269,7 @@ class Shard:
         room = self._settings.frontier_limit - frontier.queued
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
+        frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
         parts.given_up.follow(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)

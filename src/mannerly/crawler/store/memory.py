@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
@@ -22,10 +22,12 @@ from mannerly.crawler.model import (
     PageRecord,
     RobotsRecord,
     Skipped,
+    is_given_up,
 )
 
 from .base import (
     Batch,
+    BroughtBack,
     Committed,
     Counts,
     ShardReader,
@@ -35,8 +37,10 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
+
+    from mannerly.crawler.control import Retry
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -52,10 +56,13 @@ class ShardData:
     queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     queued: dict[int, Entry] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
-    pages: list[PageRecord] = field(default_factory=list)
-    fetched: dict[int, PageRecord] = field(default_factory=dict)
-    failed: int = 0
+    next_position: int = 1
+    pages: dict[int, PageRecord] = field(default_factory=dict)  # by position
+    recorded: dict[int, PageRecord] = field(default_factory=dict)  # pages and lists
+    failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
     skipped: dict[int, Skipped] = field(default_factory=dict)
+    given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
+    retries: list[list[int]] = field(default_factory=list)  # what to bring back, by order
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
@@ -99,35 +106,53 @@ class MemoryReader(ShardReader):
     def counts(self) -> Counts:
         """Return exact totals."""
         data = self._data
+        failed = sum(entry.kind == Kind.PAGE for _, entry in data.failed.values())
         return Counts(
             queued=len(data.queued) + len(data.waiting),
             waiting=len(data.waiting),
-            fetched=len(data.pages),
-            failed=data.failed,
-            lists=len(data.fetched) - len(data.pages),
+            fetched=len(data.pages) - failed,
+            failed=failed,
+            lists=len(data.recorded) - len(data.pages),
             skipped=len(data.skipped),
+            given_up=len(data.given_up),
             outgoing=sum(len(links) for _, links in data.outbox),
             hosts=len(data.hosts),
+            retries=len(data.retries),
         )
 
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, each once, with their positions."""
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
         pages = self._data.pages
-        position = after
-        while position < len(pages):
-            position += 1
-            yield position, pages[position - 1]
+        last = self.last_position() if last is None else last
+        for position in [each for each in pages if after < each <= last]:
+            if position in pages:
+                yield position, pages[position]
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        return self._data.next_position - 1
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, in the order of arrival."""
-        for seq in sorted(self._data.skipped):
-            yield self._data.skipped[seq]
+        """Yield every URL that is skipped, in the order of arrival."""
+        yield from [skipped for _, skipped in sorted(self._data.skipped.items())]
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up."""
+        yield from [skipped for _, skipped in self._data.given_up.values()]
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
+        hosts = Counter(entry.host for entry, _ in self._data.given_up.values())
+        retired = [record.host for record in self.hosts() if record.retired is not None]
+        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
         data = self._data
         seq = data.seen.get(url, 0)
-        if record := data.fetched.get(seq):
+        if seq in data.given_up:
+            return data.given_up[seq][1]
+        if record := data.recorded.get(seq):
             return record
         return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
 
@@ -177,19 +202,53 @@ class MemoryStore(MemoryReader, ShardStore):
         check_recipients(batch, self.shard, len(self._inboxes))
         for entry, record in batch.pages:
             if self._take(entry):
-                data.fetched[entry.seq] = record
+                data.recorded[entry.seq] = record
                 if entry.kind == Kind.PAGE:
-                    data.pages.append(record)
-                    data.failed += record.status is None
+                    data.pages[data.next_position] = record
+                if record.status is None:
+                    data.failed[entry.seq] = data.next_position, entry
+                data.next_position += 1
         for entry, reason in batch.dropped:
             if self._take(entry):
-                data.skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
+                skipped = Skipped(entry.url, reason, entry.depth, entry.parent)
+                if is_given_up(reason):
+                    data.given_up[entry.seq] = entry, skipped
+                else:
+                    data.skipped[entry.seq] = skipped
         committed = self._arrive(batch.found)
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
+        data.retries += [self._asked_for(order) for order in batch.retries]
         return committed
+
+    def _asked_for(self, order: Retry) -> list[int]:
+        failed = [entry for _, entry in self._data.failed.values() if order.failed]
+        given_up = [entry for entry, _ in self._data.given_up.values() if order.given_up]
+        return [each.seq for each in failed + given_up if order.host in (None, each.host)]
+
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for."""
+        data = self._data
+        entries: list[Entry] = []
+        hosts: dict[str, int] = {}
+        asked = data.retries[0] if data.retries else []
+        for seq in asked[:limit]:
+            if seq in data.failed:
+                position, entry = data.failed.pop(seq)
+                data.pages.pop(position, None)
+                del data.recorded[seq]
+                hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
+                entries.append(entry)
+            elif seq in data.given_up:
+                entries.append(data.given_up.pop(seq)[0])
+                hosts.setdefault(entries[-1].host, 0)
+        if data.retries and len(asked) <= limit:
+            del data.retries[0]
+        del asked[:limit]
+        new, waiting = self._place(entry._replace(attempts=0) for entry in entries)
+        return BroughtBack(new, waiting, hosts)
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
@@ -264,20 +323,26 @@ class MemoryStore(MemoryReader, ShardStore):
         self._data.queues[entry.host][entry.seq] = entry
 
     def _arrive(self, candidates: list[Candidate]) -> Committed:
+        entries = []
+        for url, host, depth, priority, parent, hops, kind in candidates:
+            if seq := self._number(url):
+                entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
+                self._data.hosts.setdefault(host, None)
+        return Committed(*self._place(entries))
+
+    def _place(self, entries: Iterable[Entry]) -> tuple[list[Entry], int]:
+        """Queue entries, as far as there is room; let the others wait."""
         data = self._data
         new: list[Entry] = []
         waiting = 0
-        for url, host, depth, priority, parent, hops, kind in candidates:
-            if seq := self._number(url):
-                entry = Entry(seq, url, host, depth, priority, parent, hops, kind)
-                data.hosts.setdefault(host, None)
-                if data.waiting or len(data.queued) >= self._frontier_limit:
-                    data.waiting[seq] = entry
-                    waiting += 1
-                else:
-                    self._enqueue(entry)
-                    new.append(entry)
-        return Committed(new, waiting)
+        for entry in entries:
+            if data.waiting or len(data.queued) >= self._frontier_limit:
+                data.waiting[entry.seq] = entry
+                waiting += 1
+            else:
+                self._enqueue(entry)
+                new.append(entry)
+        return new, waiting
 
     def _number(self, url: str) -> int:
         """Return the number of a new URL; 0 if it is known."""

@@ -18,11 +18,12 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord, RobotsRecord
-from mannerly.crawler.store.base import Batch, Committed, by_shard
+from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord, RobotsRecord, is_given_up
+from mannerly.crawler.store.base import Batch, BroughtBack, Committed, StoreError, by_shard
 
+from .database import REPAIR
 from .inbox import encode_links
-from .schema import ENTRY, HOST, PAGE, TOTALS, insert, update
+from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,19 +31,39 @@ if TYPE_CHECKING:
     from .database import Database, Row
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
-_PAGE = insert("pages", "seq", "host", "kind", *PAGE)
+_PAGE = insert("pages", "position", "seq", "host", "kind", "hops", *PAGE)
 _SKIP = insert("skipped", "seq", "url", "reason", "depth", "parent")
+_GIVE_UP = insert("given_up", *ENTRY, "reason")
 _QUEUE = insert("queue", *ENTRY)
 _WAIT = insert("waiting", *ENTRY)
 _SEND = insert("outbox", "shard", "count", "links")
 _FORGET = "DELETE FROM outbox WHERE id = ? RETURNING count"
 _ARRIVE = insert("arrivals", "seq", "url", "host", "priority")
-_READY = "UPDATE hosts SET ready = ready + ? WHERE id = ?"
+_HOST_COUNTS = "UPDATE hosts SET ready = ready + ?, given_up = given_up + ? WHERE id = ?"
 _HOST = update("hosts", *HOST, where="id")
 _ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
 _NEXT_WAITING = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
+"""
+_RETRY = insert("retries", *RETRY)
+_NEXT_RETRY = f"SELECT number, {', '.join(RETRY)} FROM retries ORDER BY number LIMIT 1"  # noqa: S608
+_AT = "UPDATE retries SET failed = ?, given_up = ?, at_host = ?, at_row = ? WHERE number = ?"
+_FAILED = """
+    SELECT seq, pages.url, hosts.host, depth,
+           coalesce((SELECT priority FROM seen WHERE seen.url = pages.url),
+                    (SELECT priority FROM arrivals WHERE arrivals.seq = pages.seq), 0),
+           parent, hops, kind, pages.host, position
+    FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE status IS NULL AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
+      AND position <= ?4
+    ORDER BY pages.host, position LIMIT ?5
+"""
+_GIVEN_UP = """
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind, given_up.host, seq
+    FROM given_up JOIN hosts ON hosts.id = given_up.host
+    WHERE (given_up.host, seq) > (?1, ?2) AND given_up.host <= ?3
+    ORDER BY given_up.host, seq LIMIT ?5
 """
 _READ_TOTALS = f"SELECT {', '.join(TOTALS)} FROM totals"  # noqa: S608
 _WRITE_TOTALS = update("totals", *TOTALS)
@@ -51,6 +72,8 @@ _QUEUE_ORDER = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
 _page_values = attrgetter(*PAGE)  # what a page's row has of its record
 
 PAGE_KIND = Kind.PAGE  # found faster than by its full name
+
+_ALL_HOSTS = 2**62  # more than any host's number
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
@@ -92,7 +115,8 @@ class Change:
         self._limit = frontier_limit
         row = database.execute(_READ_TOTALS).fetchone()
         self._totals: dict[str, int] = dict(zip(TOTALS, row or (), strict=True))
-        self._ready: defaultdict[int, int] = defaultdict(int)
+        self._ready: defaultdict[int, int] = defaultdict(int)  # changes of hosts' queues
+        self._given_up: defaultdict[int, int] = defaultdict(int)
         ids.given = 0
 
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
@@ -114,6 +138,48 @@ class Change:
             self._totals["waiting"] -= len(entries)
         return entries
 
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Do a slice of the oldest order in `retries`: failed pages first, then given-up URLs."""
+        row = self._database.row(_NEXT_RETRY)
+        if row is None:
+            return BroughtBack([], 0, {})
+        number, failed, given_up, first, last, position, *at = row
+        query = _FAILED if failed else _GIVEN_UP
+        rows: list[Row] = []
+        if failed or given_up:
+            rows = self._database.rows(query, (*at, last, position, limit))
+        if len(rows) < limit:  # that is all of them
+            failed, given_up, at = 0, failed and given_up, [first, 0]
+        else:
+            at = list(rows[-1][-2:])
+        if failed or given_up:
+            self._database.execute(_AT, (failed, given_up, *at, number))
+        else:
+            self._database.execute("DELETE FROM retries WHERE number = ?", (number,))
+        entries = [Entry(*row[:8]) for row in rows]
+        if query is _FAILED:
+            self._remove_failed(entries, [row[-1] for row in rows])
+        else:
+            self._remove_given_up([row[-2:] for row in rows])
+        committed = self._place(entries)
+        hosts = dict.fromkeys([entry.host for entry in entries], 0)
+        for entry in entries if query is _FAILED else ():
+            hosts[entry.host] += entry.kind == PAGE_KIND
+        return BroughtBack(committed.new, committed.waiting, hosts)
+
+    def _remove_failed(self, entries: list[Entry], positions: list[int]) -> None:
+        self._database.executemany(
+            "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
+        )
+        lists = sum(entry.kind != PAGE_KIND for entry in entries)
+        self._add(failed=lists - len(entries), lists=-lists)
+
+    def _remove_given_up(self, keys: list[Row]) -> None:
+        self._database.executemany("DELETE FROM given_up WHERE host = ? AND seq = ?", keys)
+        for host, _ in keys:
+            self._given_up[host] -= 1
+        self._add(given_up=-len(keys))
+
     def clear_suspects(self, numbers: Iterable[int]) -> None:
         """Forget how often these pages were being parsed when their owner died."""
         rows = [(number,) for number in numbers]
@@ -129,9 +195,16 @@ class Change:
     def finish(self) -> None:
         """Write what was counted along the way."""
         self._totals["hosts"] += self._ids.given
-        changed = [(delta, host) for host, delta in self._ready.items() if delta]
-        self._database.executemany(_READY, changed)
-        assert all(value >= 0 for value in self._totals.values()), self._totals
+        changed = [
+            (self._ready[host], self._given_up[host], host)
+            for host in self._ready.keys() | self._given_up.keys()
+        ]
+        self._database.executemany(_HOST_COUNTS, changed)
+        if min(self._totals.values()) < 0:
+            wrong = next(name for name, value in self._totals.items() if value < 0)
+            raise StoreError(
+                f"{self._database.path} is damaged (its counter of {wrong} is wrong): {REPAIR}"
+            )
         self._database.execute(_WRITE_TOTALS, tuple(self._totals.values()))
 
     def _leave(
@@ -143,32 +216,50 @@ class Change:
         taken = {seq for (seq,) in self._database.executemany(_TAKE, keys)}
         records: list[Row] = []
         lists = failed = 0
+        position = self._totals["next_position"]
         for entry, record in pages:
             if entry.seq in taken:
                 taken.remove(entry.seq)
-                self._left(entry)
-                host = self._ids[record.host]
-                records.append((entry.seq, host, entry.kind, *_page_values(record)))
+                host = self._left(entry)
+                place = (position + len(records), entry.seq, host, entry.kind, entry.hops)
+                records.append((*place, *_page_values(record)))
                 if entry.kind != PAGE_KIND:
                     lists += 1
                 elif record.status is None:
                     failed += 1
         skipped: list[Row] = []
+        given_up: list[Row] = []
         for entry, reason in dropped:
             if entry.seq in taken:
                 taken.remove(entry.seq)
-                self._left(entry)
-                skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
+                host = self._left(entry)
+                if is_given_up(reason):
+                    given_up.append((*self._row(entry, host), reason))
+                    self._given_up[host] += 1
+                else:
+                    skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
         self._database.executemany(_PAGE, records)
         self._database.executemany(_SKIP, skipped)
-        self._totals["fetched"] += len(records) - lists
-        self._totals["failed"] += failed
-        self._totals["lists"] += lists
-        self._totals["skipped"] += len(skipped)
+        self._database.executemany(_GIVE_UP, given_up)
+        self._add(
+            next_position=len(records),
+            fetched=len(records) - lists - failed,
+            failed=failed,
+            lists=lists,
+            skipped=len(skipped),
+            given_up=len(given_up),
+        )
 
-    def _left(self, entry: Entry) -> None:
-        self._ready[self._ids[entry.host]] -= 1
+    def _left(self, entry: Entry) -> int:
+        """Count an entry as gone from its host's queue; return the host's number."""
+        host = self._ids[entry.host]
+        self._ready[host] -= 1
         self._totals["ready"] -= 1
+        return host
+
+    def _add(self, **counts: int) -> None:
+        for name, count in counts.items():
+            self._totals[name] += count
 
     def _arrive(
         self, candidates: list[Candidate], fresh: Callable[[set[str]], set[str]]
@@ -184,14 +275,17 @@ class Change:
                 arrivals.append((seq, url, self._ids[host], priority))
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
         self._database.executemany(_ARRIVE, arrivals)
+        return Applied(self._place(entries), [row[1] for row in arrivals])
+
+    def _place(self, entries: list[Entry]) -> Committed:
+        """Queue entries, as far as there is room; let the others wait."""
         room = len(entries)
         if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
             # The waiting room is left in the order of arrival.
             room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
         self._enqueue(entries[:room])
         self._wait(entries[room:])
-        committed = Committed(entries[:room], len(entries) - room)
-        return Applied(committed, [row[1] for row in arrivals])
+        return Committed(entries[:room], len(entries) - room)
 
     def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
         rows = [
@@ -215,18 +309,27 @@ class Change:
         self._totals["waiting"] += len(entries)
 
     def _rows(self, entries: list[Entry]) -> list[Row]:
-        """Return the columns `ENTRY`, with numbers for hosts."""
         ids = self._ids
-        return [
-            (seq, url, ids[host], depth, priority, parent, hops, kind)
-            for seq, url, host, depth, priority, parent, hops, kind, _ in entries
-        ]
+        return [self._row(entry, ids[entry.host]) for entry in entries]
+
+    def _row(self, entry: Entry, host: int) -> Row:
+        """Return the columns `ENTRY`, with the number of the host."""
+        seq, url, _, depth, priority, parent, hops, kind, _ = entry
+        return (seq, url, host, depth, priority, parent, hops, kind)
 
     def _keep(self, batch: Batch) -> None:
         records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
         self._database.executemany(_HOST, records)
         self._database.executemany(_ROBOTS, batch.robots.values())
         self._totals["applied"] = max(self._totals["applied"], batch.applied)
+        for order in batch.retries:
+            first, last = 0, _ALL_HOSTS
+            if order.host is not None:
+                first = last = self._ids[order.host]
+            position = self._totals["next_position"] - 1
+            self._database.execute(
+                _RETRY, (order.failed, order.given_up, first, last, position, first, 0)
+            )
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq

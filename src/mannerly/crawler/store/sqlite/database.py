@@ -42,6 +42,7 @@ _RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
 ANY_VERSION = 0  # as the version of a kind of file that is opened
+REPAIR = "run `mannerly doctor --repair` on the directory"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 
 

@@ -38,7 +38,8 @@ _ROBOTS_COLUMNS = ", ".join(RobotsRecord._fields)
 _PAGE_COLUMNS = ", ".join(PageRecord._fields).replace(" host,", " hosts.host,")
 
 _COUNTS = """
-    SELECT ready + waiting, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
+    SELECT ready + waiting, waiting, fetched, failed, lists, skipped, given_up, outgoing, hosts,
+           (SELECT count(*) FROM retries) FROM totals
 """
 _WINDOW = """
     SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue
@@ -72,15 +73,25 @@ _FIND_PAGE = f"""
 """  # noqa: S608
 _PAGES = f"""
     SELECT position, {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE position > ? AND kind = 0 ORDER BY position LIMIT ?
+    WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
+_GIVEN_UP = """
+    SELECT host, seq, url, reason, depth, parent FROM given_up
+    WHERE (host, seq) > (?, ?) ORDER BY host, seq LIMIT ?
+"""
+_FIND_GIVEN_UP = "SELECT url, reason, depth, parent FROM given_up WHERE seq = ?1 AND host = ?2"
+_FIND_SKIPPED = "SELECT url, reason, depth, parent FROM skipped WHERE seq = ?1"
 _OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 _HOSTS = f"SELECT id, {_HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _HOST = f"SELECT {_HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {_ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
+"""
+_GIVEN_UP_HOSTS = """
+    SELECT id, host, given_up FROM hosts WHERE id > ? AND (given_up > 0 OR retired IS NOT NULL)
+    ORDER BY id LIMIT ?
 """
 
 
@@ -137,15 +148,33 @@ class SqliteReader(ShardReader):
             raise StoreError(f"{self.path} is damaged: its totals are gone")
         return Counts(*row)
 
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, each once, with their positions."""
-        for position, *row in self._slices(_PAGES, after):
-            yield position, PageRecord._make(row)
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
+        last = self.last_position() if last is None else last
+        for position, *row in self._slices(_PAGES, after, last):
+            yield position, _page_record(row)
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        row = self._row("SELECT next_position FROM totals")
+        return 0 if row is None else int(row[0]) - 1
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, in the order of arrival."""
+        """Yield every URL that is skipped, in the order of arrival."""
         for _, *row in self._slices(_SKIPPED, 0):
             yield Skipped._make(row)
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up, host by host."""
+        last = (0, 0)
+        while rows := self._rows(_GIVEN_UP, (*last, _SLICE)):
+            yield from (Skipped._make(row) for _, _, *row in rows)
+            last = rows[-1][:2]
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
+        for _, host, given_up in self._slices(_GIVEN_UP_HOSTS, 0):
+            yield host, given_up
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
@@ -153,10 +182,10 @@ class SqliteReader(ShardReader):
         if place is None:
             return None
         if row := self._row(_FIND_PAGE, place[:1]):
-            return PageRecord._make(row)
+            return _page_record(row)
         if row := self._row(_FIND_QUEUED, place):
             return Entry(*row)
-        row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
+        row = self._row(_FIND_SKIPPED, place[:1]) or self._row(_FIND_GIVEN_UP, place[:2])
         return Skipped._make(row) if row else None
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
@@ -202,8 +231,8 @@ class SqliteReader(ShardReader):
         for start in range(0, len(asked), self.check_limit):
             yield asked[start : start + self.check_limit]
 
-    def _slices(self, query: str, last: int) -> Iterator[Row]:
-        while rows := self._rows(query, (last, _SLICE)):
+    def _slices(self, query: str, last: int, *others: int) -> Iterator[Row]:
+        while rows := self._rows(query, (last, *others, _SLICE)):
             yield from rows
             last = rows[-1][0]
 
@@ -216,3 +245,8 @@ def shard_path(directory: Path, shard: int) -> Path:
 def _host_record(row: Sequence[object]) -> HostRecord:
     record = HostRecord._make(row)
     return record._replace(is_proven=bool(record.is_proven))
+
+
+def _page_record(row: Sequence[object]) -> PageRecord:
+    record = PageRecord._make(row)
+    return record._replace(noindex=bool(record.noindex))

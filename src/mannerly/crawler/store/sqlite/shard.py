@@ -21,7 +21,14 @@ from __future__ import annotations
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import Batch, Committed, ShardStore, StoreError, check_recipients
+from mannerly.crawler.store.base import (
+    Batch,
+    BroughtBack,
+    Committed,
+    ShardStore,
+    StoreError,
+    check_recipients,
+)
 
 from .change import Applied, Change, HostIds
 from .database import START_OVER, Database, StoreBusy
@@ -146,6 +153,13 @@ class SqliteStore(SqliteReader, ShardStore):
         with self._change() as change:
             return change.admit(room)
 
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for."""
+        if not self.counts().retries:
+            return BroughtBack([], 0, {})
+        with self._change() as change:
+            return change.bring_back(limit)
+
     def deliver(self) -> int:
         """Hand outgoing links over to their shards; return how many were handed over."""
         delivered = last = 0
@@ -265,6 +279,6 @@ def create_shard(directory: Path, shard: int, *, shards: int, vfs: str | None = 
     """Make the empty files of a shard. Opening never makes one: a lost file must be noticed."""
     database = Database.create(shard_path(directory, shard), SHARD, vfs=vfs)
     with closing(database), database.transaction():
-        database.execute("INSERT INTO owner VALUES (?, ?)", (shard, shards))
+        database.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
     Database.create(inbox_path(directory, shard), INBOX, vfs=vfs).close()
     parsing_path(directory, shard).write_bytes(NOTHING)
