@@ -12,6 +12,7 @@ through unchanged, so a listener sees one stream.
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
+    UrlsHeldBack     links that will be fetched after others, because of their pattern
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
@@ -84,6 +85,12 @@ class UrlsFound(NamedTuple):
     urls: int
 
 
+class UrlsHeldBack(NamedTuple):
+    """Links that will be fetched after other pages of their host: there are many of one pattern."""
+
+    patterns: Mapping[str, int]  # host and pattern (`web.patterns`) → links
+
+
 class HostGivenUp(NamedTuple):
     """A host will not be contacted any more."""
 
@@ -128,6 +135,7 @@ Event: TypeAlias = (
     | PageRetried
     | UrlsDropped
     | UrlsFound
+    | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted

@@ -175,8 +175,8 @@ class Shard:
         outcome, latency_s, (record, candidates, passed_over), is_local = result
         self.flights.settle(flight)
         parts.batch.pages.append((entry, record))
-        if candidates:
-            parts.routes.links(candidates, parts.batch)
+        if candidates or entry.host in parts.shares:
+            parts.pass_on(entry, record, candidates)
         if entry.kind != _PAGE:
             self._emit(told.ListSettled(entry, record, passed_over))
             return

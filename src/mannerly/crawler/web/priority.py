@@ -7,8 +7,12 @@
     age    of <lastmod>: within a day 0, a week 1, a month 2, a year 3, older or unknown 4
 
 So a crawl is breadth first; among pages of one depth the site's sitemap decides, and among equals
-recent pages go before old ones. Priorities of different hosts are never compared. The number is at
-least 0, fits in an SQLite INTEGER, and is stored, so its meaning must not change within a crawl.
+recent pages go before old ones. On a host with many URLs the band of a link is its place in the
+host's line instead (`frontier.shares`), and one that is held back there has the number 63 for rank
+and age, which no other has.
+
+Priorities of different hosts are never compared. The number is at least 0, fits in an SQLite
+INTEGER, and is stored, so its meaning must not change within a crawl.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ _RANKS = 10
 _UNSAID = 0.5  # sitemaps.org: "The default priority of a page is 0.5"
 _DAY_S = 86_400.0
 _AGES_S = (_DAY_S, 7 * _DAY_S, 31 * _DAY_S, 366 * _DAY_S)
+_USUAL = 29  # rank and age of a link
+_HELD_BACK = _BAND - 1
 # Deeper than any real site; the order of deeper pages does not matter.
 _MAX_DEPTH = 1_000_000
 
@@ -37,6 +43,21 @@ def priority(
     if is_home_page:
         return _BAND
     return _BAND * (1 + min(depth, _MAX_DEPTH)) + 5 * _rank(sitemap_priority) + _age(lastmod_age_s)
+
+
+def placed(band: int, *, is_held_back: bool) -> int:
+    """Return the priority of a link by its place in its host's line."""
+    return _BAND * band + (_HELD_BACK if is_held_back else _USUAL)
+
+
+def band_of(priority: int) -> int:
+    """Return the band of a priority: the place in its host's line."""
+    return priority // _BAND
+
+
+def is_held_back(priority: int) -> bool:
+    """Return whether a URL with this priority was held back because of its pattern."""
+    return priority % _BAND == _HELD_BACK
 
 
 def _rank(said: float | None) -> int:
