@@ -51,6 +51,31 @@ def test_days_of_long_delays_pass_in_a_moment() -> None:
     assert not outcome.broken
 
 
+@pytest.mark.parametrize(
+    ("faults", "most_s", "most_requests"),
+    [
+        (Faults(refusal=1.0, retry_after_s=0), 4500.0, 250),  # 0: as if there were no header
+        (Faults(refusal=1.0, retry_after_s=30), 4500.0, 250),
+        (Faults(refusal=1.0, retry_after_s=3600), 600.0, 2),
+        (Faults(error=1.0), 4500.0, 150),
+        (Faults(timeout=1.0), 4500.0, 150),
+    ],
+)
+def test_a_hopeless_web_is_given_up(faults: Faults, most_s: float, most_requests: float) -> None:
+    """Hosts that only refuse or fail end the crawl by themselves, after few requests each."""
+    web = GeneratedWeb(hosts=2, pages=60, is_listed=True)
+    settings = CrawlSettings(ignore_robots=True)
+
+    outcome = simulate_crawl(web, settings, faults=faults, shards=2)
+
+    assert outcome.is_finished
+    assert outcome.virtual_s < most_s
+    assert outcome.requests <= most_requests * web.hosts
+    assert (outcome.delivered, outcome.lost) == (0, 0)
+    assert {reason.split(":")[0] for reason in outcome.skipped} == {"host_retired"}
+    assert (outcome.broken["gap"], outcome.broken["retry_after"]) == (0, 0)
+
+
 def test_a_seed_decides_everything() -> None:
     """The same seed gives the same starts at the same instants; another seed gives others."""
     web = GeneratedWeb(hosts=60, pages=3, limits=LIMITS)

@@ -87,6 +87,7 @@ class Stats:
     queued: int = 0
     hosts: int = 0
     found: int = 0  # new URLs
+    hosts_given_up: int = 0
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
@@ -106,6 +107,7 @@ class Stats:
         self.undelivered += other.undelivered
         self.hosts += other.hosts
         self.found += other.found
+        self.hosts_given_up += other.hosts_given_up
         self.audited += other.audited
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
@@ -139,6 +141,7 @@ class StatsFold:
             told.PageRetried: self._retried,
             told.UrlsDropped: self._dropped,
             told.UrlsFound: self._found,
+            told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
             Throttled: self._throttled,
@@ -200,6 +203,9 @@ class StatsFold:
 
     def _found(self, event: told.UrlsFound) -> None:
         self.stats.found += event.urls
+
+    def _given_up(self, _event: told.HostGivenUp) -> None:
+        self.stats.hosts_given_up += 1
 
     def _throttled(self, _event: Throttled) -> None:
         self.stats.throttles += 1

@@ -358,10 +358,16 @@ class HostState:
         if outcome is THROTTLE:
             self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
         self._update_breaker(health, permit, outcome, now)
-        if outcome is not NEUTRAL and health.is_newly_stalled(
-            self._gap_s, now, self._shared.settings
-        ):
+        if outcome is NEUTRAL:
+            return
+        health.note_bad(response, now)
+        if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
+        bad_s = now - health.bad_since
+        if retry_s == inf:
+            self._give_up("its Retry-After is too large to read", now)
+        elif bad_s >= self._shared.settings.give_up_after_s:
+            self._give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
 
     def _ensure_health(self) -> HostHealth:
         if self.health is None:
@@ -404,7 +410,7 @@ class HostState:
     ) -> None:
         """Apply Retry-After and RateLimit headers."""
         requested = self.own_requested()
-        if retry_s is not None:
+        if retry_s is not None and retry_s < inf:
             # The jitter only adds, so that many workers do not start at the same instant.
             jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
             requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
@@ -464,6 +470,28 @@ class HostState:
         shared.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
         if breaker.opens >= shared.settings.retire_after_opens:
             self.retire(f"breaker opened {breaker.opens} times in a row", now)
+
+    # ------------------------------------------------------------------ giving up
+
+    def waits_in_vain(self, now: Instant) -> bool:
+        """Return whether the next start is allowed only after the host would be given up.
+
+        `give_up_after_s` counts from the first refusal or failure since the last success; for a
+        host without one, whose Crawl-delay is that long, from now.
+        """
+        if self.in_flight or self._gate in _SET_BY_OPERATOR:
+            return False
+        since = now if self.health is None else min(now, self.health.bad_since)
+        return self.free_at(now) > since + self._shared.settings.give_up_after_s
+
+    def give_up_waiting(self, now: Instant) -> None:
+        """Give the host up now, because its next start is too far away."""
+        latest = f" (latest answer {self.health.latest})" if self.health is not None else ""
+        self._give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
+
+    def _give_up(self, reason: str, now: Instant) -> None:
+        if self._gate not in _SET_BY_OPERATOR:
+            self.retire(reason, now)
 
     # ------------------------------------------------------------------ the operator
 

@@ -203,9 +203,12 @@ class _Crawl:
                 next_check = seen.requests + check_every
                 self._check()
             is_idle = engine.in_flight == 0 and engine.is_idle
-            if is_idle and not any(store.has_unread for store in self._stores):
+            has_news = any(store.has_unread for store in self._stores)
+            if is_idle and not has_news:
                 self._is_finished = True
                 break
+            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_stuck:
+                engine.give_up_stuck()
         engine.stop()
         self._check()
 

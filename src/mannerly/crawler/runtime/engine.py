@@ -120,6 +120,21 @@ class Engine:
         return all(shard.is_idle for shard in self._shards)
 
     @property
+    def is_stuck(self) -> bool:
+        """Return whether all that is left are hosts that would be given up before they are due."""
+        if self.is_paused or self.is_idle:
+            return False
+        now = self._now()
+        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+
+    def give_up_stuck(self) -> None:
+        """Give those hosts up: nothing else is left to do in the crawl."""
+        now = self._now()
+        for shard in self._shards:
+            shard.give_up_stuck(now)
+        self._next_tick = now.mono
+
+    @property
     def undelivered(self) -> int:
         """Pages that the program which iterates over the crawl has not acknowledged."""
         return sum([shard.flights.delivered for shard in self._shards])
