@@ -304,6 +304,14 @@ class Politeness:
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
+    def may_leave(self, permit: Permit, *, now: Instant) -> bool:
+        """Return whether a granted request may be sent now, after its connection was opened.
+
+        Ask immediately before the request is written. If it may, the delay to the next request
+        counts from `now`; if not, cancel the permit and ask for another one.
+        """
+        return not self._enabled or permit.host.may_leave(permit, now)
+
     def sent(self, permit: Permit, *, now: Instant) -> None:
         """Count the delay to the next request from `now`, when a granted request really left."""
         permit.host.contacted(now)

@@ -78,6 +78,7 @@ class HostState:
         "in_flight",
         "key",
         "last_ok_at",
+        "left_at",
         "not_before",
         "requested",
         "requests",
@@ -100,6 +101,7 @@ class HostState:
         self._gap_s = shared.start_gap_s
         self._limit = shared.start_limit
         self.base_at: Instant = NEVER  # the delay counts from here: the last start (burst 1)
+        self.left_at: Instant = NEVER  # when the bytes of a request last left: see `may_leave`
         self.not_before: Instant = NEVER
         self.in_flight = 0
         self.requests = 0
@@ -188,6 +190,30 @@ class HostState:
         permit = self.grant(now, is_probe=True)
         breaker.lease(permit, now, self._shared.settings)
         return Grant(permit)
+
+    def may_leave(self, permit: Permit, now: Instant) -> bool:
+        """Return whether a granted request may be sent now; if so, the delay counts from now.
+
+        Opening a connection takes time, and meanwhile the host may have asked for a pause, the
+        breaker may have opened, or the operator may have paused the host.
+        """
+        gate = self._gate
+        if (
+            now < self.requested.blocked_until
+            or permit.is_abandoned
+            or (gate is not None and not (gate is Reason.HALF_OPEN and self._is_probe(permit)))
+        ):
+            return False
+        if now < self.left_at + self._gap_s and (
+            self._shared.burst == 1 or self.requested.crawl_delay_s
+        ):
+            return False
+        self.left_at = now
+        self.contacted(now)
+        return True
+
+    def _is_probe(self, permit: Permit) -> bool:
+        return self.health is not None and self.health.breaker.probe is permit
 
     def ready_at(self, now: Instant) -> Instant:
         """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""

@@ -94,6 +94,7 @@ class Engine:
         self._tick_s = tick_s
         self._offload = offload
         self._delivery = delivery
+        fetcher.ask(self._may_leave)
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
@@ -183,6 +184,10 @@ class Engine:
             self._tick_if_due()
         except StoreFull as error:
             self._wait_for_room(error)
+
+    def _may_leave(self, request: Request, instant: Instant) -> bool:
+        flight = _flight(request)
+        return self._by_number[flight.shard].may_leave(flight, instant)
 
     def _now(self) -> Now:
         return Now(self._clock.now(), self._clock.wall())

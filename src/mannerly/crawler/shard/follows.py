@@ -3,6 +3,7 @@
     answer                                        follows
     ------------------------------------------    -----------------------------------------------
     to a request for robots.txt                   LearnRules: the origin's rules, or another hop
+    held back before it was sent                  Again; that is not a try
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused, and its host is given up             Abandoned, with the URLs that are queued
@@ -88,6 +89,8 @@ def what_follows(
     """
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
+    if answer.error is LocalError.HELD:
+        return Again(item, now.mono)
     if isinstance(answer.error, LocalError):
         if answer.error in PASSING and item.attempts < means.max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts

@@ -51,7 +51,7 @@ class Judge:
         given_up = hosts.given_up(host)
         if given_up is not None:
             return Drop(dropped_because(given_up))
-        if self._parts.keeps_gaps and self._is_connecting(self._key(host)):
+        if self._is_connecting(self._key(host)) and self._parts.politeness.settings.enabled:
             return Later(now + CONNECTING_LOOK_S)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED

@@ -50,7 +50,6 @@ class Parts:
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
-    keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
@@ -124,6 +123,5 @@ def make_parts(
         flights=flights,
         routes=Routes(number, sharding, rules),
         audit=SpacingAudit(pace.floor_s),
-        keeps_gaps=pace.enabled and pace.floor_s > 0.0,
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

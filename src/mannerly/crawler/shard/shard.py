@@ -4,6 +4,7 @@ Read top to bottom, this is the way of a URL. Every step is a plain call that is
 returns a value; nothing is called back.
 
     start_due   whose turn is it, may it go, what is still missing to say so
+    may_leave   its connection is open: may it still go?
     sent        a request has left
     answered    learn from an answer, then do what follows from it (`follows`)
     read        a page that was parsed elsewhere comes back
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
-from mannerly.crawler.model import Entry, Kind, Request
+from mannerly.crawler.model import Entry, Kind, LocalError, Request
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
@@ -126,6 +127,10 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
+    def may_leave(self, flight: InFlight, instant: Instant) -> bool:
+        """Return whether a request may be sent now that its connection is open."""
+        return self.politeness.may_leave(flight.permit, now=instant)
+
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
@@ -144,7 +149,8 @@ class Shard:
         if isinstance(follows, Again):
             self.flights.end(flight)
             self.frontier.put_back(follows.entry, follows.due)
-            self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
+            if answer.error is not LocalError.HELD:
+                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
             is_page_again = follows.entry.kind == _PAGE
             self._wake_held_back(follows.entry, now)
         elif isinstance(follows, LearnRules):
