@@ -107,7 +107,7 @@ class PageRecord(NamedTuple):
     title: str | None
     content_type: str | None
     bytes: int
-    latency_ms: float  # to the first byte
+    latency_ms: float  # to the first byte of the answer, without connecting
     fetched_at: float  # wall time
     attempts: int
     links: int
@@ -118,15 +118,26 @@ class PageRecord(NamedTuple):
     digest: str | None  # of the body, hexadecimal
     cache_status: str | None = None
     age: int | None = None
+    total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
+    noindex: bool = False  # the page or its header asks not to be indexed
+
+
+GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
+"""Reasons for which URLs are given up: they were wanted, and could not be fetched."""
 
 
 class Skipped(NamedTuple):
-    """A URL that is known and will not be fetched."""
+    """A URL that is known and will not be fetched: skipped on purpose, or given up."""
 
     url: str
     reason: str
     depth: int
     parent: str | None
+
+
+def is_given_up(reason: str) -> bool:
+    """Return whether a URL with this reason was given up; text after a colon is a detail."""
+    return reason.partition(":")[0] in GIVEN_UP
 
 
 # ---------------------------------------------------------------------- hosts

@@ -60,6 +60,7 @@ class CrawlOutcome:
     delivered: int  # of these, with status 200
     failed: int  # of these, without any status
     skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
+    given_up: Counter[str]  # URLs of hosts that were given up, by reason
     broken: Counter[str]  # broken promises by name, counted by the servers: see `crawl_servers`
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
@@ -235,6 +236,7 @@ class _Crawl:
             delivered=len(delivered),
             failed=sum(count.failed for count in counts),
             skipped=Counter(skip.reason for store in self._stores for skip in store.skipped()),
+            given_up=Counter(skip.reason for store in self._stores for skip in store.given_up()),
             broken=seen.broken,
             duplicates=len(records) - len({record.url for record in records}),
             lost=self._lost(delivered) + sum(count.queued for count in counts),

@@ -49,7 +49,7 @@ def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
     reason = "2 failures in a row"
     assert started == []
     assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
-    assert [skip.reason for skip in world.store.skipped()] == [f"host_retired: {reason}"] * 4
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 4
     assert world.stats.skipped == {"host_retired": 4}
     assert world.store.counts().fetched == 2
     assert world.shard.is_idle
@@ -91,7 +91,7 @@ def test_a_retry_that_waits_is_dropped_with_its_host() -> None:
     end(world)
 
     assert is_again
-    assert Counter(skip.reason for skip in world.store.skipped()) == {
+    assert Counter(skip.reason for skip in world.store.given_up()) == {
         "host_retired: by the operator": 2
     }
     assert world.shard.is_idle
@@ -109,7 +109,7 @@ def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPat
     skipped = []
     for _ in range(5):
         end(world, ticks=1)
-        skipped.append(len(list(world.store.skipped())))
+        skipped.append(len(list(world.store.given_up())))
 
     assert skipped == [2, 4, 6, 6, 6]
     assert world.stats.skipped == {"host_retired": 6}
@@ -128,7 +128,7 @@ def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     end(world)
 
     assert started == []
-    assert [skip.reason for skip in world.store.skipped()] == [
+    assert [skip.reason for skip in world.store.given_up()] == [
         "host_retired: 2 failures in a row"
     ] * 4
     assert world.told(told.HostGivenUp) == []
@@ -150,7 +150,7 @@ def test_a_host_that_does_nothing_but_throttle_is_given_up_after_a_while() -> No
     end(world)
 
     reason = "no success for 105 s, latest answer 429"
-    assert [skip.reason for skip in world.store.skipped()] == [f"host_retired: {reason}"] * 2
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 2
     assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
     assert requests == 6
     assert world.store.counts().fetched == 0
@@ -173,7 +173,7 @@ def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
     end(world)
 
     assert (before, after) == (False, True)
-    (skip,) = world.store.skipped()
+    (skip,) = world.store.given_up()
     assert skip.url == URLS[0]
     assert skip.reason.startswith("host_retired: no request allowed for 719")
     assert skip.reason.endswith(" s (latest answer 503)")
@@ -216,7 +216,7 @@ def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
     world.shard.give_up_stuck(world.now)
     end(world)
 
-    (skip,) = world.store.skipped()
+    (skip,) = world.store.given_up()
     assert skip.reason == "host_retired: no request allowed for 1000000000 s"
 
 
@@ -279,5 +279,5 @@ def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.Monk
     (request,) = world.start(room=1)
 
     assert "a.example" not in world.parts.given_up
-    assert len(list(world.store.skipped())) == 2
+    assert len(list(world.store.given_up())) == 2
     assert flight_of(request).item.url == URLS[2]
