@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CONTRACT = [
     *("url", "status", "depth", "parent", "title", "content_type", "bytes", "latency_ms"),
     *("fetched_at", "attempts", "links", "canonical", "redirect_to", "error", "host", "digest"),
-    *("cache_status", "age"),
+    *("cache_status", "age", "total_ms", "noindex"),
 ]
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 

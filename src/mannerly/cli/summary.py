@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.reasons import GIVEN_UP, error_words, skip_words
+from mannerly.crawler.inspection.reasons import error_words, skip_words
+from mannerly.crawler.model import GIVEN_UP
 
 from .endings import resume_command
 from .figures import many, rate, size, span

@@ -107,7 +107,7 @@ class PageRecord(NamedTuple):
     title: str | None
     content_type: str | None
     bytes: int
-    latency_ms: float  # to the first byte
+    latency_ms: float  # to the first byte of the answer, without connecting
     fetched_at: float  # wall time
     attempts: int
     links: int
@@ -118,15 +118,26 @@ class PageRecord(NamedTuple):
     digest: str | None  # of the body, hexadecimal
     cache_status: str | None = None
     age: int | None = None
+    total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
+    noindex: bool = False  # the page or its header asks not to be indexed
+
+
+GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
+"""Reasons for which URLs are given up: they were wanted, and could not be fetched."""
 
 
 class Skipped(NamedTuple):
-    """A URL that is known and will not be fetched."""
+    """A URL that is known and will not be fetched: skipped on purpose, or given up."""
 
     url: str
     reason: str
     depth: int
     parent: str | None
+
+
+def is_given_up(reason: str) -> bool:
+    """Return whether a URL with this reason was given up; text after a colon is a detail."""
+    return reason.partition(":")[0] in GIVEN_UP
 
 
 # ---------------------------------------------------------------------- hosts
@@ -174,11 +185,12 @@ class LocalError(StrEnum):
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
+    HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent
     TRUST = "trust"  # the file of trusted certificates cannot be read
 
 
 # Local errors after which the same request is tried again, with a new permit.
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS, LocalError.HELD})
 
 FetchError: TypeAlias = "ErrorKind | LocalError"
 

@@ -93,6 +93,7 @@ class Stats:
     queued: int = 0
     hosts: int = 0
     found: int = 0  # new URLs
+    hosts_given_up: int = 0
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
@@ -112,6 +113,7 @@ class Stats:
         self.undelivered += other.undelivered
         self.hosts += other.hosts
         self.found += other.found
+        self.hosts_given_up += other.hosts_given_up
         self.audited += other.audited
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
@@ -147,6 +149,7 @@ class StatsFold:
             told.UrlsDropped: self._dropped,
             told.UrlsFound: self._found,
             told.UrlsHeldBack: self._held_back,
+            told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
             Throttled: self._throttled,
@@ -220,6 +223,9 @@ class StatsFold:
     def _held_pattern(self, pattern: str) -> str:
         known = self.stats.held_back
         return pattern if pattern in known or len(known) < REMARKABLE else OTHER_PATTERNS
+
+    def _given_up(self, _event: told.HostGivenUp) -> None:
+        self.stats.hosts_given_up += 1
 
     def _throttled(self, _event: Throttled) -> None:
         self.stats.throttles += 1

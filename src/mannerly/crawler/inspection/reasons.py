@@ -7,9 +7,6 @@ code without words is shown as it is.
 
 from __future__ import annotations
 
-GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
-"""Reasons for which URLs were given up: they were wanted, and could not be fetched."""
-
 _SKIPPED: dict[str, str | tuple[str, str]] = {
     "off_host": ("link to another host (--scope)", "links to other hosts (--scope)"),
     "off_site": ("link to another site (--scope)", "links to other sites (--scope)"),

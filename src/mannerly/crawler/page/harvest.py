@@ -65,7 +65,8 @@ def harvest(
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):
-        return Harvest(page_record(entry, answer, wall, title=page.title), [], {})
+        record = page_record(entry, answer, wall, title=page.title, noindex=page.noindex)
+        return Harvest(record, [], {})
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {refusal.value: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -83,6 +84,7 @@ def harvest(
         canonical_url=links.canonical,
         links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
+        noindex=page.noindex,
     )
     return Harvest(record, found, passed_over)
 

@@ -54,7 +54,6 @@ class Parts:
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
-    keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     shares: Shares = field(default_factory=Shares)
@@ -144,6 +143,5 @@ def make_parts(
         flights=flights,
         routes=Routes(number, sharding, rules),
         audit=SpacingAudit(pace.floor_s),
-        keeps_gaps=pace.enabled and pace.floor_s > 0.0,
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )
