@@ -66,6 +66,9 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
         run_plan(prepare(urls or [], configuration))
 
 
+_NAMED_SEEDS = 3  # in a notice about private ones
+
+
 def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     """Return the plan of a run; errors are found before the first request."""
     from mannerly.crawler.store import exists
@@ -111,6 +114,7 @@ def run_plan(plan: RunPlan) -> None:
         _report_orders(plan)
     if not plan.configuration.value("quiet"):
         _report_missing()
+        _report_private_seeds(plan)
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -222,6 +226,18 @@ def _report_missing() -> None:
 
     if find_spec("pcre2") is None:
         note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
+
+
+def _report_private_seeds(plan: RunPlan) -> None:
+    """Say which seeds let the crawl into a private network: a list may hold one by mistake."""
+    from mannerly.crawler.fetch.guard import NetworkGuard
+
+    private = NetworkGuard(plan.seeds).private_seeds
+    if private:
+        named = ", ".join(map(safe_term, private[:_NAMED_SEEDS]))
+        if len(private) > _NAMED_SEEDS:
+            named += f" and {len(private) - _NAMED_SEEDS:,} more"
+        note(f"allowed because they are seeds, although private: {named} (others: --allow-net)")
 
 
 def _report_orders(plan: RunPlan) -> None:

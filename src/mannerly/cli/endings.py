@@ -12,8 +12,12 @@ _CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
-    """Return the exit code: 0 if the crawl is finished or has reached a limit."""
-    if result.ending.value == "finished" and result.pending:
+    """Return the exit code: 0 if the crawl is finished or has reached a limit.
+
+    A crawl that gave a host up, or has URLs left that no limit explains, is not finished.
+    """
+    is_incomplete = result.pending > 0 or result.stats.hosts_given_up > 0
+    if result.ending.value == "finished" and is_incomplete:
         return 1
     return _CODES.get(result.ending.value, 0)
 

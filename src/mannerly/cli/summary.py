@@ -31,6 +31,7 @@ _HEADLINES = {
     "no_seed": "No seed could be fetched",
 }
 _REASONS = 6  # of each kind; the rest is one number
+_PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
@@ -138,4 +139,16 @@ def _left(result: CrawlResult, location: str | None) -> list[str]:
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""
-    return [_row("left", left), how]
+    return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+
+
+def _held_back(stats: Stats) -> str:
+    """Return how many of the URLs that are left come last, and their patterns."""
+    ranked = sorted((+stats.held_back).items(), key=lambda item: (-item[1], item[0]))
+    if not ranked:
+        return ""
+    named = [f"{safe_term(pattern, limit=80)} ({urls:,})" for pattern, urls in ranked[:_PATTERNS]]
+    if len(ranked) > _PATTERNS:
+        named.append("…")
+    count = sum(urls for _, urls in ranked)
+    return f"{count:,} of these, whose pages lead to more of the same: {', '.join(named)}"

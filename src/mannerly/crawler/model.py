@@ -185,11 +185,12 @@ class LocalError(StrEnum):
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
+    HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent
     TRUST = "trust"  # the file of trusted certificates cannot be read
 
 
 # Local errors after which the same request is tried again, with a new permit.
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS, LocalError.HELD})
 
 FetchError: TypeAlias = "ErrorKind | LocalError"
 

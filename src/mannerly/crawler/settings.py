@@ -106,7 +106,6 @@ class CrawlSettings:
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
     )
-    give_up_stalled: bool = _option(False, "Give a host up if it refuses all requests for long.")
 
     def __post_init__(self) -> None:
         for spec in fields(self):

@@ -242,6 +242,17 @@ class Politeness:
         """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
+    def waits_in_vain(self, host: str, *, now: Instant) -> bool:
+        """Return whether the host would be given up before its next request may start."""
+        state = self._find(host)
+        return state is not None and state.waits_in_vain(now)
+
+    def give_up_waiting(self, host: str, *, now: Instant) -> None:
+        """Retire a host that waits in vain, when there is nothing else to do."""
+        state = self._find(host)
+        if state is not None and state.waits_in_vain(now):
+            state.give_up_waiting(now)
+
     def pause(self, host: str, *, now: Instant) -> None:
         """Refuse all requests to the host until `revive`."""
         (self._find(host) or self._find_or_create(host, now)).pause()
@@ -292,6 +303,14 @@ class Politeness:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
+
+    def may_leave(self, permit: Permit, *, now: Instant) -> bool:
+        """Return whether a granted request may be sent now, after its connection was opened.
+
+        Ask immediately before the request is written. If it may, the delay to the next request
+        counts from `now`; if not, cancel the permit and ask for another one.
+        """
+        return not self._enabled or permit.host.may_leave(permit, now)
 
     def sent(self, permit: Permit, *, now: Instant) -> None:
         """Count the delay to the next request from `now`, when a granted request really left."""

@@ -258,15 +258,6 @@ def test_audit_follows_the_delay_in_force() -> None:
     assert others == [False, False]
 
 
-def test_crawl_without_a_delay_keeps_gaps_when_a_host_gets_one() -> None:
-    """Requests to it are then spaced by when they leave, not by when they were granted."""
-    audit = SpacingAudit(0.0)
-    before = audit.has_floor
-    audit.configure(0.5, key=HOST)
-
-    assert (before, audit.has_floor) == (False, True)
-
-
 # ---------------------------------------------------------------------- the runtime
 
 

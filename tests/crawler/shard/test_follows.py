@@ -90,7 +90,14 @@ def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> Non
     assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING))
+def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
+    """Nothing was sent, so it is not a try, however often it happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=LocalError.HELD)) == Again(page, NOW.mono)
+
+
+@pytest.mark.parametrize("error", sorted(PASSING - {LocalError.HELD}))
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float

@@ -35,6 +35,7 @@ import pycurl  # type: ignore[import-untyped]
 
 from mannerly.crawler.model import Fetched, LocalError
 
+from .base import always
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
 from .poller import new_poller
@@ -43,6 +44,8 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
@@ -70,6 +73,7 @@ class CurlFetcher:
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
         self._sent: list[tuple[Request, Instant]] = []
+        self._may_leave: Callable[[Request, Instant], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -109,7 +113,7 @@ class CurlFetcher:
         transfer = (
             self._idle.pop()
             if self._idle
-            else Transfer(self._settings, self._guard, self._trust, self._note_sent)
+            else Transfer(self._settings, self._guard, self._trust, self._leaves)
         )
         transfer.load(request, scheme, host, port, self._name_age_s())
         self._busy[transfer.handle] = transfer
@@ -136,6 +140,9 @@ class CurlFetcher:
             if self._done or is_woken or time.monotonic() >= deadline:
                 finished, self._done = self._done, []
                 return finished
+
+    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+        self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, Instant]]:
         sent, self._sent = self._sent, []
@@ -178,8 +185,12 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _note_sent(self, request: Request) -> None:
-        self._sent.append((request, time.monotonic()))
+    def _leaves(self, request: Request) -> bool:
+        now = time.monotonic()
+        if not self._may_leave(request, now):
+            return False
+        self._sent.append((request, now))
+        return True
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))

@@ -233,10 +233,13 @@ def _politeness() -> tuple[Option, ...]:
             "N",
         ),
         Option(
-            "give_up_stalled",
-            ValueKind.FLAG,
-            "Give a host up if it refuses all requests (429, 503) for long (default off).",
-            "give_up_stalled",
+            "give_up_after",
+            ValueKind.NUMBER,
+            "Give a host up after this many seconds without a success since it first refused or "
+            "failed; at once if it asks for a longer pause and nothing else is left "
+            "(default 3600).",
+            "politeness.give_up_after_s",
+            "S",
         ),
     )
 

@@ -55,7 +55,7 @@ class CrawlOptions(TypedDict, total=False):
     user_agent: str | None
     contact: str | None
     host_failure_limit: int | None
-    give_up_stalled: bool | None
+    give_up_after: float | None
     workers: int | None
     processes: int | None
     timeout: float | None

@@ -79,6 +79,7 @@ class Engine:
         self._tick_s = tick_s
         self._offload = offload
         self._delivery = delivery
+        fetcher.ask(self._may_leave)
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
@@ -103,6 +104,21 @@ class Engine:
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, unless another shard sends links."""
         return all(shard.is_idle for shard in self._shards)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return whether all that is left are hosts that would be given up before they are due."""
+        if self.is_paused or self.is_idle:
+            return False
+        now = self._now()
+        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+
+    def give_up_stuck(self) -> None:
+        """Give those hosts up: nothing else is left to do in the crawl."""
+        now = self._now()
+        for shard in self._shards:
+            shard.give_up_stuck(now)
+        self._next_tick = now.mono
 
     @property
     def undelivered(self) -> int:
@@ -153,6 +169,10 @@ class Engine:
             self._tick_if_due()
         except StoreFull as error:
             self._wait_for_room(error)
+
+    def _may_leave(self, request: Request, instant: Instant) -> bool:
+        flight = _flight(request)
+        return self._by_number[flight.shard].may_leave(flight, instant)
 
     def _now(self) -> Now:
         return Now(self._clock.now(), self._clock.wall())

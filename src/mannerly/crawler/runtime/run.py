@@ -108,6 +108,8 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 engine.is_draining = ending is not None
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
+            elif ending is None and not engine.in_flight and worker.is_stuck:
+                engine.give_up_stuck()
     except BaseException:
         worker.abandon()
         raise

@@ -152,11 +152,17 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
-        return (
-            self.engine.is_idle
-            and all(self._store.unread(each) == 0 for each in self._numbers)
-            and not self._store.orders(after=self._last_order)  # they may add seeds
-        )
+        return self.engine.is_idle and self._has_no_news
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return the same of a worker that has nothing but hosts which would be given up first."""
+        return self.engine.is_stuck and self._has_no_news
+
+    @property
+    def _has_no_news(self) -> bool:
+        unread = any(self._store.unread(each) for each in self._numbers)
+        return not unread and not self._store.orders(after=self._last_order)  # they may add seeds
 
     @property
     def received(self) -> int:

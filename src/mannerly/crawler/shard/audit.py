@@ -26,11 +26,6 @@ class SpacingAudit:
         self._own_floors_s: dict[str, float] = {}  # of budgets with a pace of their own
         self._last_sent: dict[str, Instant] = {}
 
-    @property
-    def has_floor(self) -> bool:
-        """Return whether the operator set a minimum delay for any budget."""
-        return self._floor_s > 0.0 or any(self._own_floors_s.values())
-
     def configure(self, floor_s: float, *, key: str | None = None) -> None:
         """Change the minimum delay, of one budget or of all; gaps count from the next request.
 

@@ -116,7 +116,6 @@ def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     parts.audit.configure(settings.floor_s)
     for key in parts.paces:
         _set_own_pace(key, parts)
-    _keep_gaps(parts)
     parts.frontier.wake_all(now=now.mono)
 
 
@@ -131,8 +130,3 @@ def _set_own_pace(key: str, parts: Parts) -> None:
         settings = replace(settings, max_concurrency=pace.per_host)
     parts.politeness.configure(settings, host=key)
     parts.audit.configure(settings.floor_s, key=key)
-    _keep_gaps(parts)
-
-
-def _keep_gaps(parts: Parts) -> None:
-    parts.keeps_gaps = parts.politeness.settings.enabled and parts.audit.has_floor

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped
+from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import HostQuota
+from mannerly.crawler.frontier.shares import MANY_URLS, Shares
+from mannerly.crawler.model import Kind
 from mannerly.crawler.robots.gate import RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import HostOrders
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, Entry, Now, PageRecord, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
+
+_PAGE = Kind.PAGE
 
 
 @dataclass(slots=True)
@@ -52,10 +56,10 @@ class Parts:
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
-    keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
+    shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     batch: Batch = field(default_factory=Batch)
 
@@ -76,6 +80,21 @@ class Parts:
         if excluded := len(candidates) - len(wanted):
             self.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
         return wanted
+
+    def pass_on(self, entry: Entry, record: PageRecord, candidates: list[Candidate]) -> None:
+        """Put the new links of a page into the batch, in their place if its host has many URLs."""
+        links = self.routes.unmet(candidates)
+        host = entry.host
+        if entry.kind == _PAGE and (host in self.shares or self._has_many(host, len(links))):
+            links, held_back = self.shares.place(entry, record, links)
+            if held_back:
+                self.emit(UrlsHeldBack(held_back))
+        self.routes.all(links, self.batch)
+
+    def _has_many(self, host: str, more: int) -> bool:
+        """Return whether a host is large enough for its queue to be shared out."""
+        fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
+        return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
@@ -133,7 +152,6 @@ def make_parts(
         flights=flights,
         routes=Routes(number, sharding, rules),
         audit=SpacingAudit(pace.floor_s),
-        keeps_gaps=pace.enabled and pace.floor_s > 0.0,
         sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

@@ -4,6 +4,7 @@ Read top to bottom, this is the way of a URL. Every step is a plain call that is
 returns a value; nothing is called back.
 
     start_due   whose turn is it, may it go, what is still missing to say so
+    may_leave   its connection is open: may it still go?
     sent        a request has left
     answered    learn from an answer, then do what follows from it (`follows`)
     read        a page that was parsed elsewhere comes back
@@ -23,14 +24,15 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
-from mannerly.crawler.model import Entry, Kind, Request
+from mannerly.crawler.model import Entry, Kind, LocalError, Request
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
 from .elsewhere import PageResult
-from .follows import Again, LearnRules, Means, Read, what_follows
+from .follows import Abandoned, Again, LearnRules, Means, Read, what_follows
+from .given_up import dropped_because
 from .judge import Judge
 from .parts import make_parts
 from .reading import credible, harvest_safely
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 ADMIT = 10_000  # URLs of the waiting room let in per tick
+STUCK_S = 1.0  # a host that is due sooner is waited for, whatever it asks for
 
 _PAGE = Kind.PAGE
 
@@ -103,8 +106,7 @@ class Shard:
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
-                self.parts.batch.dropped.append((entry, reason))
-                self._emit(told.UrlsDropped(reason, 1))
+                self._drop(entry, reason)
             requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break
@@ -125,6 +127,10 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
+    def may_leave(self, flight: InFlight, instant: Instant) -> bool:
+        """Return whether a request may be sent now that its connection is open."""
+        return self.politeness.may_leave(flight.permit, now=instant)
+
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
@@ -132,22 +138,29 @@ class Shard:
         self._emit(self.parts.audit.sent(flight.item.host, flight.permit, instant))
 
     def answered(self, flight: InFlight, answer: Fetched, now: Now) -> bool:
-        """Learn from an answer, then do what follows; return whether a page is asked for again."""
+        """Learn from an answer, then do what follows; return whether a page got no record."""
         answer = credible(answer)
         self.flights.answered(flight)
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
-        follows = what_follows(item, answer, retry, now, self._means)
+        given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
+        follows = what_follows(item, answer, retry, now, self._means, given_up)
         is_page_again = False
         if isinstance(follows, Again):
             self.flights.end(flight)
             self.frontier.put_back(follows.entry, follows.due)
-            self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
+            if answer.error is not LocalError.HELD:
+                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
             is_page_again = follows.entry.kind == _PAGE
             self._wake_held_back(follows.entry, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             origins.answered(follows.request, answer, self.parts, now)
+        elif isinstance(follows, Abandoned):
+            assert isinstance(item, Entry)
+            self.flights.end(flight)
+            self._drop(item, dropped_because(follows.reason))
+            is_page_again = item.kind == _PAGE  # it has no record, so it is not a page of this run
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
@@ -177,8 +190,8 @@ class Shard:
         if entry.kind != _PAGE:
             candidates = sitemaps.settled(entry, list_size, candidates, parts)
         parts.batch.pages.append((entry, record))
-        if candidates:
-            parts.routes.links(candidates, parts.batch)
+        if candidates or entry.host in parts.shares:
+            parts.pass_on(entry, record, candidates)
         if entry.kind != _PAGE:
             self._emit(told.ListSettled(entry, record, passed_over))
             return
@@ -199,6 +212,10 @@ class Shard:
         else:
             self.settle(flight, result, now)
 
+    def _drop(self, entry: Entry, reason: str) -> None:
+        self.parts.batch.dropped.append((entry, reason))
+        self._emit(told.UrlsDropped(reason, 1))
+
     def _wake_held_back(self, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
         if self.parts.quota is not None and entry.kind == _PAGE:
@@ -207,9 +224,7 @@ class Shard:
     def _told(self, event: polite.Event) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
-        if isinstance(event, polite.Retired) or (
-            isinstance(event, polite.Stalled) and self._settings.give_up_stalled
-        ):
+        if isinstance(event, polite.Retired):
             self.parts.given_up.tell(event)
         elif isinstance(event, polite.Evicted):
             self.parts.hosts.forget(event.host)
@@ -243,6 +258,28 @@ class Shard:
             return False
         counts = self.store.counts()
         return not (counts.queued or counts.outgoing or counts.retries)
+
+    def is_stuck(self, now: Now) -> bool:
+        """Return whether only hosts are left that would be given up before their next request.
+
+        Such a host is waited for as long as there is anything else to do in the crawl.
+        """
+        if self.flights.pending or self.parts.batch or self.parts.given_up:
+            return False
+        due = self.next_due(now)
+        counts = self.store.counts()
+        if (due is not None and due - now.mono < STUCK_S) or counts.waiting or counts.outgoing:
+            return False
+        waits_in_vain = self.politeness.waits_in_vain
+        hosts = self.store.queued_hosts()
+        return counts.queued > 0 and all(waits_in_vain(host, now=now.mono) for host, _ in hosts)
+
+    def give_up_stuck(self, now: Now) -> None:
+        """Give up the hosts that are left, if the shard is stuck."""
+        if self.is_stuck(now):
+            for host, _ in list(self.store.queued_hosts()):
+                self.politeness.give_up_waiting(host, now=now.mono)
+            self.parts.given_up.follow(self.parts, now)
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
