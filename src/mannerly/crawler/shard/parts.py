@@ -53,6 +53,7 @@ class Parts:
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    is_urgent: bool = False  # a host asked for a pause that is not committed yet
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
@@ -93,6 +94,7 @@ def make_parts(
     on_politeness: Callable[[PolitenessEvent], None],
     *,
     is_resumed: bool,
+    boot: str,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -102,7 +104,8 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
-    hosts = HostRecords(store, politeness, is_resumed=is_resumed)
+    audit = SpacingAudit(pace)
+    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
     limit = settings.max_per_host
     return Parts(
@@ -122,6 +125,6 @@ def make_parts(
         hosts=hosts,
         flights=flights,
         routes=Routes(number, sharding, rules),
-        audit=SpacingAudit(pace.floor_s),
+        audit=audit,
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )
