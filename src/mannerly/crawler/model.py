@@ -161,6 +161,16 @@ class HostRecord(NamedTuple):
     refused: int = 0
     failed: int = 0
     retired: str | None = None  # the reason, if the host was given up
+    failing_since: float = 0.0  # first refusal or failure since the last success; 0: none
+    failures_in_a_row: int = 0  # pages that failed since the last one that did not
+    breaker_failures: int = 0  # consecutive failures, as the breaker counts them
+    breaker_opens: int = 0  # consecutive openings of the breaker
+    breaker_until: float = 0.0  # no request before; 0: the breaker is closed
+    boot: str = ""  # the boot of the machine in which `updated_mono` is a monotonic instant
+    updated_mono: float = 0.0  # the same instant as `updated_at`
+    smallest_gap_s: float = 0.0  # between two requests, so far; 0: there were no two
+    required_gap_s: float = 0.0  # the gap in force at the smallest one
+    early: int = 0  # requests that were sent too early; must stay 0
 
 
 class RobotsRecord(NamedTuple):

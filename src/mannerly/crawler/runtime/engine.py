@@ -230,11 +230,17 @@ class Engine:
 
     @property
     def _is_worth_a_commit(self) -> bool:
-        """Return whether to commit early: the batch is large, or there is nothing else to do."""
-        if self._is_unoccupied:
-            return any(shard.has_batch for shard in self._shards)
-        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
-        return is_large and self._full_since is None
+        """Return whether to commit early.
+
+        The batch is large, there is nothing else to do, or a host asked for a pause: after a crash
+        now, the next run would contact it.
+        """
+        if self._is_unoccupied and any(shard.has_batch for shard in self._shards):
+            return True
+        is_needed = any(
+            shard.is_urgent or shard.pending_pages >= COMMIT_PAGES for shard in self._shards
+        )
+        return is_needed and self._full_since is None
 
     def hurry(self) -> None:
         """If nothing is under way, check at once whether other shards have sent links."""

@@ -35,6 +35,7 @@ from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
 from .beginning import first_candidates, rules_of
+from .boot import boot_id
 from .delivery import Delivery
 from .ending import WATCH_S
 from .engine import Engine
@@ -124,6 +125,7 @@ class Worker:
                 events=events,
                 reader=self._offload,
                 consumer=self._delivery,
+                boot=boot_id(),
             )
             for number, each in zip(numbers, self._stores, strict=True)
         ]

@@ -97,6 +97,7 @@ def _steer(
         case HostForget() if is_new:
             _take_in_again(host, parts, now)
             politeness.unlearn(host)
+            parts.audit.unlearned(politeness.key(host))
             parts.hosts.unlearn(host, now)
             for origin in (f"https://{host}", f"http://{host}"):
                 parts.forget_robots(origin)
@@ -113,7 +114,7 @@ def _take_in_again(host: str, parts: Parts, now: Now) -> None:
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
-    parts.audit.configure(settings.floor_s)
+    parts.audit.configure(settings)
     for key in parts.paces:
         _set_own_pace(key, parts)
     parts.frontier.wake_all(now=now.mono)
@@ -129,4 +130,4 @@ def _set_own_pace(key: str, parts: Parts) -> None:
     if pace.per_host is not None:
         settings = replace(settings, max_concurrency=pace.per_host)
     parts.politeness.configure(settings, host=key)
-    parts.audit.configure(settings.floor_s, key=key)
+    parts.audit.configure(settings, key=key)

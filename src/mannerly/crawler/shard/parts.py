@@ -61,6 +61,7 @@ class Parts:
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    is_urgent: bool = False  # a host asked for a pause that is not committed yet
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
@@ -122,6 +123,7 @@ def make_parts(
     on_politeness: Callable[[PolitenessEvent], None],
     *,
     is_resumed: bool,
+    boot: str,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -131,7 +133,8 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
-    hosts = HostRecords(store, politeness, is_resumed=is_resumed)
+    audit = SpacingAudit(pace)
+    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
     limit = settings.max_per_host
     return Parts(
@@ -151,7 +154,7 @@ def make_parts(
         hosts=hosts,
         flights=flights,
         routes=Routes(number, sharding, rules),
-        audit=SpacingAudit(pace.floor_s),
+        audit=audit,
         sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

@@ -58,7 +58,11 @@ _PAGE = Kind.PAGE
 
 
 class Shard:
-    """The hosts of one shard, their queue, their pace and their store."""
+    """The hosts of one shard, their queue, their pace and their store.
+
+    `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
+    an earlier run can be compared with those of this one.
+    """
 
     def __init__(
         self,
@@ -73,13 +77,22 @@ class Shard:
         events: Events | None = None,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        boot: str = "",
     ) -> None:
         self.number = number
         self.store = store
         self.received = 0  # links that other shards sent
         self._emit = (events or Events()).emit
         self.parts = parts = make_parts(
-            number, store, sharding, settings, rules, self._emit, self._told, is_resumed=is_resumed
+            number,
+            store,
+            sharding,
+            settings,
+            rules,
+            self._emit,
+            self._told,
+            is_resumed=is_resumed,
+            boot=boot,
         )
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
@@ -224,6 +237,7 @@ class Shard:
     def _told(self, event: polite.Event) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
+        self.parts.audit.told(event)
         if isinstance(event, polite.Retired):
             self.parts.given_up.tell(event)
         elif isinstance(event, polite.Evicted):
@@ -237,6 +251,11 @@ class Shard:
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Return whether a host asked for a pause that a crash now would forget."""
+        return self.parts.is_urgent
 
     @property
     def pending_pages(self) -> int:
@@ -289,6 +308,7 @@ class Shard:
             return
         committed = self.store.commit(batch)
         self.parts.batch = Batch()
+        self.parts.is_urgent = False
         self.parts.hosts.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in batch.pages)
