@@ -111,6 +111,7 @@ def run_plan(plan: RunPlan) -> None:
         _report_orders(plan)
     if not plan.configuration.value("quiet"):
         _report_missing()
+        _report_scope(plan)
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -222,6 +223,18 @@ def _report_missing() -> None:
 
     if find_spec("pcre2") is None:
         note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
+
+
+def _report_scope(plan: RunPlan) -> None:
+    """Say that the source of seeds has made the scope wider than it is by default."""
+    from mannerly.crawler.settings import NAMES_HOSTS
+
+    given, settings = plan.configuration.given, plan.settings
+    if settings.seeding in NAMES_HOSTS and settings.scope == "site" and "scope" not in given:
+        note(
+            f"--seeding-strategy {settings.seeding} names other hosts of the site, so the scope is "
+            "the site: with --scope host they are left out"
+        )
 
 
 def _report_orders(plan: RunPlan) -> None:

@@ -41,9 +41,10 @@ class ShardWorld:
         is_resumed: bool = False,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        shards: int = 1,
     ) -> None:
         self.settings = settings or brisk()
-        self.store = store or MemoryStore(frontier_limit=1000)
+        self.store = store or MemoryStore.group(shards, frontier_limit=1000)[0]
         self.now = Now(0.0, EPOCH_S)
         self.events: list[Event] = []
         fold = StatsFold()
@@ -52,7 +53,7 @@ class ShardWorld:
         self.shard = Shard(
             0,
             self.store,
-            Sharding(1),
+            Sharding(shards),
             self.settings,
             LinkRules(scope, self.settings.agent_token, self.settings.max_redirects),
             is_resumed=is_resumed,

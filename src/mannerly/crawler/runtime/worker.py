@@ -106,7 +106,7 @@ class Worker:
                 insecure_hosts=settings.insecure_hosts,
             ),
         )
-        self._offload: Offload[Reading] = Offload(settings.parse_limit)
+        self._offload: Offload[Reading] = Offload(settings.parse_processes)
         self._delivery: Delivery | None = None
         if deliver is not None:
             owned = zip(numbers, self._stores, strict=True)
@@ -138,6 +138,7 @@ class Worker:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import HostQuota
-from mannerly.crawler.robots.gate import RobotsGate
+from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
@@ -46,6 +46,7 @@ class Parts:
     politeness: Politeness
     frontier: Frontier
     robots: RobotsGate
+    robots_limit: int  # robots.txt files that this shard may fetch at once
     hosts: HostRecords
     flights: Flights
     routes: Routes
@@ -115,12 +116,14 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
-        frontier=Frontier(politeness, heap_limit=settings.heap_limit),
+        robots_limit=sharding.share(settings.robots_limit, number),
+        frontier=Frontier(politeness, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
+            memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
         ),
         hosts=hosts,
         flights=flights,

@@ -121,7 +121,7 @@ class Shard:
 
     @property
     def _robots_room(self) -> int:
-        return self._settings.robots_limit - self.flights.robots
+        return self.parts.robots_limit - self.flights.robots
 
     # ------------------------------------------------------------------ answers
 
