@@ -41,17 +41,18 @@ class ShardWorld:
         is_resumed: bool = False,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        number: int = 0,
         shards: int = 1,
     ) -> None:
         self.settings = settings or brisk()
-        self.store = store or MemoryStore.group(shards, frontier_limit=1000)[0]
+        self.store = store or MemoryStore.group(shards, frontier_limit=1000)[number]
         self.now = Now(0.0, EPOCH_S)
         self.events: list[Event] = []
         fold = StatsFold()
         self.stats = fold.stats
         scope = self.settings.scope_of(urls)
         self.shard = Shard(
-            0,
+            number,
             self.store,
             Sharding(shards),
             self.settings,

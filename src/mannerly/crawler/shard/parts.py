@@ -15,6 +15,7 @@ from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 
 from .audit import SpacingAudit
+from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
@@ -57,6 +58,7 @@ class Parts:
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:

@@ -39,7 +39,7 @@ from .requests import RequestMaker
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now
+    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -270,6 +270,7 @@ class Shard:
         room = self._settings.frontier_limit - frontier.queued
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
+        origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
@@ -281,6 +282,10 @@ class Shard:
     def control(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record, as far as it concerns this shard."""
         orders.apply(number, order, self.parts, now)
+
+    def robots_found(self, record: RobotsRecord, now: Now) -> None:
+        """Take over a robots.txt that another shard has fetched for this one."""
+        origins.found_elsewhere(record, self.parts, now)
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(told.UrlsFound(len(new)))
