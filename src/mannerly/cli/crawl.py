@@ -115,6 +115,7 @@ def run_plan(plan: RunPlan) -> None:
     if not plan.configuration.value("quiet"):
         _report_missing()
         _report_private_seeds(plan)
+        _report_scope(plan)
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -238,6 +239,18 @@ def _report_private_seeds(plan: RunPlan) -> None:
         if len(private) > _NAMED_SEEDS:
             named += f" and {len(private) - _NAMED_SEEDS:,} more"
         note(f"allowed because they are seeds, although private: {named} (others: --allow-net)")
+
+
+def _report_scope(plan: RunPlan) -> None:
+    """Say that the source of seeds has made the scope wider than it is by default."""
+    from mannerly.crawler.settings import NAMES_HOSTS
+
+    given, settings = plan.configuration.given, plan.settings
+    if settings.seeding in NAMES_HOSTS and settings.scope == "site" and "scope" not in given:
+        note(
+            f"--seeding-strategy {settings.seeding} names other hosts of the site, so the scope is "
+            "the site: with --scope host they are left out"
+        )
 
 
 def _report_orders(plan: RunPlan) -> None:

@@ -115,7 +115,7 @@ def _limits() -> tuple[Option, ...]:
             "seeding_strategy",
             ValueKind.TEXT,
             "Source of further seeds: none, sitemap (default), ct (certificate transparency), "
-            "commoncrawl, or all.",
+            "commoncrawl, or all. With ct and all the scope is the site, unless --scope is given.",
             "seeding",
             "WORD",
         ),
@@ -329,8 +329,16 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "parse_limit",
             ValueKind.INTEGER,
-            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "Start no request while this many big pages are being parsed or wait for it (default "
+            "256).",
             "parse_limit",
+            "N",
+        ),
+        Option(
+            "parse_processes",
+            ValueKind.INTEGER,
+            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "parse_processes",
             "N",
         ),
         Option(

@@ -66,6 +66,7 @@ class Engine:
         governed: bool = True,
         tick_s: float = TICK_S,
         offload: Offload[Reading] | None = None,
+        parse_limit: int = 256,
         delivery: Delivery | None = None,
         events: Events | None = None,
     ) -> None:
@@ -78,6 +79,7 @@ class Engine:
         self._workers = workers
         self._tick_s = tick_s
         self._offload = offload
+        self._parse_limit = parse_limit
         self._delivery = delivery
         fetcher.ask(self._may_leave)
         if offload is not None:
@@ -179,7 +181,9 @@ class Engine:
 
     @property
     def _may_start(self) -> bool:
-        return not self.is_draining and not self.is_paused and self._full_since is None
+        if self.is_draining or self.is_paused or self._full_since is not None:
+            return False
+        return self._offload is None or self._offload.pending < self._parse_limit
 
     def _start(self, now: Now) -> None:
         total = self._workers if self._governor is None else self._governor.total

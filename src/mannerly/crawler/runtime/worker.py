@@ -15,7 +15,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import AddSeeds, Pause, SetOption, Stop, Unpause
+from mannerly.crawler.control import (
+    AddSeeds,
+    FetchRobots,
+    Pause,
+    SeedsMoved,
+    SetOption,
+    Stop,
+    Unpause,
+)
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
@@ -104,7 +112,7 @@ class Worker:
                 insecure_hosts=settings.insecure_hosts,
             ),
         )
-        self._offload: Offload[Reading] = Offload(settings.parse_limit)
+        self._offload: Offload[Reading] = Offload(settings.parse_processes)
         self._delivery: Delivery | None = None
         if deliver is not None:
             owned = zip(numbers, self._stores, strict=True)
@@ -137,6 +145,7 @@ class Worker:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
         )
@@ -199,9 +208,12 @@ class Worker:
             for number, order in self._store.orders(after=self._last_order):
                 self._last_order = number
                 self._act(number, order, Now(now, self._clock.wall()))
+            if self._store.manifest.shards > 1:
+                self._tell_others()
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
+            self._take_robots(Now(now, self._clock.wall()))
 
     def close(self, *, with_process: bool = False) -> None:
         """Cancel the requests under way, commit, and release everything.
@@ -245,6 +257,26 @@ class Worker:
                     self._include_moved(order.urls)
                 for shard in self._shards:
                     shard.control(number, order, now)
+
+    def _tell_others(self) -> None:
+        """Order what concerns the shards of other workers, too."""
+        with suppress(StoreFull):  # the engine waits for room and reports that
+            if self._rules.moved:
+                self._store.order(SeedsMoved(tuple(self._rules.moved)))
+                self._rules.moved.clear()
+            for shard in self._shards:
+                if requests := shard.parts.foreign.take_new():
+                    self._store.order(FetchRobots(tuple(requests)))
+
+    def _take_robots(self, now: Now) -> None:
+        """Take over the robots.txt that other shards have fetched for shards of this worker."""
+        asked = {each: shard for shard in self._shards for each in shard.parts.foreign.origins}
+        for number in range(self._store.manifest.shards) if asked else ():
+            with suppress(StoreError), self._store.read(number) as reader:
+                for origin, shard in asked.items():
+                    record = reader.robots(origin)
+                    if record is not None and record.expires_at > now.wall:
+                        shard.robots_found(record, now)
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""

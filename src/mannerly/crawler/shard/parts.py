@@ -10,13 +10,14 @@ from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
 from mannerly.crawler.model import Kind
-from mannerly.crawler.robots.gate import RobotsGate
+from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 
 from .audit import SpacingAudit
+from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
@@ -50,6 +51,7 @@ class Parts:
     politeness: Politeness
     frontier: Frontier
     robots: RobotsGate
+    robots_limit: int  # robots.txt files that this shard may fetch at once
     hosts: HostRecords
     flights: Flights
     routes: Routes
@@ -62,6 +64,7 @@ class Parts:
     shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
@@ -144,12 +147,14 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
-        frontier=Frontier(politeness, heap_limit=settings.heap_limit),
+        robots_limit=sharding.share(settings.robots_limit, number),
+        frontier=Frontier(politeness, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
+            memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
         ),
         hosts=hosts,
         flights=flights,

@@ -41,7 +41,7 @@ from .requests import RequestMaker
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now
+    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -136,7 +136,7 @@ class Shard:
 
     @property
     def _robots_room(self) -> int:
-        return self._settings.robots_limit - self.flights.robots
+        return self.parts.robots_limit - self.flights.robots
 
     # ------------------------------------------------------------------ answers
 
@@ -327,6 +327,7 @@ class Shard:
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
         frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
+        origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
@@ -338,6 +339,10 @@ class Shard:
     def control(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record, as far as it concerns this shard."""
         orders.apply(number, order, self.parts, now)
+
+    def robots_found(self, record: RobotsRecord, now: Now) -> None:
+        """Take over a robots.txt that another shard has fetched for this one."""
+        origins.found_elsewhere(record, self.parts, now)
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(told.UrlsFound(len(new)))

@@ -17,7 +17,7 @@ This module knows no page, no queue and no network. Its URLs must be canonical (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -121,6 +121,11 @@ class Scope:
         put(self, "_prefixes", _prefixes(seeds))
         put(self, "_include", tuple(map(Glob, self.include)))
         put(self, "_exclude", tuple(map(Glob, self.exclude)))
+
+    def including(self, *urls: str) -> Scope:
+        """Return a scope that includes these canonical URLs, as if they were seeds."""
+        wanted = [url for url in urls if self._off_limits(url) is not None]
+        return replace(self, seeds=(*self.seeds, *wanted)) if wanted else self
 
     def judge(self, url: str, depth: int) -> SkipReason | None:
         """Return why a canonical URL at `depth` (seeds: 0) is not in scope; None if it is."""
