@@ -113,7 +113,7 @@ def run_plan(plan: RunPlan) -> None:
     if not fresh and not plan.configuration.value("quiet"):
         _report_orders(plan)
     if not plan.configuration.value("quiet"):
-        _report_missing()
+        _report_missing(plan.settings)
         _report_private_seeds(plan)
         _report_scope(plan)
     with _progress(plan) as watch:
@@ -221,10 +221,14 @@ def _export(plan: RunPlan) -> None:
                 note(line)
 
 
-def _report_missing() -> None:
-    """Say which optional part of the installation is missing, and what that costs."""
+def _report_missing(settings: CrawlSettings) -> None:
+    """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
+    from mannerly.crawler.runtime.descriptors import told
+
+    if few := told(settings.workers, settings.processes):
+        note(few)
     if find_spec("pcre2") is None:
         note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
 

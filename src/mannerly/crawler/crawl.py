@@ -33,6 +33,7 @@ overview above and the examples in its docstrings.
 from __future__ import annotations
 
 import atexit
+import shlex
 import shutil
 import tempfile
 import threading
@@ -88,7 +89,7 @@ class CrawlResult:
     """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: the reason: finished, max_urls, duration, stopped, terminated or no_seed.
+        ending: the reason: finished, max_urls, duration, stopped, terminated, no_seed or crashed.
         stats: totals of this run.
         seconds: duration of this run.
         pending: URLs that are not fetched yet; 0 means that the crawl is complete.
@@ -288,7 +289,7 @@ class Crawl(StoredCrawl):
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Start no more requests, and end when those under way are answered. It can be resumed."""
+        """Start no more requests, wait `grace` seconds for those under way. It can be resumed."""
         self._interrupts.stop()
 
     def close(self) -> None:
@@ -463,8 +464,9 @@ def run_crawl(
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
 ) -> CrawlResult:
-    """Run a crawl as a command does: Ctrl-C and SIGTERM end it, in the main thread of a program."""
-    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, Signals() as signals:
+    """Run a crawl as a command does: signals end it, in the main thread of a program."""
+    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}")
+    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, signals:
         return crawl.run(interrupts=signals, watch=watch)
 
 

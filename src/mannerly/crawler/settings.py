@@ -52,6 +52,9 @@ class CrawlSettings:
     )
     max_per_host: int | None = _option(None, "Fetch at most this many pages of one host.", low=1)
     duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
+    grace_s: float = _option(
+        2.0, "Wait this long for requests under way when the crawl is stopped.", low=0
+    )
 
     politeness: Settings = _option(
         Settings(), "Settings of the politeness core: see docs/settings.md."

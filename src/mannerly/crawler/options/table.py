@@ -84,6 +84,14 @@ def _limits() -> tuple[Option, ...]:
             "S",
         ),
         Option(
+            "grace",
+            ValueKind.NUMBER,
+            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
+            "later ones are cancelled and stay queued (default 2).",
+            "grace_s",
+            "S",
+        ),
+        Option(
             "scope",
             ValueKind.TEXT,
             "Follow links on the seeds' host (default), site (registrable domain), prefix "

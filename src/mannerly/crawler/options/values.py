@@ -36,6 +36,7 @@ class CrawlOptions(TypedDict, total=False):
     max_depth: int | None
     max_per_host: int | None
     duration: float | None
+    grace: float | None
     scope: str | None
     include: str | Sequence[str] | None
     exclude: str | Sequence[str] | None

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate
+from mannerly.crawler.model import CRASHED, Candidate
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import host_key_of
 
 from .links import resolve_links
 from .listings import Listing, harvest_list
 from .long_work import PAGE, page_arguments, parse_answer
-from .parsed import ParsedPage, ParseFailed
+from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
 
@@ -46,6 +46,8 @@ def harvest(
 
     `work` is the result of its `LongWork`, if it had one; `recent` are the URLs passed on lately.
     """
+    if work == HELPER_DIED:
+        return unreadable(entry, answer, wall, error=CRASHED)
     if entry.kind != PAGE:
         if isinstance(work, ParseFailed):
             return unreadable(entry, answer, wall)

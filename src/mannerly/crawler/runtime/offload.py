@@ -10,10 +10,12 @@ One thread here talks to the helpers: a megabyte does not fit into a socket's bu
 must not wait for a helper that is just starting. Work and results pass between the loop and the
 thread through two queues, so nothing is shared; a result makes `descriptor` readable.
 
-Each piece of work returns one result. If a helper dies, only its own piece is affected: it is given
-to a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A helper that
-takes longer than `LONGEST_S` is killed, even if its parser never releases the interpreter. If no
-helper can be started (no memory, no descriptors), the work is done in the thread here.
+Each piece of work returns one result. If a helper dies or has no memory for its piece, only that is
+affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. A
+helper that takes longer than `LONGEST_S` is killed, even if its parser never releases the
+interpreter. If no helper can be started (no memory, no descriptors), the work is done in the thread
+here. The memory of a helper is limited by the size of the largest page: some bytes of markup can
+become fifty bytes of tree each.
 """
 
 from __future__ import annotations
@@ -22,13 +24,16 @@ import faulthandler
 import os
 import pickle
 import selectors
+import sys
 import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from mannerly.crawler.page.parsed import ParseFailed
+from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
 from .child import Child
 from .waking import WakingQueue
@@ -39,8 +44,11 @@ if TYPE_CHECKING:
     from .child import Channel
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
-LONGEST_S = 60.0  # the largest page takes a second
+LONGEST_S = 30.0  # the largest page takes a second
 TRIES = 2  # helpers that one piece of work may crash
+HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
+TREE = 24  # and so many times the largest page: four copies of it, and its tree
+PARSER = "mannerly.crawler.page.long_work"
 
 T = TypeVar("T")
 
@@ -48,12 +56,13 @@ T = TypeVar("T")
 class Offload(Generic[T]):
     """Helper processes of a loop. Every piece of work returns one result, unless it is closed."""
 
-    def __init__(self, limit: int, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, limit: int, *, max_bytes: int = 0, idle_s: float = IDLE_S) -> None:
         self._given: WakingQueue[_Piece | None] = WakingQueue()  # None: close
         self._done: WakingQueue[tuple[int, object]] = WakingQueue()
         self._tags: dict[int, T] = {}
         self._last = 0
         self._limit = limit
+        self._memory = HELPER_BYTES + TREE * max_bytes if max_bytes else None
         self._idle_s = idle_s
         self._thread: threading.Thread | None = None
 
@@ -76,7 +85,7 @@ class Offload(Generic[T]):
         self._tags[self._last] = tag
         self._given.put([_Piece(self._last, work)])
         if self._thread is None:
-            helpers = _Helpers(self._given, self._done, self._limit, self._idle_s)
+            helpers = _Helpers(self._given, self._done, self._limit, self._memory, self._idle_s)
             self._thread = threading.Thread(
                 target=helpers.run, name="mannerly-offload", daemon=True
             )
@@ -120,11 +129,13 @@ class _Helpers:
         given: WakingQueue[_Piece | None],
         done: WakingQueue[tuple[int, object]],
         limit: int,
+        memory: int | None,
         idle_s: float,
     ) -> None:
         self._given = given
         self._done = done
         self._limit = limit
+        self._memory = memory
         self._idle_s = idle_s
         self._line: deque[_Piece] = deque()
         self._helpers: list[_Helper] = []
@@ -159,7 +170,7 @@ class _Helpers:
             try:
                 helper = idle.pop() if idle else self._start()
             except OSError:
-                self._done.put([(piece.number, _done(piece.work))])
+                self._do_here(piece)
                 continue
             try:
                 helper.child.channel.send(piece.work)
@@ -195,7 +206,7 @@ class _Helpers:
             self._end(helper)
 
     def _start(self) -> _Helper:
-        helper = _Helper(Child(__name__, None), None, time.monotonic() + LONGEST_S)
+        helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
         self._helpers.append(helper)
         self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)
         return helper
@@ -206,18 +217,27 @@ class _Helpers:
         self._selector.unregister(helper.child.channel)
         helper.child.close()
         piece = helper.piece
-        if piece is None:
-            return
+        if piece is not None:
+            self._try_again(piece)
+
+    def _do_here(self, piece: _Piece) -> None:
+        """Do work for which no helper can be started."""
+        try:
+            self._done.put([(piece.number, _done(piece.work))])
+        except MemoryError:
+            self._try_again(piece)
+
+    def _try_again(self, piece: _Piece) -> None:
         if piece.tries > 1:
             self._line.appendleft(piece._replace(tries=piece.tries - 1))
         else:
-            self._done.put([(piece.number, ParseFailed("helper_died"))])
+            self._done.put([(piece.number, HELPER_DIED)])
 
 
 def main(channel: Channel) -> None:
     """Run a helper process: do one piece of work after the other until the parent is gone."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
-        channel.wait()  # the order is None: all helpers are alike
+        _limit_memory(channel.wait())
         while True:
             try:
                 work = channel.wait()
@@ -226,14 +246,32 @@ def main(channel: Channel) -> None:
                 channel.send(_done(work))
             except EOFError:
                 return
+            except MemoryError:  # the parent starts another helper for it
+                os._exit(1)
             except Exception as error:  # noqa: BLE001 - the work or its result cannot be pickled
                 channel.send(ParseFailed(type(error).__name__))
             finally:
                 faulthandler.cancel_dump_traceback_later()
 
 
+def _limit_memory(room: int | None) -> None:
+    """Let this process use so many bytes more than now, where the system can limit that."""
+    if room is None or not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    import_module(PARSER)  # before the limit is set: its code counts too
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + room
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
 def _done(work: Callable[[], object]) -> object:
     try:
         return work()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a page that fails affects no other page
         return ParseFailed(type(error).__name__)

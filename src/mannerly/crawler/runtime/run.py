@@ -4,8 +4,8 @@ With one process the worker is in this process. With more, every worker is a chi
 process has the `supervisor`: it adds up their reports, restarts one that died, finds out when all
 is finished, and ends the run. Either way the calling thread never blocks for long.
 
-The first interrupt drains the run: no request is started, those under way may finish. The second
-stops it at once. Either way the crawl can be resumed.
+The first interrupt drains the run: no request is started, those under way may finish within
+`grace_s`. The second stops it at once. Either way the crawl can be resumed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import PageBudget
-from .ending import WATCH_S, Ending, RunLimits, StopSwitch
+from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,7 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     limits = RunLimits(this, budget)
     began = next_watch = clock.now()
     ending: Ending | None = None
+    draining: Draining | None = None
     numbers = list(range(store.manifest.shards))
     deliver = None if pages is None else pages.put
     worker = Worker(store, settings, numbers, budget, is_resumed=this.is_resumed, deliver=deliver)
@@ -90,22 +91,29 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
     try:
-        while ending is None or (engine.in_flight and not interrupts.wants_end_now):
+        while ending is None or engine.in_flight:
             engine.turn(TICK_S)
             now = clock.now()
             # With nothing under way the run may be finished: check at once.
-            if now < next_watch and engine.in_flight and not interrupts.wants_end_now:
+            if now < next_watch and engine.in_flight and not interrupts.wants_end:
                 continue
+            if ending is None:
+                is_spent = budget.is_spent and engine.in_flight == 0
+                ending = limits.ending(now - began, is_spent=is_spent)
+                if ending is not None:
+                    engine.is_draining = True
+                    draining = Draining(ending, settings.grace_s, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
                 if this.watch is not None:
-                    this.watch(worker.stats(), now - began)
-            if ending is None:
-                is_spent = budget.is_spent and engine.in_flight == 0
-                ending = limits.ending(now - began, is_spent=is_spent)
-                engine.is_draining = ending is not None
+                    stats = worker.stats()
+                    if draining is not None:
+                        stats.trouble = draining.told(engine.in_flight, now) or stats.trouble
+                    this.watch(stats, now - began)
+            if draining is not None and draining.is_over(now, interrupts):
+                break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
             elif ending is None and not engine.in_flight and worker.is_stuck:
@@ -113,5 +121,6 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     except BaseException:
         worker.abandon()
         raise
+    assert ending is not None
     worker.close()
     return ending, engine.stats()

@@ -45,7 +45,8 @@ from mannerly.politeness.clock import MonotonicClock
 from .beginning import first_candidates, rules_of
 from .boot import boot_id
 from .delivery import Delivery
-from .ending import WATCH_S
+from .descriptors import room
+from .ending import WATCH_S, require
 from .engine import Engine
 from .messages import machine, worker_id
 from .offload import Offload
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
+CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
 PAUSED = "paused: go on with `mannerly unpause`"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
@@ -89,6 +91,7 @@ class Worker:
         self._settings = settings
         self._numbers = numbers
         manifest = store.manifest
+        self._room = room(len(numbers))
         workers = self._share(settings.workers)
         rules = rules_of(settings, manifest)
         sharding = Sharding(manifest.shards)
@@ -106,13 +109,15 @@ class Worker:
             self._guard,
             FetchSettings(
                 user_agent=settings.user_agent,
-                max_connections=workers + HEADROOM,
+                max_connections=self._connections(workers),
                 proxy=settings.proxy,
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
             ),
         )
-        self._offload: Offload[Reading] = Offload(settings.parse_processes)
+        self._offload: Offload[Reading] = Offload(
+            settings.parse_processes, max_bytes=settings.max_bytes
+        )
         self._delivery: Delivery | None = None
         if deliver is not None:
             owned = zip(numbers, self._stores, strict=True)
@@ -156,7 +161,7 @@ class Worker:
         self.engine.commit()
         self._is_paused = self._is_held = False
         self._last_order = 0
-        self._next_orders = self._next_card = now.mono
+        self._next_orders = self._next_card = self._next_check = now.mono
         self._failed_cards = 0
         self.look(now.mono)
 
@@ -202,7 +207,11 @@ class Worker:
         self._apply_pause()
 
     def look(self, now: Instant) -> None:
-        """Act on new control records and renew the card, each when it is due."""
+        """Act on new control records, renew the card, look for the crawl, each when it is due.
+
+        Raises:
+            StoreError: the crawl's directory was removed.
+        """
         if now >= self._next_orders:
             self._next_orders = now + WATCH_S
             for number, order in self._store.orders(after=self._last_order):
@@ -214,6 +223,9 @@ class Worker:
             self._next_card = now + CARD_S
             self._renew()
             self._take_robots(Now(now, self._clock.wall()))
+        if now >= self._next_check:
+            self._next_check = now + CHECK_S
+            require(self._store)
 
     def close(self, *, with_process: bool = False) -> None:
         """Cancel the requests under way, commit, and release everything.
@@ -247,7 +259,7 @@ class Worker:
             case SetOption(name="workers", value=value):
                 wanted = self._settings.workers if value is None else int(value)
                 workers = self._share(wanted)
-                self._fetcher.set_max_connections(workers + HEADROOM)
+                self._fetcher.set_max_connections(self._connections(workers))
                 self.engine.set_workers(workers)
             case Stop() | SetOption(name="max_urls" | "duration"):
                 pass  # read by `RunLimits`
@@ -288,7 +300,12 @@ class Worker:
 
     def _share(self, workers: int) -> int:
         """Return this process's part of the requests in flight."""
-        return min(max(1, workers // self._settings.processes), max_sockets())
+        share = max(1, workers // self._settings.processes)
+        return min(share, max_sockets(), self._room.requests)
+
+    def _connections(self, workers: int) -> int:
+        """Return how many connections may be open, kept alive ones included."""
+        return min(workers + HEADROOM, self._room.connections)
 
     def _renew(self) -> None:
         stats = self.engine.stats()

@@ -128,7 +128,7 @@ def main(channel: Channel) -> None:
             _work(store, order, channel)
         finally:
             store.close()
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         channel.send(Failed(error))
 
 

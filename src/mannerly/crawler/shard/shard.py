@@ -31,7 +31,7 @@ from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
 from .elsewhere import PageResult
-from .follows import Abandoned, Again, LearnRules, Means, Read, what_follows
+from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
 from .given_up import dropped_because
 from .judge import Judge
 from .parts import make_parts
@@ -160,12 +160,9 @@ class Shard:
         follows = what_follows(item, answer, retry, now, self._means, given_up)
         is_page_again = False
         if isinstance(follows, Again):
-            self.flights.end(flight)
-            self.frontier.put_back(follows.entry, follows.due)
-            if answer.error is not LocalError.HELD:
+            if answer.error is not LocalError.HELD:  # else it has not been tried
                 self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
-            is_page_again = follows.entry.kind == _PAGE
-            self._wake_held_back(follows.entry, now)
+            is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             origins.answered(follows.request, answer, self.parts, now)
@@ -179,20 +176,15 @@ class Shard:
             self.flights.read(flight)
             self._reader.give((flight, answer, outcome), follows.work)
         else:
-            assert isinstance(item, Entry)
-            found = harvest_safely(item, answer, self.parts, now, None, follows.failure)
-            result = PageResult(outcome, answer.latency_s, found, follows.failure is not None)
-            self._finish(flight, answer, result, now)
+            is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
         return is_page_again
 
     def read(
         self, flight: InFlight, answer: Fetched, outcome: Outcome, work: object, now: Now
-    ) -> None:
-        """A page that was parsed elsewhere has come back."""
-        assert isinstance(flight.item, Entry)
-        found = harvest_safely(flight.item, answer, self.parts, now, work)
-        self._finish(flight, answer, PageResult(outcome, answer.latency_s, found, False), now)
+    ) -> bool:
+        """A page that was parsed elsewhere has come back; return whether it is asked for again."""
+        return self._harvest(flight, answer, outcome, now, work)
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
@@ -216,6 +208,34 @@ class Shard:
         """A request was broken off: it is still queued, and is asked for in the next run."""
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
+
+    def _harvest(
+        self,
+        flight: InFlight,
+        answer: Fetched,
+        outcome: Outcome,
+        now: Now,
+        work: object = None,
+        failure: str | None = None,
+    ) -> bool:
+        """Read an answer and finish its request; without memory for that, ask for it again."""
+        entry = flight.item
+        assert isinstance(entry, Entry)
+        try:
+            found = harvest_safely(entry, answer, self.parts, now, work, failure)
+        except MemoryError:
+            self._emit(told.PageRetried(entry, is_refusal=False))
+            return self._put_back(flight, starved(entry, now), now)
+        result = PageResult(outcome, answer.latency_s, found, failure is not None)
+        self._finish(flight, answer, result, now)
+        return False
+
+    def _put_back(self, flight: InFlight, again: Again, now: Now) -> bool:
+        """Ask for an entry again later; return whether it is a page."""
+        self.flights.end(flight)
+        self.frontier.put_back(again.entry, again.due)
+        self._wake_held_back(again.entry, now)
+        return again.entry.kind == _PAGE
 
     def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
         """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
