@@ -87,7 +87,9 @@ class CrawlSettings:
     insecure_hosts: tuple[str, ...] = _option(
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
-    seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    seeding: str = _option(
+        "sitemap", "Where to look for more URLs to start from: " + ", ".join(SEEDING) + "."
+    )
     ct_url: str = _option(CT_URL, "URL of the certificate-transparency index; {site}: the site.")
     commoncrawl_url: str = _option(
         COMMONCRAWL_URL, "URL of the Common Crawl index; {site}: the site."

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
-PAUSED = "paused: go on with `mannerly unpause`"
+PAUSED = "paused; to continue: mannerly unpause"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
