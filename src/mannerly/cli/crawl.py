@@ -56,9 +56,9 @@ class RunPlan(NamedTuple):
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
-    """Crawl from URLs, files of URLs, or standard input (-).
+    """Crawl websites, starting from URLs, files of URLs, or standard input (-).
 
-    Run it again on the same data directory to resume the crawl.
+    To resume a crawl, run the same command again.
     """
     given = {name: value for name, value in options.items() if value is not None}
     with failing_clearly():

@@ -91,7 +91,9 @@ class CrawlSettings:
     insecure_hosts: tuple[str, ...] = _option(
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
-    seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    seeding: str = _option(
+        "sitemap", "Where to look for more URLs to start from: " + ", ".join(SEEDING) + "."
+    )
     max_sitemaps: int = _option(
         500, "Fetch at most this many sitemaps of one host in one run.", low=0
     )

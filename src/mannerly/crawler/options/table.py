@@ -122,8 +122,9 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "seeding_strategy",
             ValueKind.TEXT,
-            "Source of further seeds: none, sitemap (default), ct (certificate transparency), "
-            "commoncrawl, or all. With ct and all the scope is the site, unless --scope is given.",
+            "Where to look for more URLs to start from: none, sitemap (default), ct (certificate "
+            "transparency logs), commoncrawl, or all. With ct and all the scope is the site, unless "
+            "--scope is given.",
             "seeding",
             "WORD",
         ),
@@ -186,7 +187,7 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "ignore_robots",
             ValueKind.FLAG,
-            "Also fetch URLs that robots.txt forbids (default off).",
+            "Do not fetch robots.txt, and fetch URLs that it forbids (default off).",
             "ignore_robots",
         ),
         Option(
@@ -213,8 +214,8 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "robots_patience",
             ValueKind.NUMBER,
-            "Keep a host's URLs queued while its robots.txt is unreachable, for this many seconds; "
-            "then skip them (default 150).",
+            "Wait this many seconds for a robots.txt that cannot be fetched; then give its URLs "
+            "up (default 150).",
             "robots_patience_s",
             "S",
         ),
@@ -323,14 +324,14 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "frontier_limit",
             ValueKind.INTEGER,
-            "Maximum URLs in the queue; more are stored and wait for room (default 5,000,000).",
+            "Maximum URLs in the queue; further URLs wait on disk (default 5,000,000).",
             "frontier_limit",
             "N",
         ),
         Option(
             "heap_limit",
             ValueKind.INTEGER,
-            "Maximum hosts scheduled at once; more wait in line (default 500,000).",
+            "Maximum hosts scheduled at once; further hosts wait (default 500,000).",
             "heap_limit",
             "N",
         ),
@@ -352,7 +353,7 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "check_limit",
             ValueKind.INTEGER,
-            "Maximum URLs in one look-up of known URLs in the store (default 512).",
+            "Maximum URLs that one query of the store checks for known ones (default 512).",
             "check_limit",
             "N",
         ),

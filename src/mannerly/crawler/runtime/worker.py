@@ -68,7 +68,7 @@ HEADROOM = 256  # descriptors for everything but pages: the store, connections k
 CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
-PAUSED = "paused: go on with `mannerly unpause`"
+PAUSED = "paused; to continue: mannerly unpause"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
