@@ -68,6 +68,4 @@ def make_locks(uv: str, *, upgrade: bool) -> None:
 
 
 def _compile(words: list[str], text: str = "") -> None:
-    subprocess.run(
-        words, cwd=ROOT, input=text, text=True, check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(words, cwd=ROOT, input=text, text=True, check=True, stdout=subprocess.DEVNULL)

@@ -6,13 +6,15 @@ import hashlib
 import json
 import re
 import tomllib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-
 from supply.audit import CLEAN, NOT_AUDITED, VULNERABLE, judge
 from supply.bom import bill_of_materials
 from supply.lock import LOCKS, ROOT, read_lock
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CORPUS = ROOT / "tests" / "politeness" / "robots_corpus"
 
@@ -85,8 +87,10 @@ def test_bill_of_materials_lists_every_pin() -> None:
             "no answer for 1 of 1",
         ),
         (
-            '{"dependencies": [{"name": "a", "version": "1", "vulns": '
-            '[{"id": "PYSEC-1", "fix_versions": ["2"]}]}]}',
+            (
+                '{"dependencies": [{"name": "a", "version": "1", "vulns": '
+                '[{"id": "PYSEC-1", "fix_versions": ["2"]}]}]}'
+            ),
             "",
             VULNERABLE,
             "a 1: PYSEC-1, fixed in 2",
