@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
 MANNERLY = (sys.executable, "-P", "-m", "mannerly")
 # The servers go first, so that their log tells when a request came and not when they had time.
-NICENESS = 5
+_NICENESS = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
 PATIENCE_S = 60.0
 
 
@@ -50,17 +50,17 @@ class Command:
     """One run of `mannerly crawl` or `resume`, with all its processes."""
 
     def __init__(self, words: Sequence[str], log: Path) -> None:
-        self._log = log.open("ab")
         self.words = words
-        self.process = subprocess.Popen(
-            [*MANNERLY, *words],
-            env=ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-            preexec_fn=lambda: os.nice(NICENESS),  # noqa: PLW1509 - no threads of ours at this moment
-        )
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*MANNERLY, *words],
+                env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, _NICENESS)
         self.started_at = time.monotonic()
 
     @property
@@ -114,7 +114,6 @@ class Command:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.02)
-        self._log.close()
         return True
 
 
