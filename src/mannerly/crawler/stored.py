@@ -144,7 +144,7 @@ class StoredCrawl:
             return status_of(crawl, now=time.time())
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
-        """Return the `limit` hosts with most queued, fetched, refused, failed, given_up or delay."""
+        """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay."""
         try:
             order = HostSort(sort)
         except ValueError:

@@ -123,8 +123,8 @@ def _limits() -> tuple[Option, ...]:
             "seeding_strategy",
             ValueKind.TEXT,
             "Where to look for more URLs to start from: none, sitemap (default), ct (certificate "
-            "transparency logs), commoncrawl, or all. With ct and all the scope is the site, unless "
-            "--scope is given.",
+            "transparency logs), commoncrawl, or all. With ct and all the scope is the site, "
+            "unless --scope is given.",
             "seeding",
             "WORD",
         ),
