@@ -244,5 +244,5 @@ def test_sizes_may_have_a_unit(text: str | int, number: int) -> None:
 @pytest.mark.parametrize("text", ["", "MB", "1.5MB", "-1", "10 apples", "１MB"])
 def test_text_that_is_no_size_is_refused(text: str) -> None:
     """The error shows what is allowed."""
-    with pytest.raises(mannerly.OptionError, match="max_bytes is .*256MB"):
+    with pytest.raises(mannerly.OptionError, match=r"max_bytes is .*256MB"):
         mannerly.Crawl(SEED, max_bytes=text)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.reasons import GIVEN_UP, error_words, skip_words
+from mannerly.crawler.inspection.reasons import error_words, skip_words
+from mannerly.crawler.model import GIVEN_UP
 
 from .endings import resume_command
 from .figures import many, rate, size, span
@@ -31,6 +32,7 @@ _HEADLINES = {
     "crashed": "Ended because a worker process died too often",
 }
 _REASONS = 6  # of each kind; the rest is one number
+_PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
@@ -146,4 +148,16 @@ def _left(result: CrawlResult, location: str | None) -> list[str]:
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""
-    return [_row("left", left), how]
+    return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+
+
+def _held_back(stats: Stats) -> str:
+    """Return how many of the URLs that are left come last, and their patterns."""
+    ranked = sorted((+stats.held_back).items(), key=lambda item: (-item[1], item[0]))
+    if not ranked:
+        return ""
+    named = [f"{safe_term(pattern, limit=80)} ({urls:,})" for pattern, urls in ranked[:_PATTERNS]]
+    if len(ranked) > _PATTERNS:
+        named.append("…")
+    count = sum(urls for _, urls in ranked)
+    return f"{count:,} of these, whose pages lead to more of the same: {', '.join(named)}"

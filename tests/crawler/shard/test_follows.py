@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mannerly.crawler.model import (
-    PASSING,
     STARVED,
     Entry,
     Fetched,
@@ -17,6 +16,7 @@ from mannerly.crawler.model import (
     RobotsRequest,
 )
 from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
     STARVED_RETRY_S,
     Again,
@@ -27,9 +27,11 @@ from mannerly.crawler.shard.follows import (
     Settled,
     what_follows,
 )
+from mannerly.crawler.web.scope import Scope
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import GiveUp, GiveUpReason, Retry
 
+RULES = LinkRules(Scope(("https://a.example/",)), "mannerly", 5)
 NOW = Now(100.0, 1_700_000_000.0)
 MAX_ATTEMPTS = 3
 ROBOTS = RobotsRequest("https://a.example/robots.txt", "a.example", "https://a.example")
@@ -69,7 +71,7 @@ def follows(
     *,
     reads_elsewhere: bool = True,
 ) -> Follows:
-    means = Means(MAX_ATTEMPTS, "mannerly", reads_elsewhere)
+    means = Means(MAX_ATTEMPTS, RULES, reads_elsewhere)
     return what_follows(item, said, retry, NOW, means)
 
 
@@ -89,6 +91,13 @@ def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> Non
     assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
+def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
+    """Nothing was sent, so it is not a try, however often it happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=LocalError.HELD)) == Again(page, NOW.mono)
+
+
 @pytest.mark.parametrize("error", sorted({*STARVED, LocalError.NO_ROOM}))
 def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
     """Row 2: it is asked for again however often that happens."""
@@ -97,7 +106,7 @@ def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> N
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING - STARVED - {LocalError.NO_ROOM}))
+@pytest.mark.parametrize("error", [LocalError.STALE_CONNECTION])
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float
@@ -146,10 +155,10 @@ def test_a_granted_retry_is_due_when_the_politeness_core_says_so(
     ("item", "said"),
     [
         (entry(), answer(200, BIG)),
-        (entry(Kind.CT), answer(200, b"[]")),
-        (entry(Kind.COMMONCRAWL), answer(200, b"")),
+        (entry(Kind.SITEMAP), answer(200, BIG)),
+        (entry(Kind.CT), answer(200, BIG)),
     ],
-    ids=["long page", "certificates", "common crawl"],
+    ids=["long page", "long sitemap", "certificates"],
 )
 def test_what_is_too_long_for_the_loop_is_read_in_another_process(
     item: Entry, said: Fetched
@@ -174,7 +183,7 @@ def test_what_is_too_long_for_the_loop_is_read_in_another_process(
         (entry(), answer(429), NO_MORE),
         (entry(), answer(error=ErrorKind.TIMEOUT), NO_MORE),
         (entry(), answer(error=ErrorKind.PROTOCOL), None),
-        (entry(Kind.SITEMAP), answer(200, BIG), None),
+        (entry(Kind.SITEMAP), answer(200, b"<urlset/>"), None),
         (entry(Kind.CT), answer(404), None),
     ],
 )

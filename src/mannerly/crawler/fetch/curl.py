@@ -40,6 +40,7 @@ import pycurl  # type: ignore[import-untyped]
 
 from mannerly.crawler.model import Fetched, LocalError
 
+from .base import always
 from .body_memory import BodyMemory
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
@@ -49,6 +50,8 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
@@ -89,6 +92,7 @@ class CurlFetcher:
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
         self._sent: list[tuple[Request, Instant]] = []
+        self._may_leave: Callable[[Request, Instant], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -132,7 +136,7 @@ class CurlFetcher:
                 self._settings,
                 self._guard,
                 self._trust,
-                self._note_sent,
+                self._leaves,
                 self._memory,
                 self._to_pause.append,
             )
@@ -165,6 +169,9 @@ class CurlFetcher:
                 finished, self._done = self._done, []
                 return finished
 
+    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+        self._may_leave = may_leave
+
     def sent(self) -> list[tuple[Request, Instant]]:
         sent, self._sent = self._sent, []
         return sent
@@ -181,7 +188,7 @@ class CurlFetcher:
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
             transfer.unload()
-            self._idle.append(transfer)
+            transfer.close()
         self._busy.clear()
         return cancelled
 
@@ -207,8 +214,12 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _note_sent(self, request: Request) -> None:
-        self._sent.append((request, time.monotonic()))
+    def _leaves(self, request: Request) -> bool:
+        now = time.monotonic()
+        if not self._may_leave(request, now):
+            return False
+        self._sent.append((request, now))
+        return True
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))
@@ -260,7 +271,12 @@ class CurlFetcher:
         if fetched.error is not None and code and (lack := _lack(code)) is not None:
             fetched = replace(fetched, error=lack, detail=lack.value)
         self._done.append(fetched)
-        self._idle.append(transfer)
+        if fetched.error is None:
+            self._idle.append(transfer)
+        else:
+            # A broken answer can leave half a header line in its handle, which would become the
+            # beginning of the next answer, from another server.
+            transfer.close()
 
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000

@@ -10,10 +10,11 @@ interim answers and trailers counted, and our own caps, which are lower, are che
 Two callbacks control what leaves:
 
 - *open socket* asks the network guard about the address that is about to be connected;
-- *before each send* tells the fetcher that the request leaves now, and stops curl's automatic
-  second attempt when the server closed a kept-alive connection. That second request would reach the
-  server without a politeness permit, so the request comes back as STALE_CONNECTION and the caller
-  asks for a new permit.
+- *before each send* asks the fetcher whether the request may still leave, now that its connection
+  is open; if not, it comes back as HELD. It also stops curl's automatic second attempt when the
+  server closed a kept-alive connection. That second request would reach the server without a
+  politeness permit, so the request comes back as STALE_CONNECTION and the caller asks for a new
+  permit.
 
 The memory of all bodies is bounded, too (`body_memory`): at the limit a transfer is paused, its
 time stands still, and if its server does not wait for it, it is asked for again.
@@ -73,11 +74,11 @@ class Transfer:
         settings: FetchSettings,
         guard: NetworkGuard,
         trust: Trust,
-        on_sent: Callable[[Request], None],
+        leaves: Callable[[Request], bool],
         memory: BodyMemory,
         on_paused: Callable[[Transfer], None],
     ) -> None:
-        self._on_sent = on_sent
+        self._leaves = leaves
         self._memory = memory
         self._on_paused = on_paused
         self.is_favoured = False  # it goes on whatever the memory limit says
@@ -116,6 +117,7 @@ class Transfer:
         self._port = port
         self._body = BytesIO()
         self._room = request.max_bytes
+        self._taken = 0  # bytes of the body
         self._paused_s = 0.0
         self.is_favoured = False
         self._sends = 0
@@ -175,7 +177,7 @@ class Transfer:
 
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
-        self._memory.receiving -= self._body.tell()
+        self._memory.receiving -= self._taken
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -222,19 +224,20 @@ class Transfer:
 
     def _on_body(self, chunk: bytes) -> int | None:
         memory = self._memory
-        if memory.receiving + memory.held >= memory.limit and not self.is_favoured:
-            others = memory.used - self._body.tell()
-            if others:
-                return self._make_way()
+        used = memory.receiving + memory.held
+        if used >= memory.limit and used > self._taken and not self.is_favoured:
+            return self._make_way()
         self._room -= len(chunk)
         try:
-            if self._room >= 0:
-                memory.receiving += self._body.write(chunk)
-                return None
-            memory.receiving += self._body.write(chunk[: self._room])
-            self._is_cut = True
+            written = self._body.write(chunk if self._room >= 0 else chunk[: self._room])
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
+            return _REFUSE
+        self._taken += written
+        memory.receiving += written
+        if self._room >= 0:
+            return None
+        self._is_cut = True
         return _REFUSE
 
     def _make_way(self) -> int:
@@ -247,10 +250,10 @@ class Transfer:
 
     def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        if self._sends == 1:
-            self._on_sent(self.request)
+        if self._sends == 1 and self._leaves(self.request):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
-        self._refusal = LocalError.STALE_CONNECTION
+        is_first = self._sends == 1
+        self._refusal = LocalError.HELD if is_first else LocalError.STALE_CONNECTION
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:

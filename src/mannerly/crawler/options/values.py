@@ -43,6 +43,7 @@ class CrawlOptions(TypedDict, total=False):
     exclude: str | Sequence[str] | None
     drop_tracking: bool | None
     seeding_strategy: str | None
+    max_sitemaps: int | None
     ct_url: str | None
     commoncrawl_url: str | None
     strategy: str | None
@@ -57,7 +58,7 @@ class CrawlOptions(TypedDict, total=False):
     user_agent: str | None
     contact: str | None
     host_failure_limit: int | None
-    give_up_stalled: bool | None
+    give_up_after: float | None
     workers: int | None
     processes: int | None
     timeout: float | None
@@ -71,6 +72,7 @@ class CrawlOptions(TypedDict, total=False):
     frontier_limit: int | None
     heap_limit: int | None
     parse_limit: int | None
+    parse_processes: int | None
     check_limit: int | None
     governor: bool | None
     durable: bool | None

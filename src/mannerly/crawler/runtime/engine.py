@@ -76,6 +76,7 @@ class Engine:
         governed: bool = True,
         tick_s: float = TICK_S,
         offload: Offload[Reading] | None = None,
+        parse_limit: int = 256,
         delivery: Delivery | None = None,
         events: Events | None = None,
         memory: BodyMemory | None = None,
@@ -90,7 +91,9 @@ class Engine:
         self._workers = workers
         self._tick_s = tick_s
         self._offload = offload
+        self._parse_limit = parse_limit
         self._delivery = delivery
+        fetcher.ask(self._may_leave)
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
@@ -118,6 +121,21 @@ class Engine:
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, unless another shard sends links."""
         return all(shard.is_idle for shard in self._shards)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return whether all that is left are hosts that would be given up before they are due."""
+        if self.is_paused or self.is_idle:
+            return False
+        now = self._now()
+        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+
+    def give_up_stuck(self) -> None:
+        """Give those hosts up: nothing else is left to do in the crawl."""
+        now = self._now()
+        for shard in self._shards:
+            shard.give_up_stuck(now)
+        self._next_tick = now.mono
 
     @property
     def undelivered(self) -> int:
@@ -165,6 +183,10 @@ class Engine:
         except StoreFull as error:
             self._wait_for_room(error)
 
+    def _may_leave(self, request: Request, instant: Instant) -> bool:
+        flight = _flight(request)
+        return self._by_number[flight.shard].may_leave(flight, instant)
+
     def _take(self, answers: list[Fetched]) -> None:
         now = self._now()
         for answer in answers:
@@ -187,8 +209,11 @@ class Engine:
 
     @property
     def _may_start(self) -> bool:
-        is_starved = self._memory.is_scarce or self._next_start > self._clock.now()
-        return not (self.is_draining or self.is_paused or is_starved) and self._full_since is None
+        if self.is_draining or self.is_paused or self._full_since is not None:
+            return False
+        if self._memory.is_scarce or self._next_start > self._clock.now():
+            return False  # this machine lacks something
+        return self._offload is None or self._offload.pending < self._parse_limit
 
     def _start_less(self, lack: LocalError, now: Instant) -> None:
         """Start less while this machine lacks memory or descriptors.
@@ -259,11 +284,17 @@ class Engine:
 
     @property
     def _is_worth_a_commit(self) -> bool:
-        """Return whether to commit early: the batch is large, or there is nothing else to do."""
-        if self._is_unoccupied:
-            return any(shard.has_batch for shard in self._shards)
-        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
-        return is_large and self._full_since is None
+        """Return whether to commit early.
+
+        The batch is large, there is nothing else to do, or a host asked for a pause: after a crash
+        now, the next run would contact it.
+        """
+        if self._is_unoccupied and any(shard.has_batch for shard in self._shards):
+            return True
+        is_needed = any(
+            shard.is_urgent or shard.pending_pages >= COMMIT_PAGES for shard in self._shards
+        )
+        return is_needed and self._full_since is None
 
     def hurry(self) -> None:
         """If nothing is under way, check at once whether other shards have sent links."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.control import Retry
+from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import PageBudget
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
+    from .worker import Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +58,18 @@ def run(this: Run) -> tuple[Ending, Stats]:
     this.store.hold()
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
+    if this.is_resumed and not totals(this.store)["fetched"]:
+        this.store.order(Retry())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
     else:
         from .supervisor import supervise
 
         ending, stats = supervise(this)
-    if ending is Ending.MAX_URLS and not pending(this.store):
+    total = totals(this.store)
+    if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not this.is_resumed and not stats.fetched:
+    if ending is Ending.FINISHED and not total["fetched"]:
         ending = Ending.NO_SEED
     return ending, stats
 
@@ -104,17 +110,24 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 limits.read_orders()
                 worker.look(now)
                 if this.watch is not None:
-                    stats = worker.stats()
-                    if draining is not None:
-                        stats.trouble = draining.told(engine.in_flight, now) or stats.trouble
-                    this.watch(stats, now - began)
+                    this.watch(_shown(worker, draining, now), now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
+            elif ending is None and not engine.in_flight and worker.is_stuck:
+                engine.give_up_stuck()
     except BaseException:
         worker.abandon()
         raise
     assert ending is not None
     worker.close()
     return ending, engine.stats()
+
+
+def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+    """Return the totals to show, with the requests that the end of the run waits for."""
+    stats = worker.stats()
+    if draining is not None:
+        stats.trouble = draining.told(worker.engine.in_flight, now) or stats.trouble
+    return stats

@@ -1,5 +1,8 @@
 """Run a crawl in several processes: start workers, add up their reports, find the end.
 
+**Stuck** is found in the same way: what is left then are hosts that would be given up before they
+are due, so the workers are told to give them up.
+
 **Finished** is found in rounds of questions. A round begins when all answers to the one before have
 arrived. The crawl is finished after two rounds in a row in which every worker was idle with an
 empty inbox and outbox, if no worker received a link in between: then there was an instant with
@@ -38,6 +41,7 @@ from .messages import (
     Drain,
     End,
     Failed,
+    GiveUpStuck,
     GrantPages,
     Pages,
     Recall,
@@ -267,11 +271,13 @@ class Supervisor:
         reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
-        is_idle = all(report.is_idle for report in reports)
+        is_quiet = all(report.is_idle or report.is_stuck for report in reports)
         received = [report.received for report in reports]
-        if is_idle and received == self._received:
-            return Ending.FINISHED
-        self._received = received if is_idle else None
+        if is_quiet and received == self._received:
+            if all(report.is_idle for report in reports):
+                return Ending.FINISHED
+            self._tell(GiveUpStuck())
+        self._received = received if is_quiet else None
         is_spent = self._budget.is_spent
         if is_spent and self._was_spent and not any(report.in_flight for report in reports):
             return Ending.MAX_URLS

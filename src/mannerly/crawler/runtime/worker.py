@@ -15,7 +15,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import AddSeeds, Pause, SetOption, Stop, Unpause
+from mannerly.crawler.control import (
+    AddSeeds,
+    FetchRobots,
+    Pause,
+    SeedsMoved,
+    SetOption,
+    Stop,
+    Unpause,
+)
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
@@ -36,6 +44,7 @@ from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
 from .beginning import first_candidates, rules_of
+from .boot import boot_id
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
@@ -60,7 +69,7 @@ HEADROOM = 256  # descriptors for everything but pages: the store, connections k
 CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
-PAUSED = "paused: go on with `mannerly unpause`"
+PAUSED = "paused; to continue: mannerly unpause"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
@@ -110,7 +119,7 @@ class Worker:
             memory,
         )
         self._offload: Offload[Reading] = Offload(
-            settings.parse_limit, max_bytes=settings.max_bytes
+            settings.parse_processes, max_bytes=settings.max_bytes
         )
         self._delivery: Delivery | None = None
         if deliver is not None:
@@ -132,6 +141,7 @@ class Worker:
                 events=events,
                 reader=self._offload,
                 consumer=self._delivery,
+                boot=boot_id(),
             )
             for number, each in zip(numbers, self._stores, strict=True)
         ]
@@ -143,6 +153,7 @@ class Worker:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
             memory=memory,
@@ -161,11 +172,17 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
-        return (
-            self.engine.is_idle
-            and all(self._store.unread(each) == 0 for each in self._numbers)
-            and not self._store.orders(after=self._last_order)  # they may add seeds
-        )
+        return self.engine.is_idle and self._has_no_news
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return the same of a worker that has nothing but hosts which would be given up first."""
+        return self.engine.is_stuck and self._has_no_news
+
+    @property
+    def _has_no_news(self) -> bool:
+        unread = any(self._store.unread(each) for each in self._numbers)
+        return not unread and not self._store.orders(after=self._last_order)  # they may add seeds
 
     @property
     def received(self) -> int:
@@ -204,9 +221,12 @@ class Worker:
             for number, order in self._store.orders(after=self._last_order):
                 self._last_order = number
                 self._act(number, order, Now(now, self._clock.wall()))
+            if self._store.manifest.shards > 1:
+                self._tell_others()
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
+            self._take_robots(Now(now, self._clock.wall()))
         if now >= self._next_check:
             self._next_check = now + CHECK_S
             require(self._store)
@@ -253,6 +273,26 @@ class Worker:
                     self._include_moved(order.urls)
                 for shard in self._shards:
                     shard.control(number, order, now)
+
+    def _tell_others(self) -> None:
+        """Order what concerns the shards of other workers, too."""
+        with suppress(StoreFull):  # the engine waits for room and reports that
+            if self._rules.moved:
+                self._store.order(SeedsMoved(tuple(self._rules.moved)))
+                self._rules.moved.clear()
+            for shard in self._shards:
+                if requests := shard.parts.foreign.take_new():
+                    self._store.order(FetchRobots(tuple(requests)))
+
+    def _take_robots(self, now: Now) -> None:
+        """Take over the robots.txt that other shards have fetched for shards of this worker."""
+        asked = {each: shard for shard in self._shards for each in shard.parts.foreign.origins}
+        for number in range(self._store.manifest.shards) if asked else ():
+            with suppress(StoreError), self._store.read(number) as reader:
+                for origin, shard in asked.items():
+                    record = reader.robots(origin)
+                    if record is not None and record.expires_at > now.wall:
+                        shard.robots_found(record, now)
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""
