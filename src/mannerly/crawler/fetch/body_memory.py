@@ -14,7 +14,7 @@ from math import inf
 
 
 class BodyMemory:
-    """Counts the bytes of bodies. Whoever adds some takes them away again."""
+    """Counts the bytes of bodies. What was added has to be taken away again."""
 
     __slots__ = ("held", "limit", "receiving")
 

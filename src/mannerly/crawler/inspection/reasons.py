@@ -48,6 +48,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "bad_url": ("URL that cannot be requested", "URLs that cannot be requested"),
     "no_descriptors": "without a free file descriptor (ulimit -n)",
     "no_memory": "without free memory",
+    "no_room": "without room for the body (--memory-limit)",
     "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
