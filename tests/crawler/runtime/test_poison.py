@@ -1,4 +1,4 @@
-"""A page that ends the process which parses it is met twice at most: killed and resumed for real."""
+"""A page that ends the process which parses it is met twice at most, killed for real."""
 
 from __future__ import annotations
 
