@@ -14,12 +14,16 @@ This module knows only the kind of a file, not its tables.
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import apsw
 
 from mannerly.crawler.store.base import StoreError, StoreFull
+
+from .files import check_regular, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 # The schema says what the columns hold, where no type checker can see it.
 Row = tuple[Any, ...]
 
+Schema: TypeAlias = "dict[str, object]"
+
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
 PAGE_BYTES = 4096
 
@@ -38,6 +44,16 @@ CHECKPOINT_PAGES = 4000
 _LOG_BYTES_KEPT = 32 << 20
 
 _RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers its log
+
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+
+# A file may hold views, triggers and functions in its schema that never end.
+_DISTRUST = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+}
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
@@ -62,10 +78,18 @@ class Database:
     ) -> None:
         self.path = path
         self._durable = False
+        for suffix in _SIDE_FILES:
+            check_regular(path.with_name(path.name + suffix))
+        # SQLite refuses a link anywhere in the path, and the directory may be reached by one.
+        safe = path.parent.resolve() / path.name
         try:
-            self._connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+            self._connection = apsw.Connection(
+                str(safe), flags=flags | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs
+            )
         except apsw.Error as error:
             raise _meaning(error, path, 0) from error
+        for option, value in _DISTRUST.items():
+            self._connection.config(option, value)
         self._connection.set_busy_timeout(busy_ms)
         self.wait_for = self._connection.set_busy_timeout
         self.execute = self._connection.execute
@@ -74,6 +98,8 @@ class Database:
     @classmethod
     def create(cls, path: Path, kind: FileKind, *, vfs: str | None = None) -> Self:
         """Make an empty file; the tables and the marks of ownership appear together."""
+        if vfs is None:  # made by us, so that no umask widens it; SQLite's side files follow it
+            os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         database = cls(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, vfs, 0)
         with database.closed_on_error(), database.translated():
             database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -144,6 +170,22 @@ class Database:
                 f"{self.path} has format {version}, and this version of mannerly knows format "
                 f"{kind.version}: use the version that wrote it, or start over with --fresh"
             )
+        if kind.version == version and self._schema() != _schema_of(kind):
+            raise StoreError(f"{self.path} is damaged (its tables are not ours): {START_OVER}")
+
+    def _schema(self) -> Schema:
+        """Return the tables with their columns, and everything else in the schema as it is.
+
+        A table that was converted differs from a new one in its text, not in its columns.
+        """
+        found: dict[str, object] = {}
+        for kind, name, sql in self.execute("SELECT type, name, sql FROM sqlite_schema"):
+            if kind == "table" and str(sql).startswith("CREATE TABLE "):
+                columns = self.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))
+                found[str(name)] = {(row[1], row[2], row[3], row[5], row[6]) for row in columns}
+            else:
+                found[str(name)] = (kind, sql)
+        return found
 
     def _pragma(self, name: str) -> int:
         return int(str(self._connection.pragma(name)))
@@ -212,6 +254,15 @@ class Database:
         """Close the file and ignore errors of the disk: what was committed is in the log."""
         with suppress(apsw.Error):
             self._connection.close()
+
+
+@cache
+def _schema_of(kind: FileKind) -> Schema:
+    """Return the schema that a file of this kind has."""
+    database = Database.__new__(Database)
+    database.execute = apsw.Connection(":memory:").execute
+    database.execute(kind.tables)
+    return database._schema()
 
 
 def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:

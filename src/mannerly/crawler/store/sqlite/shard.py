@@ -32,6 +32,7 @@ from mannerly.crawler.store.base import (
 
 from .change import Applied, Change, HostIds
 from .database import START_OVER, Database, StoreBusy
+from .files import write_file
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
 from .maybe_known import MaybeKnown
@@ -281,4 +282,4 @@ def create_shard(directory: Path, shard: int, *, shards: int, vfs: str | None = 
     with closing(database), database.transaction():
         database.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
     Database.create(inbox_path(directory, shard), INBOX, vfs=vfs).close()
-    parsing_path(directory, shard).write_bytes(NOTHING)
+    write_file(parsing_path(directory, shard), NOTHING)
