@@ -19,6 +19,7 @@ import typer
 from . import configuration, hosts, steer
 from .crawl import crawl
 from .demo import demo
+from .doctor import doctor
 from .explain import explain
 from .export import export
 from .resume import resume
@@ -65,6 +66,7 @@ _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 
+app.command()(doctor)
 app.command()(wipe)
 
 _config = typer.Typer(

@@ -151,6 +151,22 @@ class SqliteCrawl:
             except OSError as error:
                 raise StoreError(f"cannot remove {path}: {error.strerror}") from error
 
+    @classmethod
+    def examine(cls, location: str) -> list[str]:
+        """Return what is wrong with a directory, one sentence each."""
+        from .doctor import examine
+
+        cls.open(location).close()
+        return examine(Path(location))
+
+    @classmethod
+    def repair(cls, location: str) -> list[str]:
+        """Repair what can be repaired of a directory; return what was done."""
+        from .doctor import repair
+
+        cls.open(location).close()
+        return repair(Path(location))
+
     def __repr__(self) -> str:
         return f"<SqliteCrawl {self.path} of {self.manifest.shards} shards>"
 

@@ -17,9 +17,10 @@ import errno
 import os
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import apsw
+import msgspec
 
 from mannerly.crawler.store.base import StoreError, StoreFull
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # The schema says what the columns hold, where no type checker can see it.
 Row = tuple[Any, ...]
 
+T = TypeVar("T")
 Schema: TypeAlias = "dict[str, object]"
 
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
@@ -57,8 +59,9 @@ _DISTRUST = {
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
+MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
 ANY_VERSION = 0  # as the version of a kind of file that is opened
-REPAIR = "run `mannerly doctor --repair` on the directory"
+REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 
 
@@ -77,6 +80,7 @@ class Database:
         self, path: Path, flags: int, vfs: str | None = None, busy_ms: int = _RECOVERY_MS
     ) -> None:
         self.path = path
+        self.is_open = True
         self._durable = False
         for suffix in _SIDE_FILES:
             check_regular(path.with_name(path.name + suffix))
@@ -141,6 +145,11 @@ class Database:
     def read(cls, path: Path, kind: FileKind) -> Self:
         """Open a file beside its writer; nothing can be written through it."""
         return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY)
+
+    @classmethod
+    def unchecked(cls, path: Path) -> Self:
+        """Open a file that may be damaged, to read what can be read."""
+        return cls(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
     def _opened(
@@ -240,6 +249,28 @@ class Database:
             yield
         except apsw.Error as error:
             raise _meaning(error, self.path, self._connection.system_errno) from error
+        except UnicodeDecodeError as error:
+            raise self.damaged("text that is not UTF-8") from error
+
+    def damaged(self, why: object) -> StoreError:
+        """Return the error for a file whose content makes no sense."""
+        return StoreError(f"{self.path} is damaged ({why}): {REPAIR}, or {START_OVER}")
+
+    def checked(self, rows: object, shape: type[T]) -> T:
+        """Return rows as records, if their values have the right types and believable sizes.
+
+        Raises:
+            StoreError: they do not.
+        """
+        try:
+            records = msgspec.convert(rows, shape, strict=False)
+        except msgspec.ValidationError as error:
+            raise self.damaged(error) from error
+        for row in records if isinstance(records, list) else [records]:
+            for value in row if isinstance(row, tuple) else ():
+                if isinstance(value, int | float) and not 0 <= value < MAX_NUMBER:
+                    raise self.damaged(f"the number {value:g}")
+        return records
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
@@ -252,6 +283,7 @@ class Database:
 
     def close(self) -> None:
         """Close the file and ignore errors of the disk: what was committed is in the log."""
+        self.is_open = False
         with suppress(apsw.Error):
             self._connection.close()
 
@@ -271,10 +303,7 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
     ):
         return StoreFull(f"no room to write {path}: free some disk space")
     if isinstance(error, _DAMAGE):
-        return StoreError(
-            f"{path} is damaged ({error}): {START_OVER}; `sqlite3 {path.name} .recover`, on a "
-            "copy, may save what can still be read"
-        )
+        return StoreError(f"{path} is damaged ({error}): {REPAIR}, or {START_OVER}")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")

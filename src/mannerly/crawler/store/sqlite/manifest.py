@@ -6,6 +6,7 @@
     control.db                       control records and worker cards
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
     shard-<n>.done                   pages that the program which reads the crawl is done with
+    shard-<n>.damaged, .damaged.db   what a repair could not read
     inbox-<n>.db                     links that other shards found for it
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
 
-from .database import START_OVER
+from .database import MAX_NUMBER, START_OVER
 from .files import read_file, write_file
 from .lock import PATIENCE_S, OwnerLock
 from .schema import CONTROL, INBOX, SHARD
@@ -45,19 +46,18 @@ FORMAT = 3
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
-    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing|done(\.new)?)"
-    r"|(control|lock|shard-[0-9]+\.lock|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
+    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
+    r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
 _EMPTY_OR_LOCK = re.compile(r"crawl\.json\.new|lock(\.db.*)?|shard-[0-9]+\.(lock(\.db.*)?|parsing)")
 # SQLite keeps the mark of the program in bytes 68 to 71 of the file's head.
 _HEAD_BYTES, _ID_AT = 100, 68
 _IDS = [kind.application_id.to_bytes(4) for kind in (SHARD, INBOX, CONTROL)]
 MAX_SHARDS = 4096  # a crawl has as many as it began with processes
-MAX_WALL = 250e9  # the year 9892: later ones cannot be shown
 
 _RIGHT: dict[str, Callable[[Json], bool]] = {
     "id": lambda value: isinstance(value, str),
-    "created_at": lambda value: type(value) in (int, float) and 0 <= value < MAX_WALL,  # type: ignore[operator]
+    "created_at": lambda value: type(value) in (int, float) and 0 <= value < MAX_NUMBER,  # type: ignore[operator]
     "shards": lambda value: type(value) is int and 0 < value <= MAX_SHARDS,
     "seeds": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     "settings": lambda value: isinstance(value, dict),
