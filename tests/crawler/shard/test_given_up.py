@@ -135,20 +135,89 @@ def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     assert world.shard.is_idle
 
 
-def test_a_host_that_does_nothing_but_throttle_is_given_up_if_the_operator_says_so() -> None:
-    """With give_up_stalled a stalled host is given up; without it, it is waited for."""
-    reasons = {}
-    for is_given_up in (True, False):
-        settings = brisk(give_up_stalled=is_given_up, ignore_robots=True)
-        world = ShardWorld(*URLS[:2], settings=settings)
-        for _ in range(60):
-            world.wait(7200.0)
-            for request in world.start():
-                world.answer(request, 429)
-        end(world)
-        reasons[is_given_up] = [skip.reason for skip in world.store.given_up()]
+def test_a_host_that_does_nothing_but_throttle_is_given_up_after_a_while() -> None:
+    """Its URLs leave the queue with the reason, the refused one included; no page is recorded."""
+    pace = replace(BRISK, give_up_after_s=100.0)
+    world = ShardWorld(*URLS[:2], settings=brisk(politeness=pace, ignore_robots=True))
 
-    assert reasons == {True: ["host_retired: stalled"], False: []}
+    requests = 0
+    while world.store.counts().queued and world.now.mono < 1000.0:
+        world.wait(20.0)
+        for request in world.start():
+            requests += 1
+            world.answer(request, 429)
+        end(world, ticks=1)
+    end(world)
+
+    reason = "no success for 105 s, latest answer 429"
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 2
+    assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
+    assert requests == 6
+    assert world.store.counts().fetched == 0
+    assert world.shard.is_idle
+    world.shard.frontier.check()
+
+
+def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
+    """It asks for an hour more than it is given: only when it is the last one, it is given up."""
+    world = ShardWorld(URLS[0], "https://b.example/", settings=brisk(ignore_robots=True))
+    requests = {flight_of(request).item.host: request for request in world.start()}
+
+    world.answer(requests["a.example"], 503, retry_after="7200")
+    world.wait(2.0)
+    before = world.shard.is_stuck(world.now)
+    world.answer(requests["b.example"], 200)
+    world.shard.commit(world.now)
+    after = world.shard.is_stuck(world.now)
+    world.shard.give_up_stuck(world.now)
+    end(world)
+
+    assert (before, after) == (False, True)
+    (skip,) = world.store.given_up()
+    assert skip.url == URLS[0]
+    assert skip.reason.startswith("host_retired: no request allowed for 719")
+    assert skip.reason.endswith(" s (latest answer 503)")
+    assert world.shard.is_idle
+
+
+def test_a_host_that_comes_back_in_time_is_waited_for() -> None:
+    """Nothing else is left, and the pause is shorter than `give_up_after_s`: the crawl waits."""
+    world = ShardWorld(URLS[0], settings=brisk(ignore_robots=True))
+    (request,) = world.start()
+    world.answer(request, 503, retry_after="1800")
+    world.shard.commit(world.now)
+
+    is_stuck = world.shard.is_stuck(world.now)
+    world.shard.give_up_stuck(world.now)
+    world.wait(2000.0)
+
+    assert not is_stuck
+    assert len(world.start()) == 1
+
+
+def test_a_paused_host_is_left_to_the_operator() -> None:
+    """A host that waits for `host resume` is not given up."""
+    world = ShardWorld(URLS[0], settings=brisk(ignore_robots=True))
+    world.shard.politeness.pause("a.example", now=0.0)
+    world.start()
+    world.wait(10.0)
+
+    assert not world.shard.is_stuck(world.now)
+
+
+def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
+    """Two requests would be years apart: the crawl says so instead of waiting."""
+    world = ShardWorld(URLS[0])
+    (request,) = world.start()
+    world.answer(request, 200, b"User-agent: *\nCrawl-delay: 1000000000")
+    world.start()
+    world.shard.commit(world.now)
+
+    world.shard.give_up_stuck(world.now)
+    end(world)
+
+    (skip,) = world.store.given_up()
+    assert skip.reason == "host_retired: no request allowed for 1000000000 s"
 
 
 def test_a_redirected_robots_in_the_queue_of_a_given_up_host_is_answered() -> None:

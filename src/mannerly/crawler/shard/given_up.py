@@ -3,9 +3,9 @@
 And the way back: URLs that failed or were given up are queued again, a slice at a time, and the
 hosts that they belong to are taken into the crawl again.
 
-A host is given up by the politeness core (it failed too often, robots.txt asks for too long a
-delay), or was given up in an earlier run. The core only tells (`on_event`); what follows is done in
-the shard's own turn.
+A host is given up by the politeness core (it failed too often or for too long, robots.txt asks for
+too long a delay), or was given up in an earlier run. The core only tells (`on_event`); what follows
+is done in the shard's own turn.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
-from mannerly.politeness import events as polite
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Now, RobotsRequest
+    from mannerly.politeness import events as polite
 
     from .parts import Parts
 
@@ -38,11 +38,13 @@ class GivenUpHosts:
     def __contains__(self, host: str) -> bool:
         return host in self._reasons
 
-    def tell(self, event: polite.Retired | polite.Stalled) -> None:
+    def reason(self, host: str) -> str | None:
+        """Return why a host was given up, while its queue is not empty yet; None if it was not."""
+        return self._reasons.get(host)
+
+    def tell(self, event: polite.Retired) -> None:
         """Note that the politeness core has given up a budget."""
-        self._told.append(
-            (event.host, event.reason if isinstance(event, polite.Retired) else "stalled")
-        )
+        self._told.append((event.host, event.reason))
 
     def follow(self, parts: Parts, now: Now) -> None:
         """Give up the hosts of the budgets that the core has given up."""
@@ -93,9 +95,14 @@ class GivenUpHosts:
             requests += parts.frontier.drop_host(host, now=now.mono).requests
             entries = parts.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
             dropped = parts.frontier.withhold(entries)
-            parts.batch.dropped += [(entry, f"host_retired: {reason}") for entry in dropped]
+            parts.batch.dropped += [(entry, dropped_because(reason)) for entry in dropped]
             if dropped:
                 parts.emit(told.UrlsDropped("host_retired", len(dropped)))
             if not entries:
                 del self._reasons[host]
         return requests
+
+
+def dropped_because(reason: str) -> str:
+    """Return the reason that is recorded for the URLs of a host that was given up."""
+    return f"host_retired: {reason}"

@@ -8,6 +8,8 @@ from mannerly.crawler.model import Entry, LocalError
 from mannerly.politeness import Response
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 
+from .hosts import WORTH_KEEPING_S
+
 if TYPE_CHECKING:
     from mannerly.crawler.model import Fetched, InFlight, Now, PageRecord
     from mannerly.politeness.model import Outcome
@@ -30,6 +32,11 @@ def report(
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
     outcome = politeness.report(permit, response, now=now.mono)
+    if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
+        parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)
+    if outcome is THROTTLE or outcome is OVERLOAD:
+        # What a crash must not forget: it is committed before anything else happens.
+        parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
