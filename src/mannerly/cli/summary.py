@@ -66,6 +66,7 @@ def summary(
         _row("slowest", _slowest(stats, hosts)),
         _row("refused by", _most_refused(stats, hosts)),
         _row("politeness", _politeness(stats)),
+        _row("mended", safe_term("; ".join(stats.mended))),
         *_left(result, location),
     ]
     return "\n".join(line for line in lines if line)

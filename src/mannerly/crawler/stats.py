@@ -99,6 +99,7 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
     trouble: str | None = None  # why the crawl waits, if the operator has to act
     audited: int = 0  # requests whose gap was compared with the operator's minimum delay
     too_early: int = 0  # of these: closer than that; must stay 0
@@ -129,6 +130,7 @@ class Stats:
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.trouble = self.trouble or other.trouble
+        self.mended += other.mended
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
@@ -163,6 +165,7 @@ class StatsFold:
             told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
+            told.StoreMended: self._mended,
             Throttled: self._throttled,
         }
 
@@ -245,6 +248,9 @@ class StatsFold:
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
+
+    def _mended(self, event: told.StoreMended) -> None:
+        self.stats.mended.append(event.words)
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event
