@@ -197,6 +197,18 @@ def test_answer_in_between_makes_the_time_count_anew(good: Response) -> None:
     assert client.of(events.Retired) == []
 
 
+def test_revived_host_has_all_its_time_again() -> None:
+    """What it refused before the operator took it back does not count."""
+    client = Client(give_up_after_s=900.0)
+    while client.core.ready_at(HOST, now=client.now) < inf:
+        client.send(REFUSED)
+
+    client.core.revive(HOST, now=client.now)
+    client.send(REFUSED, REFUSED)
+
+    assert len(client.of(events.Retired)) == 1
+
+
 def test_unreadably_long_retry_after_gives_the_host_up() -> None:
     """Nobody can wait that long, and nothing is sent inside a Retry-After."""
     client = Client()

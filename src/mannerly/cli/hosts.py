@@ -41,7 +41,7 @@ def hosts(
         str,
         typer.Option(
             metavar="WORD",
-            help="Largest first, by queued, fetched, refused, failed or delay.",
+            help="Largest first, by queued, fetched, refused, failed, given_up or delay.",
         ),
     ] = "queued",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show this many.")] = 20,
@@ -67,6 +67,7 @@ def show(location: Location, host: Host, *, json: AsJson = False) -> None:
         return
     for name, value in _described(line.record, orders, now=time.time()):
         typer.echo(f"{name:<16}{value}")
+    typer.echo(f"{'given up':<16}{line.given_up:,}")
     typer.echo(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
         typer.echo(f"  {safe_term(url)}")
@@ -158,6 +159,7 @@ def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, objec
     return {
         **line.record._asdict(),
         "queued": line.queued,
+        "given_up": line.given_up,
         "is_paused": own is not None and own.is_paused,
         "set": None if own is None else {name: getattr(own, name) for name in _SET},
     }
@@ -167,7 +169,8 @@ def as_table(
     lines: list[HostLine], orders: Mapping[str, HostOrders] | None = None, *, now: float
 ) -> str:
     """Return hosts as a table, one a line."""
-    head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
+    head = ["host", "queued", "fetched", "refused", "failed", "given up", "delay", "crawl-delay"]
+    head.append("state")
     rows = [
         [
             safe_term(line.record.host, limit=60),
@@ -175,6 +178,7 @@ def as_table(
             f"{line.record.fetched:,}",
             f"{line.record.refused:,}",
             f"{line.record.failed:,}",
+            f"{line.given_up:,}",
             _delay(line.record.adaptive_delay_s),
             _delay(line.record.crawl_delay_s),
             _state(line.record, (orders or {}).get(line.record.host), now),

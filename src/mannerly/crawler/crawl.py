@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.options.values import from_keywords
 from mannerly.crawler.page.page import Page
@@ -251,7 +251,7 @@ class Crawl(StoredCrawl):
             last_order=last_order,
         )
         seconds = time.monotonic() - began
-        self._result = CrawlResult(ending, stats, seconds, pending(store))
+        self._result = CrawlResult(ending, stats, seconds, totals(store)["pending"])
         return self._result
 
     def start(self) -> Self:

@@ -535,7 +535,8 @@ class HostState:
         """Allow requests again after `retire` or `pause`; limits set by the server still hold."""
         self._gate = None
         if self.health is not None:
-            self.health.reset_breaker()
+            self.health.forgive()
+            self._shared.mark_dirty(self)
         self._park_if_long(now)
         self._shared.emit(events.Revived(self.key, now))
 

@@ -101,7 +101,7 @@ def failing_store(failures: int) -> tuple[MemoryStore, float]:
         decision = politeness.reserve(HOST, now=at)
         assert isinstance(decision, Grant)
         politeness.report(decision.permit, Response(500, 0.1), now=at)
-        records.count(HOST, Now(at, WALL + at), failed=1)
+        records.count(HOST, Now(at, WALL + at), failed=1, is_failure=True)
     store.commit(Batch(hosts=records.changes(Now(at, WALL + at))))
     return store, politeness.ready_at(HOST, now=at) - at
 
@@ -272,7 +272,7 @@ def test_failures_in_a_row_end_with_a_success() -> None:
     records, _ = records_of(known_store(), is_resumed=False)
     records.recall(HOST, Now(0.0, WALL))
     for _ in range(3):
-        records.count(HOST, Now(0.0, WALL), failed=1)
+        records.count(HOST, Now(0.0, WALL), failed=1, is_failure=True)
         records.count(HOST, Now(0.0, WALL), refused=1)
     before = records.failures_in_a_row(HOST)
     records.count(HOST, Now(0.0, WALL), fetched=1)

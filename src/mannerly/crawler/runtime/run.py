@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.control import Retry
+from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import LocalBudget
@@ -54,6 +55,8 @@ def run(
     processes = min(settings.processes, store.manifest.shards)
     settings = replace(settings, processes=processes)
     watch = watch or _ignore
+    if is_resumed and not totals(store)["fetched"]:
+        store.order(Retry())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(
             store,
@@ -76,9 +79,10 @@ def run(
             pages=pages,
             last_order=last_order,
         )
-    if ending is Ending.MAX_URLS and not pending(store):
+    total = totals(store)
+    if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not is_resumed and not stats.fetched:
+    if ending is Ending.FINISHED and not total["fetched"]:
         ending = Ending.NO_SEED
     return ending, stats
 

@@ -125,16 +125,23 @@ class HostRecords:
                 self._politeness.contacted(host, now=now.mono)
 
     def count(
-        self, host: str, now: Now, *, fetched: int = 0, failed: int = 0, refused: int = 0
+        self,
+        host: str,
+        now: Now,
+        *,
+        fetched: int = 0,
+        failed: int = 0,
+        refused: int = 0,
+        is_failure: bool = False,
     ) -> None:
-        """Add to a known host's counts."""
+        """Add to a known host's counts; `is_failure` tells whether the host was in trouble."""
         counts = self._counts[host]
         counts.fetched += fetched
         counts.failed += failed
         counts.refused += refused
         counts.updated_at = now.wall
-        if failed:
-            counts.failures_in_a_row += failed
+        if is_failure:
+            counts.failures_in_a_row += 1
         elif fetched:
             counts.failures_in_a_row = 0
         self._touched.add(host)
@@ -163,6 +170,13 @@ class HostRecords:
         counts = self._counts[host]
         counts.failures_in_a_row = 0
         self._write(counts, counts.complete(host)._replace(retired=None, updated_at=now.wall))
+
+    def came_back(self, host: str, failed: int, now: Now) -> None:
+        """Some pages of a known host that had failed are queued again."""
+        counts = self._counts[host]
+        counts.failed = max(0, counts.failed - failed)
+        counts.updated_at = now.wall
+        self._touched.add(host)
 
     def group_of(self, host: str) -> list[str]:
         """Return the known hosts that share a known host's budget, itself included."""
@@ -247,6 +261,11 @@ def unlearned(record: HostRecord) -> HostRecord:
         concurrency=0,
         is_proven=False,
         retired=None,
+        failing_since=0.0,
+        failures_in_a_row=0,
+        breaker_failures=0,
+        breaker_opens=0,
+        breaker_until=0.0,
     )
 
 

@@ -52,6 +52,7 @@ class Parts:
     quota: HostQuota | None  # None: no --max-per-host
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
+    paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     batch: Batch = field(default_factory=Batch)
@@ -60,6 +61,12 @@ class Parts:
         """Return the latest record of each origin, one that is not committed yet included."""
         fresh, stored = self.batch.robots, self.store.robots
         return {origin: fresh.get(origin) or stored(origin) for origin in origins}
+
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched again."""
+        self.robots.forget(origin)
+        self.batch.robots.pop(origin, None)
+        self.store.forget_robots(origin)
 
     def wanted(self, candidates: list[Candidate]) -> list[Candidate]:
         """Leave out what is excluded, and tell how many that were."""

@@ -207,8 +207,7 @@ class Shard:
             self._emit(told.ListSettled(entry, record, passed_over))
             return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
-        if not is_local:
-            lessons.count(entry.host, outcome, parts, now)
+        lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
@@ -274,7 +273,7 @@ class Shard:
         if self.flights.pending or self.parts.batch or self.parts.given_up:
             return False
         counts = self.store.counts()
-        return counts.queued == 0 and counts.waiting == 0 and counts.outgoing == 0
+        return not (counts.queued or counts.outgoing or counts.retries)
 
     def is_stuck(self, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request.
@@ -324,6 +323,7 @@ class Shard:
         room = self._settings.frontier_limit - frontier.queued
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
+        frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
         parts.given_up.follow(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
