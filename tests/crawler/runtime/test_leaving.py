@@ -134,6 +134,22 @@ def test_a_held_request_goes_back_to_the_queue_and_costs_nothing() -> None:
     assert attempts == [1, 1]
 
 
+def test_a_pause_is_in_the_store_before_anything_else_happens() -> None:
+    """A kill after the turn in which a Retry-After arrived cannot make the next run forget it."""
+    site = Site(**{"retry-after": "60"})
+    shard, engine = in_virtual_time(SETTINGS, SEEDS[:1], site.fetcher)
+    before, record = [], None
+
+    while record is None or not record.refused:
+        before.append(site.clock.now)
+        engine.turn()
+        record = shard.store.host("a.example")
+
+    assert site.clock.now == 1.0
+    assert before[-1] < 1.0
+    assert record.next_at - record.updated_at >= 60.0
+
+
 @pytest.mark.parametrize("is_paused", [True, False])
 def test_a_pause_by_the_operator_holds_for_requests_that_connect(is_paused: bool) -> None:
     """`host pause` is given while /slow connects: it is not sent, and stays in the queue."""
