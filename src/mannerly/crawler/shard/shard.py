@@ -284,7 +284,8 @@ class Shard:
             return False
         due = self.next_due(now)
         counts = self.store.counts()
-        if (due is not None and due - now.mono < STUCK_S) or counts.waiting or counts.outgoing:
+        is_due = due is not None and due - now.mono < STUCK_S
+        if is_due or counts.waiting or counts.outgoing or counts.retries:
             return False
         waits_in_vain = self.politeness.waits_in_vain
         hosts = self.store.queued_hosts()
