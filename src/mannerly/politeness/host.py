@@ -507,7 +507,7 @@ class HostState:
 
     # ------------------------------------------------------------------ giving up
 
-    def waits_in_vain(self, now: Instant) -> bool:
+    def waits_too_long(self, now: Instant) -> bool:
         """Return whether the next start is allowed only after the host would be given up.
 
         `give_up_after_s` counts from the first refusal or failure since the last success; for a

@@ -287,9 +287,9 @@ class Shard:
         is_due = due is not None and due - now.mono < STUCK_S
         if is_due or counts.waiting or counts.outgoing or counts.retries:
             return False
-        waits_in_vain = self.politeness.waits_in_vain
+        waits_too_long = self.politeness.waits_too_long
         hosts = self.store.queued_hosts()
-        return counts.queued > 0 and all(waits_in_vain(host, now=now.mono) for host, _ in hosts)
+        return counts.queued > 0 and all(waits_too_long(host, now=now.mono) for host, _ in hosts)
 
     def give_up_stuck(self, now: Now) -> None:
         """Give up the hosts that are left, if the shard is stuck."""
