@@ -54,7 +54,7 @@ app.command("set")(steer.change)
 app.command("hosts")(hosts.hosts)
 
 _host = typer.Typer(
-    help="Show one host of a crawl, or change its pace.",
+    help="Show, pause or resume one host of a crawl, or set its pace.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -67,9 +67,7 @@ app.add_typer(_host, name="host")
 
 app.command()(wipe)
 
-_config = typer.Typer(
-    help="Show the settings in force.", no_args_is_help=True, rich_markup_mode=None
-)
+_config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 _config.command("show")(configuration.show)
 app.add_typer(_config, name="config")
 

@@ -682,7 +682,7 @@ class HostState:
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:
     """Return the Retry-After of a response in seconds. On a 2xx the header means something else."""
-    asked = headers.get("retry-after")
-    if asked is None or response.status is None or 200 <= response.status < 300:
+    asked, status = headers.get("retry-after"), response.status
+    if asked is None or not isinstance(status, int) or 200 <= status < 300:
         return None
     return retry_after_s(asked, date=headers.get("date"), received_at=response.received_at)

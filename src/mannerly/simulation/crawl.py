@@ -24,7 +24,7 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
@@ -178,7 +178,7 @@ class _Crawl:
             FakeFetcher(clock, servers.answer),
             self._shards,
             _VirtualTime(clock),
-            LocalBudget(settings.max_urls),
+            PageBudget(settings.max_urls),
             workers=settings.workers,
             tick_s=TICK_S,
             events=events,
@@ -213,8 +213,8 @@ class _Crawl:
             if is_idle and not has_news:
                 self._is_finished = True
                 break
-            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_stuck:
-                engine.give_up_stuck()
+            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_hopeless:
+                engine.give_up_hopeless()
         engine.stop()
         self._check()
 

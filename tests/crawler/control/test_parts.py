@@ -25,9 +25,10 @@ from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Now, Request
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
-from mannerly.crawler.runtime.ending import Ending, RunLimits, StopSwitch
+from mannerly.crawler.runtime.budget import PageBudget
+from mannerly.crawler.runtime.ending import Ending, RunLimits
 from mannerly.crawler.runtime.governor import FIRST, Governor
+from mannerly.crawler.runtime.run import Run
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.audit import SpacingAudit
 from mannerly.crawler.shard.shard import Shard
@@ -349,10 +350,10 @@ def test_governor_that_held_back_goes_on_holding_back() -> None:
 def test_stop_counts_from_the_moment_the_run_holds_the_crawl(store: CrawlStore) -> None:
     """One from before is void; one while the run is starting is not."""
     last = store.order(Stop())
-    settings, switch = CrawlSettings(), StopSwitch()
-    old = RunLimits(settings, store, LocalBudget(None), switch, last_order=last)
+    run = Run(store=store, settings=CrawlSettings(), is_resumed=True, last_order=last)
+    old = RunLimits(run, PageBudget(None))
     open_crawl(LOCATION).order(Stop())
-    new = RunLimits(settings, store, LocalBudget(None), switch, last_order=last)
+    new = RunLimits(run, PageBudget(None))
 
     assert old.ending(1.0, is_spent=False) is None
     assert new.ending(1.0, is_spent=False) is Ending.TERMINATED

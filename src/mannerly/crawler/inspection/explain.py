@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.control import AddSeeds, Exclude
 from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_given_up
+from mannerly.crawler.web.patterns import pattern_of
+from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
 from mannerly.crawler.web.words import span
@@ -119,6 +121,11 @@ def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
 
 def _queued(crawl: View, entry: Entry, now: float) -> str:
     said = [f"priority {entry.priority}"]
+    if is_held_back(entry.priority):
+        pattern = pattern_of(entry.url)
+        said.append(
+            f"held back: {pattern} has many URLs that lead to more of the same, others go first"
+        )
     host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:
         if host.retired:

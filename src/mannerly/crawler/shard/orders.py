@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.control import (
     AddSeeds,
     Exclude,
+    FetchRobots,
     HostForget,
     HostOrders,
     HostPause,
     HostResume,
     HostSet,
     Retry,
+    SeedsMoved,
     SetOption,
     merged,
 )
-from mannerly.crawler.events import UrlsDropped
-from mannerly.crawler.web.scope import SkipReason
-from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
+from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
+
+from . import origins
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
-    from mannerly.crawler.model import Now
+    from mannerly.crawler.model import Now, RobotsRequest
     from mannerly.politeness import Settings
 
     from .parts import Parts
@@ -41,10 +43,12 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     if is_new:
         parts.batch.applied = number
     match order:
-        case AddSeeds(urls):
+        case AddSeeds(urls) | SeedsMoved(urls):
             parts.rules.widen(*urls)
-            if is_new:
+            if is_new and isinstance(order, AddSeeds):
                 _add_seeds(urls, parts)
+        case FetchRobots(requests) if is_new:
+            _fetch_for_others(requests, parts, now)
         case Exclude(glob):
             scope = parts.rules.scope
             if glob not in scope.exclude:
@@ -67,13 +71,15 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
 def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
     found = seed_candidates(urls)
     if parts.settings.seeding in ("sitemap", "all"):
-        origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
-        found += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+        found += usual_sitemaps(urls)
     mine = [each for each in found if parts.routes.owns(each.host)]
-    wanted = parts.routes.wanted(mine)
-    if excluded := len(mine) - len(wanted):
-        parts.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
-    parts.routes.all(wanted, parts.batch)
+    parts.routes.all(parts.wanted(mine), parts.batch)
+
+
+def _fetch_for_others(requests: tuple[RobotsRequest, ...], parts: Parts, now: Now) -> None:
+    for request in requests:
+        if parts.routes.owns(request.host):
+            origins.follow(request, parts, now)
 
 
 def _steer(
