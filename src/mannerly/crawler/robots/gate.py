@@ -68,7 +68,8 @@ _SHARED = 1024  # a few megabytes of rules
 class Learned(NamedTuple):
     """An origin's rules are known, or known to be out of reach.
 
-    `crawl_delay_s` is the larger one of the host's two origins (http and https share a pace).
+    `crawl_delay_s` is what Crawl-delay and Request-rate ask for; the larger one of the host's two
+    origins (http and https share a pace).
     `sitemaps` are those that the copy before did not list: unchecked text from the server.
     """
 
@@ -333,7 +334,7 @@ class RobotsGate:
         except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
             return _Parsed(Robots.disallow_all(_UNREADABLE), None)
         try:
-            return _Parsed(rules, rules.crawl_delay_s(self._agent))
+            return _Parsed(rules, _delay_s(rules, self._agent))
         except Exception:  # noqa: BLE001 - as above
             return _Parsed(rules, None)
 
@@ -349,6 +350,15 @@ class _Parsed(NamedTuple):
 
     rules: Robots
     crawl_delay_s: float | None
+
+
+def _delay_s(rules: Robots, agent: str) -> float | None:
+    """Return the longer one of Crawl-delay and Request-rate; None if there is neither.
+
+    A Request-rate for some hours of the day is kept all day.
+    """
+    delay_s, rate = rules.crawl_delay_s(agent), rules.request_rate(agent)
+    return delay_s if rate is None else max(delay_s or 0.0, rate.interval_s)
 
 
 _WAIT_FOR_RULES = Later(None)
