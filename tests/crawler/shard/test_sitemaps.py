@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import Candidate, Kind, RobotsRequest
+from mannerly.crawler.model import Candidate, Entry, Kind, RobotsRequest
+from mannerly.crawler.shard.shard import SLICE
 from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
+from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.priority import priority, sitemap_turn
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import sitemap, usual_sitemaps
@@ -145,3 +147,28 @@ def test_robots_may_name_a_hundred_sitemaps() -> None:
 
     assert [each.url for each in found] == [f"{A}/{number}" for number in range(MAX_LISTED)]
     assert world.stats.skipped["sitemap_limit"] == 400
+
+
+def test_long_list_is_committed_in_slices_and_its_record_comes_last() -> None:
+    """A crash in between leaves the list queued, so that no URL is lost; no commit is long."""
+    store = MemoryStore(frontier_limit=20_000)
+    world = ShardWorld(f"{A}/", settings=brisk(seeding="sitemap"), store=store)
+    place = f"{A}/sitemap.xml"
+    world.shard.offer(usual_sitemaps([f"{A}/"]))
+    world.shard.commit(world.now)
+    world.pass_robots()
+    body = "".join(f"<url><loc>/p/{number}</loc></url>" for number in range(12_000))
+    while not (requests := [each for each in world.start() if each.url == place]):
+        world.wait(1.0)
+    world.answer(requests[0], 200, f"<urlset>{body}</urlset>".encode())
+
+    steps = []
+    for _ in range(4):
+        before = store.counts().queued
+        world.shard.commit(world.now)
+        grown = store.counts().queued - before
+        steps.append((grown, isinstance(store.find(place), Entry)))
+
+    assert steps == [(SLICE, True), (SLICE, True), (12_000 - 2 * SLICE - 1, False), (0, False)]
+    assert world.flights.pending == 1  # the page that was sent before it
+    assert [event.record.links for event in world.told(told.ListSettled)] == [12_000]

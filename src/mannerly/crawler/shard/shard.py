@@ -19,6 +19,7 @@ Invariant: every entry that was handed out is in exactly one of: in flight, put 
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Fetched, InFlight, Now, RobotsRecord
+    from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
+SLICE = 5000  # URLs of lists that one commit takes: 30 ms
 ADMIT = 10_000  # URLs of the waiting room let in per tick
 
 _PAGE = Kind.PAGE
@@ -86,6 +89,7 @@ class Shard:
         self._reader = reader
         self._consumer = consumer
         self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
+        self._lists: deque[tuple[InFlight, Entry, Harvest]] = deque()  # being settled
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
     # ------------------------------------------------------------------ starting
@@ -172,20 +176,39 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
-        self.flights.settle(flight)
+        outcome, latency_s, found, is_local = result
         if entry.kind != _PAGE:
-            candidates = sitemaps.settled(entry, list_size, candidates, parts)
+            candidates = sitemaps.settled(entry, found, parts)
+            self._lists.append((flight, entry, found._replace(found=candidates)))
+            self._settle_lists()
+            return
+        self.flights.settle(flight)
+        record, candidates, passed_over, _ = found
         parts.batch.pages.append((entry, record))
         if candidates:
             parts.routes.links(candidates, parts.batch)
-        if entry.kind != _PAGE:
-            self._emit(told.ListSettled(entry, record, passed_over))
-            return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
         if not is_local:
             lessons.count(entry.host, outcome, parts, now)
         self._wake_held_back(entry, now)
+
+    def _settle_lists(self) -> None:
+        """Pass on what lists name, a slice with every commit, and their records with the last.
+
+        A sitemap names up to 50,000 URLs: one commit of them would stop the loop. Until its record
+        is committed the list counts as in flight, and a crash has it fetched again.
+        """
+        batch, lists = self.parts.batch, self._lists
+        while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
+            flight, entry, (record, candidates, passed_over, _) = lists[0]
+            self.parts.routes.links(candidates[:room], batch)
+            del candidates[:room]
+            if candidates:
+                return
+            lists.popleft()
+            self.flights.settle(flight)
+            batch.pages.append((entry, record))
+            self._emit(told.ListSettled(entry, record, passed_over))
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
@@ -258,6 +281,7 @@ class Shard:
         frontier.committed(entry for entry, _ in batch.pages)
         frontier.committed(entry for entry, _ in batch.dropped)
         self._found(committed.new, now)
+        self._settle_lists()
 
     def tick(self, now: Now) -> None:
         """Do what need not happen at once."""
