@@ -25,6 +25,7 @@ _UNSAID = 0.5  # sitemaps.org: "The default priority of a page is 0.5"
 _DAY_S = 86_400.0
 _AGES_S = (_DAY_S, 7 * _DAY_S, 31 * _DAY_S, 366 * _DAY_S)
 _SITEMAPS_AT_ONCE = 10
+_AFTER_PAGES = 60  # more than the largest 5 · rank + age, too
 # Deeper than any real site; the order of deeper pages does not matter.
 _MAX_DEPTH = 1_000_000
 
@@ -47,7 +48,7 @@ def priority(
 def sitemap_turn(number: int) -> int:
     """Return the priority of a host's sitemap; `number` counts those before it."""
     tens = number // _SITEMAPS_AT_ONCE
-    return _BAND * (2 + min(tens, _MAX_DEPTH)) - 1 if tens else 0
+    return _BAND * (1 + min(tens, _MAX_DEPTH)) + _AFTER_PAGES if tens else 0
 
 
 def _rank(said: float | None) -> int:
