@@ -28,6 +28,7 @@ Nothing here reads a clock or a socket. Instants are monotonic; records carry wa
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -76,22 +77,24 @@ class Learned(NamedTuple):
     host: str
     record: RobotsRecord
     crawl_delay_s: float | None
-    sitemaps: tuple[str, ...]
+    sitemaps: tuple[str, ...] = ()
 
 
+class _Parsed(NamedTuple):
+    """The part of a robots.txt that is valid for this crawler; no rules: fetch nothing."""
+
+    rules: Robots | None
+    crawl_delay_s: float | None = None
+
+
+@dataclass(slots=True)
 class _Known:
-    """The rules of an origin; None while nothing of it may be fetched."""
+    """The rules of an origin."""
 
-    __slots__ = ("crawl_delay_s", "drop", "expires", "rules", "weight")
-
-    def __init__(
-        self, rules: Robots | None, crawl_delay_s: float | None, expires: Instant, weight: int
-    ) -> None:
-        self.rules = rules
-        self.crawl_delay_s = crawl_delay_s
-        self.expires = expires
-        self.drop: Drop | None = None  # why the pages of an origin without rules do not wait
-        self.weight = weight  # in bytes of robots.txt, which the parsed rules grow with
+    parsed: _Parsed
+    expires: Instant
+    weight: int  # in bytes of robots.txt, which the parsed rules grow with
+    drop: Drop | None = None  # why the pages of an origin without rules do not wait
 
 
 class RobotsGate:
@@ -159,9 +162,10 @@ class RobotsGate:
         self._known.move_to_end(origin)
         if known.drop is not None:
             return known.drop
-        if known.rules is None:
+        rules = known.parsed.rules
+        if rules is None:
             return Later(known.expires)
-        return GO if self._allows(known.rules, url[len(origin) :]) else _FORBIDDEN
+        return GO if self._allows(rules, url[len(origin) :]) else _FORBIDDEN
 
     def needs(self, origin: str, now: Instant) -> bool:
         """Return whether the rules of this origin would have to be loaded or fetched."""
@@ -174,8 +178,7 @@ class RobotsGate:
 
     def load(self, record: RobotsRecord, now: Now) -> Learned:
         """Take rules back into memory that were fetched earlier; they may have expired since."""
-        known = self._adopt(record, now)
-        return self._learned(record, host_key_of(record.origin + "/"), known, ())
+        return self._adopt(record, now)
 
     def request(self, origin: str) -> RobotsRequest:
         """Return the request that asks for an origin's robots.txt. There is never a second one."""
@@ -244,7 +247,7 @@ class RobotsGate:
         origin, *others = request.origins
         self._fetching.discard(origin)
         learned = [self._learn(origin, found, stored.get(origin), now)]
-        if refusal is not None and self._known[origin].rules is None:
+        if refusal is not None and self._known[origin].parsed.rules is None:
             self._known[origin].drop = Drop(refusal)
         for other in others:
             if self._is_news(other, stored.get(other), now):
@@ -264,48 +267,36 @@ class RobotsGate:
         self, origin: str, found: RobotsAnswer, previous: RobotsRecord | None, now: Now
     ) -> Learned:
         record = found.record(origin, now.wall, previous)
-        known = self._adopt(record, now)
-        sitemaps: tuple[str, ...] = ()
-        if known.rules is not None and known.rules.sitemaps and not record.failing_since:
-            before = previous.body if previous is not None else None
-            listed = frozenset(self._read(before).rules.sitemaps if before else ())
-            sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
-        return self._learned(record, host_key_of(origin + "/"), known, sitemaps)
+        learned = self._adopt(record, now)
+        rules = self._known[origin].parsed.rules
+        if rules is None or not rules.sitemaps or record.failing_since:
+            return learned
+        before = self._read(previous.body).rules if previous and previous.body else None
+        listed = frozenset(before.sitemaps if before is not None else ())
+        return learned._replace(sitemaps=tuple(url for url in rules.sitemaps if url not in listed))
 
-    def _learned(
-        self, record: RobotsRecord, host: str, known: _Known, sitemaps: tuple[str, ...]
-    ) -> Learned:
-        origin, delay_s = record.origin, known.crawl_delay_s
-        sibling = self._known.get(_other_scheme(origin))
-        if sibling is not None and sibling.crawl_delay_s is not None:
-            delay_s = max(delay_s or 0.0, sibling.crawl_delay_s)
-        return Learned(origin, host, record, delay_s, sitemaps)
-
-    def _adopt(self, record: RobotsRecord, now: Now) -> _Known:
+    def _adopt(self, record: RobotsRecord, now: Now) -> Learned:
         """Keep a record's meaning in memory, and drop what was used longest ago."""
-        body = record.body
-        rules: Robots | None
-        if body is None:
-            rules, delay_s = self._blanket(record, now.wall), None
-        else:
-            rules, delay_s = self._read(body)
+        origin, body = record.origin, record.body
+        parsed = self._blanket(record, now.wall) if body is None else self._read(body)
         # A wall clock that was wrong when the record was written must not make it immortal.
-        left_s = record.expires_at - now.wall
-        if left_s > MAX_AGE_S:
-            left_s = MAX_AGE_S
-        weight = _BASE_WEIGHT + (0 if body is None else len(body))
-        known = _Known(rules, delay_s, now.mono + left_s, weight)
-        if rules is None and now.wall - record.failing_since >= self._patience_s:
+        left_s = min(MAX_AGE_S, record.expires_at - now.wall)
+        weight = _BASE_WEIGHT + len(body or b"")
+        known = _Known(parsed, now.mono + left_s, weight)
+        if parsed.rules is None and now.wall - record.failing_since >= self._patience_s:
             known.drop = Drop(UNREACHABLE)
-        self.forget(record.origin)
-        self._known[record.origin] = known
+        self.forget(origin)
+        self._known[origin] = known
         self._weight += weight
         while self._weight > self._memory_bytes and len(self._known) > 1:
-            _, oldest = self._known.popitem(last=False)
-            self._weight -= oldest.weight
-        return known
+            self.forget(next(iter(self._known)))
+        delay_s = parsed.crawl_delay_s
+        sibling = self._known.get(_other_scheme(origin))
+        if sibling is not None and sibling.parsed.crawl_delay_s is not None:
+            delay_s = max(delay_s or 0.0, sibling.parsed.crawl_delay_s)
+        return Learned(origin, host_key_of(origin + "/"), record, delay_s)
 
-    def _blanket(self, record: RobotsRecord, wall: float) -> Robots | None:
+    def _blanket(self, record: RobotsRecord, wall: float) -> _Parsed:
         """The rules of an origin without a file."""
         if not record.failing_since:
             return _allow_all(f"robots.txt answered {record.status}")
@@ -313,29 +304,23 @@ class RobotsGate:
             return _allow_all("robots.txt cannot be reached, and that is let pass")
         if wall - record.failing_since >= GIVE_UP_AFTER_S:
             return _allow_all("robots.txt could not be reached for 30 days")
-        return None
+        return _NOTHING
 
     # ------------------------------------------------------------------ a parser that may fail
 
     def _read(self, body: bytes) -> _Parsed:
         parsed = self._shared.get(body)
         if parsed is None:
-            parsed = self._parsed(body)
+            try:
+                rules = self._parse(body)
+                parsed = _Parsed(rules, rules.crawl_delay_s(self._agent))
+            except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
+                parsed = _Parsed(Robots.disallow_all(_UNREADABLE))
             if len(body) <= _SHARED_BYTES:
                 if len(self._shared) >= _SHARED:
                     self._shared.clear()
                 self._shared[body] = parsed
         return parsed
-
-    def _parsed(self, body: bytes) -> _Parsed:
-        try:
-            rules = self._parse(body)
-        except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
-            return _Parsed(Robots.disallow_all(_UNREADABLE), None)
-        try:
-            return _Parsed(rules, rules.crawl_delay_s(self._agent))
-        except Exception:  # noqa: BLE001 - as above
-            return _Parsed(rules, None)
 
     def _allows(self, rules: Robots, path: str) -> bool:
         try:
@@ -344,15 +329,13 @@ class RobotsGate:
             return False
 
 
-class _Parsed(NamedTuple):
-    """The part of a robots.txt that is valid for this crawler."""
-
-    rules: Robots
-    crawl_delay_s: float | None
-
-
 _WAIT_FOR_RULES = Later(None)
-_allow_all = cache(Robots.allow_all)  # one for every status there is
+_NOTHING = _Parsed(None)
+
+
+@cache  # one for every status there is
+def _allow_all(because: str) -> _Parsed:
+    return _Parsed(Robots.allow_all(because))
 
 
 def request_for(origin: str) -> RobotsRequest:
