@@ -20,7 +20,7 @@ dropped, or one unreachable host would keep a crawl from ever being finished. Af
 an answer there are no rules. With `unreachable="allow"`, no file and no copy mean no rules. With
 `ignore=True` there is no robots.txt at all.
 
-Parsed rules are kept for the origins used last, up to `memory_bytes` of robots.txt. A short file is
+Parsed rules are kept for the origins used last, up to about `memory_bytes`. A short file is
 parsed once for all origins that have the very same one: most hosts of a hosting platform do.
 Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
 """
@@ -55,13 +55,16 @@ if TYPE_CHECKING:
 
 MAX_HOPS = 5  # RFC 9309 §2.3.1.2
 GIVE_UP_AFTER_S = 30 * 24 * 3600.0  # RFC 9309 §2.3.1.4
-DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+DEFAULT_MEMORY_BYTES = 128 * 1024 * 1024  # some 8,000 ordinary files
 UNREACHABLE = "robots_unreachable"
 
 _UNREADABLE = "its robots.txt makes our parser fail"
 _PATH = "/robots.txt"
 _FORBIDDEN = Drop("robots")
 _BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
+# Parsed rules take ten times the memory of an ordinary file, and thirty times that of the worst.
+_GROWTH, _LARGE_GROWTH = 10, 30
+_ORDINARY_BYTES = 32 * 1024
 _SHARED_BYTES = 4096  # longer files are written for one site
 _SHARED = 1024  # a few megabytes of rules
 
@@ -93,7 +96,7 @@ class _Known:
 
     parsed: _Parsed
     expires: Instant
-    weight: int  # in bytes of robots.txt, which the parsed rules grow with
+    weight: int  # bytes of memory, about
     drop: Drop | None = None  # why the pages of an origin without rules do not wait
 
 
@@ -105,7 +108,7 @@ class RobotsGate:
         unreachable: what an unreachable robots.txt without a copy means.
         ignore: allow everything, fetch nothing.
         patience_s: how long the pages of an unreachable robots.txt without a copy wait for it.
-        memory_bytes: how much robots.txt is kept parsed.
+        memory_bytes: how much memory parsed rules may take, about.
         parse: reads a body.
     """
 
@@ -281,13 +284,12 @@ class RobotsGate:
         parsed = self._blanket(record, now.wall) if body is None else self._read(body)
         # A wall clock that was wrong when the record was written must not make it immortal.
         left_s = min(MAX_AGE_S, record.expires_at - now.wall)
-        weight = _BASE_WEIGHT + len(body or b"")
-        known = _Known(parsed, now.mono + left_s, weight)
+        known = _Known(parsed, now.mono + left_s, _weight(body or b""))
         if parsed.rules is None and now.wall - record.failing_since >= self._patience_s:
             known.drop = Drop(UNREACHABLE)
         self.forget(origin)
         self._known[origin] = known
-        self._weight += weight
+        self._weight += known.weight
         while self._weight > self._memory_bytes and len(self._known) > 1:
             self.forget(next(iter(self._known)))
         delay_s = parsed.crawl_delay_s
@@ -348,6 +350,11 @@ def _next_hop(request: RobotsRequest, location: str | None) -> RobotsRequest | N
     if target is None or request.hops >= MAX_HOPS:
         return None
     return RobotsRequest(target, host_key_of(target), request.origin, request.hops + 1)
+
+
+def _weight(body: bytes) -> int:
+    size = len(body)
+    return _BASE_WEIGHT + size * (_GROWTH if size <= _ORDINARY_BYTES else _LARGE_GROWTH)
 
 
 def _other_scheme(origin: str) -> str:
