@@ -8,7 +8,7 @@ Two sorts:
 
     lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet, SeedsMoved
                the sum of all of them is in force, so all are read again at every start
-    once       AddSeeds, HostForget, Stop, FetchRobots
+    once       AddSeeds, HostForget, Retry, Stop, FetchRobots
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
@@ -107,6 +107,17 @@ class HostForget(_Control, frozen=True):
     host: str
 
 
+class Retry(_Control, frozen=True):
+    """Queue URLs again that failed or were given up, of one host or of all.
+
+    Hosts that were given up are taken into the crawl again.
+    """
+
+    failed: bool = True
+    given_up: bool = True
+    host: str | None = None
+
+
 Control: TypeAlias = (
     Pause
     | Unpause
@@ -120,6 +131,7 @@ Control: TypeAlias = (
     | HostResume
     | HostSet
     | HostForget
+    | Retry
 )
 
 encode = msgspec.json.Encoder().encode
@@ -147,7 +159,7 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, HostForget, Stop) are left out.
+    Records that are acted on once (AddSeeds, HostForget, Retry, Stop) are left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

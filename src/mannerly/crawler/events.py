@@ -13,6 +13,7 @@ through unchanged, so a listener sees one stream.
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
     SitemapsLimited  no more sitemaps of a host will be fetched
+    UrlsHeldBack     links that will be fetched after others, because of their pattern
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
@@ -93,6 +94,12 @@ class SitemapsLimited(NamedTuple):
     bytes: int  # that were read of them
 
 
+class UrlsHeldBack(NamedTuple):
+    """Links that will be fetched after other pages of their host: there are many of one pattern."""
+
+    patterns: Mapping[str, int]  # host and pattern (`web.patterns`) → links
+
+
 class HostGivenUp(NamedTuple):
     """A host will not be contacted any more."""
 
@@ -138,6 +145,7 @@ Event: TypeAlias = (
     | UrlsDropped
     | UrlsFound
     | SitemapsLimited
+    | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted

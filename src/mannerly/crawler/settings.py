@@ -52,6 +52,9 @@ class CrawlSettings:
     )
     max_per_host: int | None = _option(None, "Fetch at most this many pages of one host.", low=1)
     duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
+    grace_s: float = _option(
+        2.0, "Wait this long for requests under way when the crawl is stopped.", low=0
+    )
 
     politeness: Settings = _option(
         Settings(), "Settings of the politeness core: see docs/settings.md."
@@ -88,7 +91,9 @@ class CrawlSettings:
     insecure_hosts: tuple[str, ...] = _option(
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
-    seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    seeding: str = _option(
+        "sitemap", "Where to look for more URLs to start from: " + ", ".join(SEEDING) + "."
+    )
     max_sitemaps: int = _option(
         500, "Fetch at most this many sitemaps of one host in one run.", low=0
     )
@@ -110,7 +115,6 @@ class CrawlSettings:
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
     )
-    give_up_stalled: bool = _option(False, "Give a host up if it refuses all requests for long.")
 
     def __post_init__(self) -> None:
         for spec in fields(self):

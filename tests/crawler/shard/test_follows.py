@@ -6,6 +6,7 @@ import pytest
 
 from mannerly.crawler.model import (
     PASSING,
+    STARVED,
     Entry,
     Fetched,
     FetchError,
@@ -18,6 +19,7 @@ from mannerly.crawler.model import (
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
+    STARVED_RETRY_S,
     Again,
     Follows,
     LearnRules,
@@ -90,12 +92,27 @@ def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> Non
     assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING))
+def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
+    """Nothing was sent, so it is not a try, however often it happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=LocalError.HELD)) == Again(page, NOW.mono)
+
+
+@pytest.mark.parametrize("error", sorted(STARVED))
+def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
+    """Row 2: it is asked for again however often that happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
+
+
+@pytest.mark.parametrize("error", sorted(PASSING - STARVED - {LocalError.HELD}))
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float
 ) -> None:
-    """Row 2: after half a second, doubled with every try, which is counted."""
+    """Row 3: after half a second, doubled with every try, which is counted."""
     page = entry(attempts=attempts)
 
     again = follows(page, answer(error=error))
@@ -107,7 +124,6 @@ def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     ("said", "attempts", "reason"),
     [
         (answer(error=LocalError.STALE_CONNECTION), MAX_ATTEMPTS, "stale_connection"),
-        (answer(error=LocalError.NO_DESCRIPTORS, detail="EMFILE"), MAX_ATTEMPTS, "EMFILE"),
         (answer(error=LocalError.BLOCKED_ADDRESS), 0, "blocked_address"),
         (answer(error=LocalError.BLOCKED_PORT), 0, "blocked_port"),
         (answer(error=LocalError.BAD_URL, detail="no such scheme"), 0, "no such scheme"),

@@ -7,9 +7,6 @@ code without words is shown as it is.
 
 from __future__ import annotations
 
-GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
-"""Reasons for which URLs were given up: they were wanted, and could not be fetched."""
-
 _SKIPPED: dict[str, str | tuple[str, str]] = {
     "off_host": ("link to another host (--scope)", "links to other hosts (--scope)"),
     "off_site": ("link to another site (--scope)", "links to other sites (--scope)"),
@@ -50,6 +47,8 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "blocked_port": ("port not allowed (--allow-net)", "ports not allowed (--allow-net)"),
     "bad_url": ("URL that cannot be requested", "URLs that cannot be requested"),
     "no_descriptors": "without a free file descriptor (ulimit -n)",
+    "no_memory": "without free memory",
+    "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
     "ca_file": "without readable certificate authorities (--ca-file)",

@@ -36,6 +36,7 @@ class CrawlOptions(TypedDict, total=False):
     max_depth: int | None
     max_per_host: int | None
     duration: float | None
+    grace: float | None
     scope: str | None
     include: str | Sequence[str] | None
     exclude: str | Sequence[str] | None
@@ -56,7 +57,7 @@ class CrawlOptions(TypedDict, total=False):
     user_agent: str | None
     contact: str | None
     host_failure_limit: int | None
-    give_up_stalled: bool | None
+    give_up_after: float | None
     workers: int | None
     processes: int | None
     timeout: float | None

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.model import CRASHED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import host_key_of
 
 from .links import resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
 from .long_work import PAGE, list_work, page_work
-from .parsed import ParsedPage, ParseFailed
+from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
 
@@ -48,6 +48,8 @@ def harvest(
 
     `work` is the result of its `long_work`, if it had one; `recent` are the URLs passed on lately.
     """
+    if work == HELPER_DIED:
+        return unreadable(entry, answer, wall, error=CRASHED)
     status, is_page = answer.status, entry.kind == PAGE
     if status in REDIRECTS and (is_page or entry.kind == SITEMAP):
         follow = harvest_redirect if is_page else harvest_moved_sitemap
@@ -63,7 +65,8 @@ def harvest(
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):
-        return Harvest(page_record(entry, answer, wall, title=page.title), [], {})
+        record = page_record(entry, answer, wall, title=page.title, noindex=page.noindex)
+        return Harvest(record, [], {})
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {refusal.value: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -81,6 +84,7 @@ def harvest(
         canonical_url=links.canonical,
         links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
+        noindex=page.noindex,
     )
     return Harvest(record, found, passed_over)
 

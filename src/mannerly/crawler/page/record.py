@@ -36,6 +36,7 @@ def page_record(
     links: int = 0,
     redirect_to: str | None = None,
     error: str | None = None,
+    noindex: bool = False,
 ) -> PageRecord:
     """Return the record of an answer that was finished at `wall`.
 
@@ -68,6 +69,8 @@ def page_record(
         digest=xxh3_128_hexdigest(body) if body else None,
         cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
         age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
+        total_ms=round(answer.total_s * 1000.0, 3),
+        noindex=noindex,
     )
 
 

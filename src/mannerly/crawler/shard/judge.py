@@ -17,6 +17,8 @@ from mannerly.crawler.model import GO, Drop, Kind, Later, Unknown
 from mannerly.crawler.page.listings import SITEMAP_LIMIT
 from mannerly.crawler.web.scope import SkipReason
 
+from .given_up import dropped_because
+
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Judgement
     from mannerly.politeness.model import Instant
@@ -51,8 +53,8 @@ class Judge:
             return Unknown(url[: url.index("/", 8)])
         given_up = hosts.given_up(host)
         if given_up is not None:
-            return Drop(f"host_retired: {given_up}")
-        if self._parts.keeps_gaps and self._is_connecting(self._key(host)):
+            return Drop(dropped_because(given_up))
+        if self._is_connecting(self._key(host)) and self._parts.politeness.settings.enabled:
             return Later(now + CONNECTING_LOOK_S)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED

@@ -19,6 +19,7 @@ from mannerly.crawler.control import (
     HostPause,
     HostResume,
     HostSet,
+    Retry,
     SeedsMoved,
     SetOption,
     merged,
@@ -59,6 +60,10 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
         case HostPause(host) | HostResume(host) | HostSet(host) | HostForget(host):
             if parts.routes.owns(host):
                 _steer(order, host, parts, now, is_new=is_new)
+        case Retry(host=host) if is_new and (host is None or parts.routes.owns(host)):
+            if host is not None:
+                parts.given_up.revive(host, parts, now)
+            parts.batch.retries.append(order)
         case _:
             pass  # for the runtime
 
@@ -89,35 +94,41 @@ def _steer(
     parts.given_up.recall(host, parts, now)
     match order:
         case HostPause():
+            parts.paused_hosts.add(host)
             politeness.pause(host, now=now.mono)
         case HostResume():
+            parts.paused_hosts.discard(host)
             politeness.revive(host, now=now.mono)
             # An old one ends an old pause only: the host may have been given up since.
             if is_new:
-                parts.given_up.revive(host)
-                parts.hosts.revive(host, now)
+                _take_in_again(host, parts, now)
         case HostSet():
             key = politeness.key(host)
             parts.paces[key] = merged(parts.paces.get(key, HostOrders()), order)
             _set_own_pace(key, parts)
         case HostForget() if is_new:
+            _take_in_again(host, parts, now)
             politeness.unlearn(host)
+            parts.audit.unlearned(politeness.key(host))
             parts.hosts.unlearn(host, now)
             for origin in (f"https://{host}", f"http://{host}"):
-                parts.robots.forget(origin)
-                parts.batch.robots.pop(origin, None)
-                parts.store.forget_robots(origin)
+                parts.forget_robots(origin)
     for each in parts.hosts.group_of(host):
         parts.frontier.wake(each, now=now.mono)
+
+
+def _take_in_again(host: str, parts: Parts, now: Now) -> None:
+    """Revive a host, and bring back what was given up with it."""
+    parts.given_up.revive(host, parts, now)
+    parts.batch.retries.append(Retry(failed=False, given_up=True, host=host))
 
 
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
-    parts.audit.configure(settings.floor_s)
+    parts.audit.configure(settings)
     for key in parts.paces:
         _set_own_pace(key, parts)
-    _keep_gaps(parts)
     parts.frontier.wake_all(now=now.mono)
 
 
@@ -131,9 +142,4 @@ def _set_own_pace(key: str, parts: Parts) -> None:
     if pace.per_host is not None:
         settings = replace(settings, max_concurrency=pace.per_host)
     parts.politeness.configure(settings, host=key)
-    parts.audit.configure(settings.floor_s, key=key)
-    _keep_gaps(parts)
-
-
-def _keep_gaps(parts: Parts) -> None:
-    parts.keeps_gaps = parts.politeness.settings.enabled and parts.audit.has_floor
+    parts.audit.configure(settings, key=key)

@@ -106,4 +106,6 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
 
 
 def _obey(learned: Learned, parts: Parts, now: Now) -> None:
-    parts.politeness.robots(learned.host, crawl_delay_s=learned.crawl_delay_s, now=now.mono)
+    delay_s = learned.crawl_delay_s
+    parts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
+    parts.audit.robots(parts.politeness.key(learned.host), delay_s)
