@@ -21,6 +21,7 @@ from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
+from .lists import Lists
 from .routes import Routes
 from .sitemaps import SitemapQuota
 
@@ -64,6 +65,7 @@ class Parts:
     shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 

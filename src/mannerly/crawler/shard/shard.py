@@ -190,16 +190,17 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
-        self.flights.settle(flight)
+        outcome, latency_s, found, is_local = result
         if entry.kind != _PAGE:
-            candidates = sitemaps.settled(entry, list_size, candidates, parts)
+            candidates = sitemaps.settled(entry, found, parts)
+            parts.lists.add(flight, entry, found._replace(found=candidates))
+            parts.lists.settle(parts)
+            return
+        self.flights.settle(flight)
+        record, candidates, passed_over, _ = found
         parts.batch.pages.append((entry, record))
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        if entry.kind != _PAGE:
-            self._emit(told.ListSettled(entry, record, passed_over))
-            return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
         lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
@@ -335,6 +336,7 @@ class Shard:
         frontier.committed(entry for entry, _ in batch.pages)
         frontier.committed(entry for entry, _ in batch.dropped)
         self._found(committed.new, now)
+        self.parts.lists.settle(self.parts)
 
     def tick(self, now: Now) -> None:
         """Do what need not happen at once."""
