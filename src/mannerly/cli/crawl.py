@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.table import Option
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import Manifest
 
     from .config import Configuration
     from .progress import Progress
@@ -53,10 +54,11 @@ class RunPlan(NamedTuple):
     location: str
     configuration: Configuration
     is_resumed: bool
+    notices: list[str]  # printed at the start
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
-    """Crawl websites, starting from URLs, files of URLs, or standard input (-).
+    """Crawl from URLs, files of URLs, or standard input (-).
 
     To resume a crawl, run the same command again.
     """
@@ -70,14 +72,17 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     """Return the plan of a run; errors are found before the first request."""
     from mannerly.crawler.store import exists
 
-    from .seeds import read_seeds
+    from . import notices
+    from .seeds import read_sources
 
     data_dir = configuration.value("data_dir")
-    seeds = read_seeds(arguments)
+    sources = read_sources(arguments)
+    seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(seeds[0])
     _check_outputs(configuration)
+    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
         settings = configuration.settings()
@@ -85,8 +90,11 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
-        settings = _resumed(configuration, seeds, location)
-    return RunPlan(settings, seeds, location, configuration, is_resumed)
+        manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
+        settings = _resumed(configuration, manifest, location)
+        said += notices.resumed(location, manifest.seeds, settings)
+        said += notices.control_records(location)
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said)
 
 
 def default_location(seed: str) -> str:
@@ -101,16 +109,15 @@ def run_plan(plan: RunPlan) -> None:
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
+    from .notices import missing_parts, say
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
     fresh = bool(plan.configuration.value("fresh"))
-    if not fresh and not plan.configuration.value("quiet"):
-        _report_orders(plan)
     if not plan.configuration.value("quiet"):
-        _report_missing()
+        say([*plan.notices, *missing_parts()], plan.configuration.value("log_format"))
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -145,16 +152,17 @@ def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> No
     NetworkGuard(seeds, settings.allow_net)
 
 
-def _resumed(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
-    """Return the settings of a stored crawl, changed by those of this run.
+def _checked_manifest(seeds: list[str], location: str, *, is_named: bool) -> Manifest:
+    """Return the manifest of a crawl that is to be resumed.
 
     Raises:
-        ConfigError: a seed is not one of the crawl's, or a setting of `KEPT` differs.
+        ConfigError: a seed is not one of the crawl's; or the operator has not named the crawl, and
+            it is another user's or has other seeds, too.
     """
-    from mannerly.crawler.fetch.guard import NetworkGuard
-    from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.store import open_crawl
     from mannerly.crawler.stored import added_seeds
+
+    from .notices import check_found
 
     store = open_crawl(location)
     manifest = store.manifest
@@ -166,14 +174,28 @@ def _resumed(configuration: Configuration, seeds: list[str], location: str) -> C
                 f"{safe_term(seed)} is not a seed of the crawl in {location}: add it with "
                 "`mannerly add`, choose another --data-dir, or start over with --fresh"
             )
+    if not is_named:
+        check_found(location, manifest.seeds, seeds)
+    return manifest
+
+
+def _resumed(configuration: Configuration, manifest: Manifest, location: str) -> CrawlSettings:
+    """Return the settings of a stored crawl, changed by those of this run.
+
+    Raises:
+        ConfigError: a setting of `KEPT` differs.
+    """
+    from mannerly.crawler.fetch.guard import NetworkGuard
+    from mannerly.crawler.inspection.view import settings_of
+
     base = settings_of(manifest)
     settings = configuration.settings(base)
     for name in KEPT:
         field = OPTIONS[name].target or name
         if getattr(settings, field) != getattr(base, field):
             raise ConfigError(
-                f"{configuration.given[name].where} cannot be changed when a crawl is resumed: "
-                f"leave it out, or start over with --fresh"
+                f"{configuration.given[name].where} cannot be changed when the crawl in {location} "
+                "is resumed: leave it out, or start over with --fresh"
             )
     NetworkGuard(manifest.seeds, settings.allow_net)
     return settings
@@ -214,36 +236,6 @@ def _export(plan: RunPlan) -> None:
         if not plan.configuration.value("quiet"):
             for line in outcome.described():
                 note(line)
-
-
-def _report_missing() -> None:
-    """Say which optional part of the installation is missing, and what that costs."""
-    from importlib.util import find_spec
-
-    if find_spec("pcre2") is None:
-        note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
-
-
-def _report_orders(plan: RunPlan) -> None:
-    """Say what control records change in a resumed run: a paused crawl must not look stuck."""
-    from mannerly.crawler.control import in_force
-    from mannerly.crawler.store import exists, open_crawl
-
-    from .steer import told
-
-    if not exists(plan.location):
-        return
-    store = open_crawl(plan.location)
-    orders = in_force(store.orders())
-    store.close()
-    log_format = plan.configuration.value("log_format")
-    for line in told(orders, plan.location):
-        if log_format is None:
-            note(line)
-        else:
-            from .logs import log
-
-            log(str(log_format), "Control", reason=line)
 
 
 def _report(plan: RunPlan, result: CrawlResult) -> None:

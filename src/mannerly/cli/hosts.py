@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mannerly.crawler.web.words import without_userinfo
+
 from .figures import span
 from .steer import pace
 from .stored import Location, opened, when
-from .terminal import fail, failing_clearly, note, print_json, safe_term, table
+from .terminal import fail, failing_clearly, note, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +58,11 @@ def hosts(
     if json:
         print_json([_fields(line, orders) for line in lines])
     elif lines:
-        typer.echo(as_table(lines, orders, now=time.time()))
+        show(as_table(lines, orders, now=time.time()))
 
 
-def show(location: Location, host: Host, *, json: AsJson = False) -> None:
-    """Show what is known about one host, and the pace that was set for it."""
+def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
+    """Show what is known about one host."""
     with failing_clearly(), opened(location) as crawl:
         line = _line(crawl, crawl.host(host), host)
         orders = _orders(crawl)
@@ -68,10 +70,10 @@ def show(location: Location, host: Host, *, json: AsJson = False) -> None:
         print_json({**_fields(line, orders), "next_urls": list(line.next_urls)})
         return
     for name, value in _described(line.record, orders, now=time.time()):
-        typer.echo(f"{name:<16}{value}")
-    typer.echo(f"{'queued':<16}{line.queued:,}")
+        show(f"{name:<16}{value}")
+    show(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
-        typer.echo(f"  {safe_term(url)}")
+        show(f"  {safe_term(url)}")
 
 
 def pause(location: Location, host: Host) -> None:
@@ -106,10 +108,10 @@ def set_pace(
         int | None, typer.Option(metavar="N", help="Maximum requests in flight.")
     ] = None,
 ) -> None:
-    """Set the pace of one host; options that are not given stay as they are.
+    """Set the pace of one host.
 
-    These values replace those of the crawl until they are set again. Crawl-delay and Retry-After
-    are still obeyed.
+    Options that are not given stay as they are. These values replace those of the crawl until
+    they are set again. Crawl-delay and Retry-After are still obeyed.
     """
     from mannerly.crawler.options.table import OPTIONS
     from mannerly.crawler.options.values import from_text
@@ -125,7 +127,7 @@ def set_pace(
 
 
 def forget(location: Location, host: Host) -> None:
-    """Forget the pace that was learned for a host; a Retry-After still applies."""
+    """Forget the learned pace of a host; Retry-After still applies."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         _line(crawl, handle, host)
@@ -145,7 +147,7 @@ def _orders(crawl: StoredCrawl) -> Mapping[str, HostOrders]:
 def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:
     line = handle.show()
     if line is None:
-        fail(f"{safe_term(text)} is not a host of the crawl in {crawl.location}")
+        fail(f"{safe_term(without_userinfo(text))} is not a host of the crawl in {crawl.location}")
     return line
 
 

@@ -10,7 +10,7 @@ import typer
 from .figures import many, span
 from .steer import unpause_command
 from .stored import Location, opened
-from .terminal import failing_clearly, print_json, safe_term, table
+from .terminal import failing_clearly, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
@@ -34,7 +34,7 @@ def status(
     if json:
         print_json(facts._asdict())
     else:
-        typer.echo(described(facts, now=time.time()))
+        show(described(facts, now=time.time()))
 
 
 def described(facts: Status, *, now: float) -> str:

@@ -31,12 +31,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pycurl  # type: ignore[import-untyped]
-
 from mannerly.crawler.model import Fetched, LocalError
 
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
+from .libcurl import pycurl
 from .poller import new_poller
 from .settings import FetchSettings
 from .transfer import FOREVER, Transfer

@@ -11,7 +11,7 @@ from mannerly.crawler.control import AddSeeds, Exclude
 from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
-from mannerly.crawler.web.words import span
+from mannerly.crawler.web.words import span, without_userinfo
 from mannerly.politeness.robots import Robots
 
 from .reasons import error_words, skip_words
@@ -65,7 +65,8 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
     rules = UrlRules() if settings.drop_tracking else plain
     url = canonical(text if "://" in text else f"https://{text}", rules=rules)
     if url is None:
-        raise ValueError(f"{text} is not a URL: write it like https://example.com/page")
+        shown = without_userinfo(text)
+        raise ValueError(f"{shown} is not a URL: write it like https://example.com/page")
     return url
 
 
