@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
 
+NO_NAME = "name_not_resolved"  # the reason code of a host name that does not exist
 _ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
 
 
@@ -55,6 +56,7 @@ class RunPlan(NamedTuple):
     configuration: Configuration
     is_resumed: bool
     notices: list[str]  # printed at the start
+    bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
@@ -94,7 +96,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         settings = _resumed(configuration, manifest, location)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
-    return RunPlan(settings, seeds, location, configuration, is_resumed, said)
+    bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare)
 
 
 def default_location(seed: str) -> str:
@@ -254,6 +257,19 @@ def _report(plan: RunPlan, result: CrawlResult) -> None:
         return
     hosts = 10 if configuration.value("verbose") else 3
     note(summary(result, plan.location, hosts=hosts, is_resumed=plan.is_resumed))
+    if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
+        note("If you meant a file of URLs: there is no file of that name here.")
+    if configuration.value("verbose"):
+        _report_given_up(plan.location, hosts)
+
+
+def _report_given_up(location: str, limit: int) -> None:
+    from mannerly.crawler.inspection.seeds import given_up_hosts
+    from mannerly.crawler.stored import open_crawl
+
+    with open_crawl(location) as crawl, crawl.view() as opened:
+        for host, cause in given_up_hosts(opened, limit):
+            note(f"Given up: {safe_term(host, limit=80)}: {safe_term(cause)}")
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.web.words import without_userinfo
 
 from .figures import span
@@ -216,7 +217,7 @@ def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
     if own is not None and own.is_paused:
         return "paused"
     if record.retired:
-        return f"given up: {safe_term(record.retired, limit=40)}"
+        return f"given up: {safe_term(error_words(record.retired), limit=80)}"
     if record.blocked_until > now:
         return f"Retry-After, {span(record.blocked_until - now)}"
     return "active"

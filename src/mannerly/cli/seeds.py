@@ -46,6 +46,7 @@ class SeedSource(NamedTuple):
 
     urls: list[str]
     file: str | None = None
+    is_bare: bool = False  # a name without a scheme, which might have been meant as a file
 
 
 def read_sources(arguments: Iterable[str]) -> list[SeedSource]:
@@ -72,7 +73,7 @@ def _read(argument: str) -> SeedSource:
     path = Path(argument)
     is_there = os.path.exists(argument)  # noqa: PTH110 - Path.exists fails on long names
     if "://" in argument or not (_looks_like_a_file(argument) or is_there):
-        return SeedSource([_seed(argument, _shown(argument))])
+        return SeedSource([_seed(argument, _shown(argument))], is_bare="://" not in argument)
     name = safe_term(argument)
     if _HOST.fullmatch(argument) and not _looks_like_a_file(argument):
         raise SeedError(

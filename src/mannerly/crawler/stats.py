@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler import events as told
 from mannerly.politeness.events import Throttled
@@ -70,6 +70,15 @@ class Waits:
         self.next_in_s = min(dues) if dues else None
 
 
+class OldestRequest(NamedTuple):
+    """The request that has waited for its answer for longest."""
+
+    waited_s: float
+    timeout_s: float
+    attempt: int  # the first is 1
+    attempts: int  # at most
+
+
 @dataclass(slots=True)
 class Stats:
     """Totals of one process, or of all."""
@@ -90,6 +99,7 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
     audited: int = 0  # requests whose gap was compared with the operator's minimum delay
     too_early: int = 0  # of these: closer than that; must stay 0
@@ -110,6 +120,8 @@ class Stats:
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.trouble = self.trouble or other.trouble
+        if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
+            self.oldest = other.oldest
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)

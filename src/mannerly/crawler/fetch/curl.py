@@ -87,6 +87,10 @@ class CurlFetcher:
     def in_flight(self) -> int:
         return len(self._busy) + len(self._done)
 
+    @property
+    def oldest(self) -> Request | None:
+        return next((transfer.request for transfer in self._busy.values()), None)
+
     def start(self, request: Request) -> None:
         """Begin a request. Raises RuntimeError above `max_connections`, ValueError for headers
         that cannot be sent: both are the caller's mistakes.

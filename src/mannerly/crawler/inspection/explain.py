@@ -123,7 +123,7 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
     host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:
         if host.retired:
-            said.append(f"its host was given up ({host.retired})")
+            said.append(f"its host was given up ({error_words(host.retired)})")
         if host.blocked_until > now:
             said.append(f"its host sent Retry-After: {span(host.blocked_until - now)} left")
         if host.adaptive_delay_s:

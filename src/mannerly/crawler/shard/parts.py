@@ -19,6 +19,7 @@ from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .routes import Routes
+from .unreachable import UnreachableHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,7 @@ class Parts:
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:

@@ -217,6 +217,11 @@ class Shard:
     # ------------------------------------------------------------------ committing
 
     @property
+    def max_attempts(self) -> int:
+        """Return how often a page is asked for at most."""
+        return self._means.max_attempts
+
+    @property
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
@@ -268,6 +273,7 @@ class Shard:
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
         parts.given_up.follow(parts, now)
+        parts.unreachable.press(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
         if not frontier.queued and not self.flights.pending and not parts.batch:
