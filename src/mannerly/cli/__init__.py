@@ -1,7 +1,7 @@
 """The command `mannerly`: one module per subcommand, for parsing and printing only.
 
     config               the values of all options: command line, environment, files
-    crawl, resume        run a crawl; then exports, summary (endings) and exit code
+    crawl, resume, retry run a crawl; then exports, summary (endings) and exit code
     progress, logs       the live line or log lines while a crawl runs
     stored, steer        open a stored crawl, to look at it or to steer it
     terminal             print crawled text safely; print errors
@@ -24,6 +24,7 @@ from .demo import demo
 from .explain import explain
 from .export import export
 from .resume import resume
+from .retry import retry
 from .simulate import simulate
 from .status import status
 from .terminal import note
@@ -47,6 +48,7 @@ _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
 
 app.command()(crawl)
 app.command()(resume)
+app.command()(retry)
 app.command()(status)
 app.command()(export)
 app.command()(explain)

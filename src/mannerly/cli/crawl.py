@@ -112,7 +112,7 @@ def run_plan(plan: RunPlan) -> None:
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
-    from .notices import missing_parts, say
+    from .notices import say
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
@@ -120,7 +120,7 @@ def run_plan(plan: RunPlan) -> None:
             note(f"{name} = {value} ({given.where})")
     fresh = bool(plan.configuration.value("fresh"))
     if not plan.configuration.value("quiet"):
-        say([*plan.notices, *missing_parts()], plan.configuration.value("log_format"))
+        say(_notices(plan), plan.configuration.value("log_format"))
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -239,6 +239,18 @@ def _export(plan: RunPlan) -> None:
         if not plan.configuration.value("quiet"):
             for line in outcome.described():
                 note(line)
+
+
+def _notices(plan: RunPlan) -> list[str]:
+    """Return what is said at the start."""
+    from . import notices
+
+    return [
+        *plan.notices,
+        *notices.missing_parts(plan.settings),
+        *notices.private_seeds(plan.seeds),
+        *notices.wider_scope(plan.configuration, plan.settings),
+    ]
 
 
 def _report(plan: RunPlan, result: CrawlResult) -> None:

@@ -46,7 +46,7 @@ def hosts(
         str,
         typer.Option(
             metavar="WORD",
-            help="Sort by queued, fetched, refused, failed or delay; largest first.",
+            help="Sort by queued, fetched, refused, failed, given_up or delay; largest first.",
         ),
     ] = "queued",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of hosts to show.")] = 20,
@@ -72,6 +72,7 @@ def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
         return
     for name, value in _described(line.record, orders, now=time.time()):
         show(f"{name:<16}{value}")
+    show(f"{'given up':<16}{line.given_up:,}")
     show(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
         show(f"  {safe_term(url)}")
@@ -163,6 +164,7 @@ def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, objec
     return {
         **line.record._asdict(),
         "queued": line.queued,
+        "given_up": line.given_up,
         "is_paused": own is not None and own.is_paused,
         "set": None if own is None else {name: getattr(own, name) for name in _SET},
     }
@@ -172,7 +174,8 @@ def as_table(
     lines: list[HostLine], orders: Mapping[str, HostOrders] | None = None, *, now: float
 ) -> str:
     """Return hosts as a table, one a line."""
-    head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
+    head = ["host", "queued", "fetched", "refused", "failed", "given up", "delay", "crawl-delay"]
+    head.append("state")
     rows = [
         [
             safe_term(line.record.host, limit=60),
@@ -180,6 +183,7 @@ def as_table(
             f"{line.record.fetched:,}",
             f"{line.record.refused:,}",
             f"{line.record.failed:,}",
+            f"{line.given_up:,}",
             _delay(line.record.adaptive_delay_s),
             _delay(line.record.crawl_delay_s),
             _state(line.record, (orders or {}).get(line.record.host), now),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .config import Configuration
     from .seeds import SeedSource
 
+_NAMED_SEEDS = 3
+
 
 def say(lines: Iterable[str], log_format: object) -> None:
     """Print notices; with a log format, each as a log line."""
@@ -108,13 +110,44 @@ def foreign_owner(location: str) -> int | None:
     return next((owner for owner in owners if owner != os.geteuid()), None)
 
 
-def missing_parts() -> list[str]:
-    """Say which optional part of the installation is missing, and what that costs."""
+def missing_parts(settings: CrawlSettings) -> list[str]:
+    """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
-    if find_spec("pcre2") is not None:
+    from mannerly.crawler.runtime.descriptors import told
+
+    few = told(settings.workers, settings.processes)
+    lines = [few] if few else []
+    if find_spec("pcre2") is None:
+        lines.append(
+            "pcre2 is not installed: pages are read by the tree parser, which takes more CPU"
+        )
+    return lines
+
+
+def private_seeds(seeds: Sequence[str]) -> list[str]:
+    """Say which seeds let the crawl into a private network: a list may hold one by mistake."""
+    from mannerly.crawler.fetch.guard import NetworkGuard
+
+    private = NetworkGuard(seeds).private_seeds
+    if not private:
         return []
-    return ["pcre2 is not installed: pages are read by the tree parser, which takes more CPU"]
+    named = ", ".join(map(safe_term, private[:_NAMED_SEEDS]))
+    if len(private) > _NAMED_SEEDS:
+        named += f" and {len(private) - _NAMED_SEEDS:,} more"
+    return [f"Private addresses, allowed because they are seeds: {named} (others: --allow-net)"]
+
+
+def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[str]:
+    """Say that the source of seeds has made the scope wider than it is by default."""
+    from mannerly.crawler.settings import NAMES_HOSTS
+
+    is_given = "scope" in configuration.given
+    if settings.seeding not in NAMES_HOSTS or settings.scope != "site" or is_given:
+        return []
+    source = f"--seeding-strategy {settings.seeding}"
+    why = f"{source} names other hosts of the site, so the scope is the site"
+    return [f"{why}: with --scope host they are left out"]
 
 
 def control_records(location: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import many, span
+from .retry import retry_command
 from .steer import unpause_command
 from .stored import Location, opened
 from .terminal import failing_clearly, print_json, safe_term, show, table
@@ -15,7 +16,10 @@ from .terminal import failing_clearly, print_json, safe_term, show, table
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
 
-_COLUMNS = ("queued", "waiting", "fetched", "failed", "lists", "skipped", "outgoing", "hosts")
+_COLUMNS = (
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
+    "hosts",
+)
 _LEGEND = {
     "waiting": "queued URLs beyond --frontier-limit",
     "lists": "sitemaps and public indexes",
@@ -53,9 +57,11 @@ def described(facts: Status, *, now: float) -> str:
         f"{facts.crawl}: {facts.state}{pid}{hint}, last activity {active} ago",
         f"started from {seed}{more}, {span(now - facts.created_at)} ago",
         "",
-        table(["shard", *columns], rows),
+        table(["shard", *(name.replace("_", " ") for name in columns)], rows),
         *([f"({legend})"] if legend else []),
     ]
+    if facts.total["failed"] or facts.total["given_up"]:
+        lines += ["", f"To try failed and given-up URLs again: {retry_command(facts.crawl)}"]
     if facts.workers:
         lines += ["", "Workers:", *map(_worker, facts.workers)]
     if facts.longest_queues:

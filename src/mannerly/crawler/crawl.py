@@ -33,6 +33,7 @@ overview above and the examples in its docstrings.
 from __future__ import annotations
 
 import atexit
+import shlex
 import shutil
 import tempfile
 import threading
@@ -45,14 +46,14 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
 from mannerly.crawler.inspection.seeds import SeedProblem, seed_problems
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.options.values import from_keywords
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
-from mannerly.crawler.runtime.run import run
+from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.values import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
-    from mannerly.crawler.runtime.ending import Interrupts
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
@@ -90,7 +90,7 @@ class CrawlResult:
     """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: the reason: finished, max_urls, duration, stopped, terminated or no_seed.
+        ending: the reason: finished, max_urls, duration, stopped, terminated, no_seed or crashed.
         stats: totals of this run.
         seconds: duration of this run in seconds.
         pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.
@@ -211,7 +211,7 @@ class Crawl(StoredCrawl):
     def run(
         self,
         *,
-        interrupts: Interrupts | None = None,
+        interrupts: StopSwitch | None = None,
         watch: Callable[[Stats, float], None] | None = None,
         pages: PageQueue | None = None,
     ) -> CrawlResult:
@@ -235,7 +235,7 @@ class Crawl(StoredCrawl):
     def _run(
         self,
         store: CrawlStore,
-        interrupts: Interrupts,
+        interrupts: StopSwitch,
         watch: Callable[[Stats, float], None] | None,
         pages: PageQueue | None,
     ) -> CrawlResult:
@@ -246,13 +246,15 @@ class Crawl(StoredCrawl):
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
-            store,
-            self.settings,
-            is_resumed=self.is_resumed,
-            interrupts=interrupts,
-            watch=watch,
-            pages=pages,
-            last_order=last_order,
+            Run(
+                store=store,
+                settings=self.settings,
+                is_resumed=self.is_resumed,
+                interrupts=interrupts,
+                watch=watch,
+                pages=pages,
+                last_order=last_order,
+            )
         )
         seconds = time.monotonic() - began
         problems: tuple[SeedProblem, ...] = ()
@@ -261,7 +263,7 @@ class Crawl(StoredCrawl):
                 seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
                 problems = tuple(seed_problems(opened, seeds))
         ending = Ending.NO_SEED if problems else ending
-        self._result = CrawlResult(ending, stats, seconds, pending(store), problems)
+        self._result = CrawlResult(ending, stats, seconds, totals(store)["pending"], problems)
         return self._result
 
     def start(self) -> Self:
@@ -297,7 +299,7 @@ class Crawl(StoredCrawl):
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Stop the crawl: send no more requests, wait for those in flight. It can be resumed."""
+        """Send no more requests, wait `grace` seconds for those in flight. It can be resumed."""
         self._interrupts.stop()
 
     def close(self) -> None:
@@ -472,8 +474,9 @@ def run_crawl(
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
 ) -> CrawlResult:
-    """Run a crawl as a command does: Ctrl-C and SIGTERM end it, in the main thread of a program."""
-    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, Signals() as signals:
+    """Run a crawl as a command does: signals end it, in the main thread of a program."""
+    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}")
+    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, signals:
         return crawl.run(interrupts=signals, watch=watch)
 
 

@@ -144,7 +144,7 @@ class StoredCrawl:
             return status_of(crawl, now=time.time())
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
-        """Return `limit` hosts by queued, fetched, refused, failed or delay, largest first."""
+        """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay."""
         try:
             order = HostSort(sort)
         except ValueError:
@@ -162,14 +162,19 @@ class StoredCrawl:
             return explain.explain(crawl, url, now=time.time())
 
     def pages(self) -> Iterator[PageRecord]:
-        """Yield the record of every page so far, each once."""
+        """Yield the record of every page so far, each once: fetched or failed."""
         with self.view() as crawl:
             yield from crawl.pages()
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, with the reason."""
+        """Yield every URL that is skipped on purpose, with the reason."""
         with self.view() as crawl:
             yield from crawl.skipped()
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL whose host or robots.txt could not be reached, with the reason."""
+        with self.view() as crawl:
+            yield from crawl.given_up()
 
     # ------------------------------------------------------------------ steer
 
@@ -203,6 +208,22 @@ class StoredCrawl:
         texts = [urls] if isinstance(urls, str) else list(urls)
         if texts:
             self.order(control.AddSeeds(tuple(canonical_seeds(texts))))
+
+    def retry(
+        self, *, failed: bool = False, given_up: bool = False, host: str | None = None
+    ) -> None:
+        """Queue URLs again that failed or were given up: both kinds if none is named.
+
+        A host that was given up is taken into the crawl again.
+
+        Args:
+            failed: pages that have an error and no status.
+            given_up: URLs whose host or robots.txt could not be reached.
+            host: only those of one host, by its name or a URL of it.
+        """
+        name = None if host is None else hosts.host_key(host)
+        neither = not failed and not given_up
+        self.order(control.Retry(failed or neither, given_up or neither, name))
 
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.

@@ -97,6 +97,14 @@ def _limits() -> tuple[Option, ...]:
             "S",
         ),
         Option(
+            "grace",
+            ValueKind.NUMBER,
+            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
+            "later ones are cancelled and stay queued (default 2).",
+            "grace_s",
+            "S",
+        ),
+        Option(
             "scope",
             ValueKind.TEXT,
             "Follow links on the seeds' host (default), site (registrable domain), prefix "
@@ -128,9 +136,17 @@ def _limits() -> tuple[Option, ...]:
             "seeding_strategy",
             ValueKind.TEXT,
             "Where to look for more URLs to start from: none, sitemap (default), ct (certificate "
-            "transparency logs), commoncrawl, or all.",
+            "transparency logs), commoncrawl, or all. With ct and all the scope is the site, "
+            "unless --scope is given.",
             "seeding",
             "WORD",
+        ),
+        Option(
+            "max_sitemaps",
+            ValueKind.INTEGER,
+            "Fetch at most this many sitemaps of one host in one run (default 500).",
+            "max_sitemaps",
+            "N",
         ),
         Option(
             "ct_url",
@@ -239,10 +255,13 @@ def _politeness() -> tuple[Option, ...]:
             "N",
         ),
         Option(
-            "give_up_stalled",
-            ValueKind.FLAG,
-            "Give a host up if it refuses all requests (429, 503) for long (default off).",
-            "give_up_stalled",
+            "give_up_after",
+            ValueKind.NUMBER,
+            "Give a host up after this many seconds without a success since it first refused or "
+            "failed; at once if it asks for a longer pause and nothing else is left "
+            "(default 3600).",
+            "politeness.give_up_after_s",
+            "S",
         ),
     )
 
@@ -336,8 +355,16 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "parse_limit",
             ValueKind.INTEGER,
-            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "Start no request while this many big pages are being parsed or wait for it (default "
+            "256).",
             "parse_limit",
+            "N",
+        ),
+        Option(
+            "parse_processes",
+            ValueKind.INTEGER,
+            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "parse_processes",
             "N",
         ),
         Option(

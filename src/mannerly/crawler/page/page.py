@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.charset import decoded, encoding
 
 from .html import parse_page
 from .links import resolve_links
@@ -99,7 +99,7 @@ class Page:
     def html(self) -> str:
         """The body as text, by the charset of the response; undecodable bytes are replaced."""
         charset, mark = encoding(self.body, self.content_type)
-        return self.body[mark:].decode(charset, "replace")
+        return decoded(self.body[mark:], charset)
 
     @property
     def links(self) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 HIDDEN = "***"  # printed in place of a password
-_USERINFO = re.compile(r"((?:[^:/@]*:)?//)?.*@", re.DOTALL)
-_PASSWORD = re.compile(r"((?:[^:/@]*://)?[^:@]*):.*@", re.DOTALL)
+# Anchored: elsewhere it would be tried at every character, in quadratic time.
+_USERINFO = re.compile(r"\A((?:[^:/@]*:)?//)?.*@", re.DOTALL)
+_PASSWORD = re.compile(r"\A((?:[^:/@]*://)?[^:]*):.*@", re.DOTALL)
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
