@@ -232,6 +232,12 @@ class RobotsGate:
         """Learn that a request will not be sent: its origin has no rules, and will get none."""
         return self._settle(request, RobotsAnswer.of(None, b"", {}), UNREACHABLE, stored, now)
 
+    def expire(self, origin: str, now: Instant) -> None:
+        """Have an origin's rules asked for again now, if they could not be fetched."""
+        known = self._known.get(origin)
+        if known is not None and known.rules is None:
+            known.expires = min(known.expires, now)
+
     def forget(self, origin: str) -> None:
         """Drop an origin's rules from memory: the next judgement asks for them."""
         known = self._known.pop(origin, None)

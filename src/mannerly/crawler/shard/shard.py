@@ -269,6 +269,11 @@ class Shard:
     # ------------------------------------------------------------------ committing
 
     @property
+    def max_attempts(self) -> int:
+        """Return how often a page is asked for at most."""
+        return self._means.max_attempts
+
+    @property
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
@@ -352,6 +357,7 @@ class Shard:
         frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
         origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
+        parts.unreachable.press(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
         if not frontier.queued and not self.flights.pending and not parts.batch:
