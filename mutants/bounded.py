@@ -31,7 +31,7 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            is_full = self._in_memory >= self._memory_limit\n",
         "            is_full = False\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        ("crawler/frontier/test_frontier_memory.py",),
     ),
     Mutant(
         "refill a window without regard to memory",
@@ -39,7 +39,7 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            limit = max(1, min(self._per_host_window, room))\n",
         "            limit = self._per_host_window\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        ("crawler/frontier/test_frontier_memory.py",),
     ),
     Mutant(
         "grow a window beyond its limit",
@@ -55,7 +55,7 @@ BOUNDED = (
         "crawler/store/sqlite/shard.py",
         "        self._recent = set()\n\n    def _hand_over",
         "\n    def _hand_over",
-        ("crawler/store/test_store_sqlite.py",),
+        ("crawler/store/test_known.py",),
     ),
     Mutant(
         "keep a robots.txt beyond its cap",
@@ -64,6 +64,14 @@ BOUNDED = (
         "body[:MAX_BODY_BYTES]",
         "body",
         ("crawler/robots/test_gate.py",),
+    ),
+    Mutant(
+        "keep every body",
+        "P5",
+        "crawler/shard/shard.py",
+        "        answer = credible(answer)\n",
+        "        answer = credible(answer)\n        _PAGE.__dict__.setdefault('kept', []).append(answer)\n",
+        ("crawler/shard/test_memory.py",),
     ),
     Mutant(
         "let a host sleep that could be asked again",

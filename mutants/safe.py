@@ -54,7 +54,7 @@ SAFE = (
         "crawler/fetch/transfer.py",
         "            if verdict is not AddressVerdict.ALLOWED:\n",
         "            if False:\n",
-        ("crawler/fetch/test_network_guard.py",),
+        ("crawler/fetch/test_fetch_curl.py",),
     ),
     Mutant(
         "follow redirects inside curl",

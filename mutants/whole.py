@@ -117,7 +117,7 @@ WHOLE = (
         _STORE,
         "        known = self._seen(self._maybe_known.among(fresh))",
         "        known = self._maybe_known.among(fresh)",
-        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_model.py"),
+        ("crawler/store/test_known.py",),
     ),
     Mutant(
         "ask the filter before it has caught up",
@@ -165,11 +165,7 @@ WHOLE = (
         _WINDOW,
         "            self._move_cursor(self.window[0])\n        return excess",
         "        return excess",
-        (
-            "crawler/frontier/test_frontier_window.py",
-            "crawler/frontier/test_frontier.py",
-            "crawler/frontier/test_frontier_machine.py",
-        ),
+        ("crawler/frontier/test_frontier.py",),
     ),
     Mutant(
         "lose a retry",
