@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +71,14 @@ def test_largest_wish_sets_the_clock_and_gives_its_name() -> None:
     """Every clock can be the one that is waited for, and says so."""
     cases: list[tuple[dict[str, Any], Callable[[Client], None], float, Reason]] = [
         ({"delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
-        ({"start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
+        ({"strategy": "learned", "start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         (
-            {"start_delay_s": 0.1, "min_delay_s": 0.5, "max_rate": 50.0},
+            {"min_delay_s": 0.5, "max_rate": 50.0},
             lambda c: c.send(OK),
             0.5,
             Reason.MIN_DELAY,
         ),
-        ({"start_delay_s": 0.01}, lambda c: c.send(OK, OK), 0.125, Reason.MIN_DELAY),
+        ({"delay_s": 0.01}, lambda c: c.send(OK, OK), 0.125, Reason.MIN_DELAY),
         ({}, crawl_delay, 3.0, Reason.CRAWL_DELAY),
         ({}, quota, 100 / (0.95 * 19), Reason.RATE_LIMIT_HEADER),
         (
@@ -262,7 +263,7 @@ def test_learned_pace_never_undercuts_the_crawl_delay() -> None:
 
 def test_fresh_quota_replaces_the_estimate_both_ways() -> None:
     """Exact beats inferred: a generous quota speeds up, within the operator's ceiling."""
-    client = Client(start_delay_s=2.0)
+    client = Client(strategy="learned", start_delay_s=2.0)
 
     client.send(OK, Response(200, 0.0, {"ratelimit": '"a";r=1000;t=10'}))
     faster_s, _ = client.blocked()
@@ -299,7 +300,7 @@ def test_byte_quota_is_a_bandwidth() -> None:
 
 def test_low_remaining_quota_without_a_date_halves_the_pace() -> None:
     """Nine of a hundred left and no reset time: half the rate."""
-    client = Client(start_delay_s=1.0)
+    client = Client(strategy="learned", start_delay_s=1.0)
 
     client.send(OK, Response(200, 0.0, {"x-ratelimit-limit": "100", "x-ratelimit-remaining": "9"}))
 
@@ -381,10 +382,96 @@ def test_second_success_can_be_seen_at_once() -> None:
 
 def test_gap_counts_from_when_a_request_has_left() -> None:
     """A connection that took two seconds to open does not shorten the gap before the next one."""
-    client = Client(start_delay_s=1.0)
+    client = Client(delay_s=1.0)
     permit = client.start()
 
     client.core.sent(permit, now=2.0)
     client.core.report(permit, OK, now=2.1)
 
     assert client.core.ready_at(HOST, now=2.1) == 3.0
+
+
+# ---------------------------------------------------------------------- the moment of sending
+
+
+def pause(client: Client) -> None:
+    client.core.pause(HOST, now=client.now)
+
+
+def retire(client: Client) -> None:
+    client.core.retire(HOST, "by the operator", now=client.now)
+
+
+def longer_crawl_delay(client: Client) -> None:
+    client.core.robots(HOST, crawl_delay_s=60.0, now=client.now)
+
+
+def slower(client: Client) -> None:
+    settings = client.core.settings
+    client.core.configure(replace(settings, delay_s=60.0))
+
+
+@pytest.mark.parametrize("happens", [pause, retire, longer_crawl_delay, slower])
+def test_request_does_not_leave_if_something_happened_while_it_connected(
+    happens: Callable[[Client], None],
+) -> None:
+    """A permit is not the last word: what holds when the bytes leave, holds."""
+    client = Client(delay_s=1.0)
+    first = client.start()
+    left = client.core.may_leave(first, now=client.now)
+    connecting = client.start()
+
+    happens(client)
+    client.now += 5.0
+
+    assert left
+    assert not client.core.may_leave(connecting, now=client.now)
+
+
+def test_request_does_not_leave_inside_a_retry_after() -> None:
+    """One was answered with a pause while the other's connection was being opened."""
+    client = Client(delay_s=1.0)
+    first, connecting = client.start(), client.start()
+    client.core.may_leave(first, now=client.now)
+
+    client.core.report(first, Response(503, 0.5, retry_after(30)), now=client.now)
+    inside = client.core.may_leave(connecting, now=client.now + 29.0)
+    after = client.core.may_leave(connecting, now=client.now + 32.0)
+
+    assert (inside, after) == (False, True)
+
+
+def test_request_from_before_does_not_leave_when_the_breaker_has_opened() -> None:
+    """Neither while it is open nor while it is half-open; only its own probe does."""
+    client = Client(delay_s=1.0, breaker_consecutive=2)
+    old, first, second = client.start(), client.start(), client.start()
+    failed = Response(500, 0.5)
+    client.core.report(first, failed, now=client.now)
+    client.core.report(second, failed, now=client.now)
+    while_open = client.core.may_leave(old, now=client.now + 1.0)
+    probe = client.start()
+
+    assert not while_open
+    assert not client.core.may_leave(old, now=client.now + 1.0)
+    assert client.core.may_leave(probe, now=client.now + 1.0)
+
+
+def test_requests_that_connected_together_do_not_leave_together() -> None:
+    """The gap counts from when the one before left, and a cancelled one costs nothing."""
+    client = Client(delay_s=1.0)
+    first, second = client.start(), client.start()
+
+    leaves = [client.core.may_leave(first, now=5.0), client.core.may_leave(second, now=5.5)]
+    client.core.cancel(second, now=5.5)
+
+    assert leaves == [True, False]
+    assert client.core.ready_at(HOST, now=5.5) == 6.0
+
+
+def test_request_leaves_at_once_where_nothing_is_asked_for() -> None:
+    """A core that is switched off lets everything leave."""
+    client = Client(enabled=False, delay_s=1.0)
+    permits = [client.start() for _ in range(3)]
+    client.core.pause(HOST, now=0.0)
+
+    assert [client.core.may_leave(permit, now=0.0) for permit in permits] == [True] * 3
