@@ -2,7 +2,8 @@
 
 The constants of the strategies were chosen on `TUNING_SERVERS`, and the project's figures come from
 them. `REACHABLE_SERVERS` is for the default settings. `UNSEEN_SERVERS` has known weak spots, and
-limits that no constant was chosen for. Each spec can be run alone with `mannerly simulate --server SPEC`.
+limits that no constant was chosen for. Each spec can be run alone with
+`mannerly simulate --server SPEC`.
 """
 
 from __future__ import annotations
