@@ -235,7 +235,7 @@ class RobotsGate:
     def expire(self, origin: str, now: Instant) -> None:
         """Have an origin's rules asked for again now, if they could not be fetched."""
         known = self._known.get(origin)
-        if known is not None and known.rules is None:
+        if known is not None and known.parsed.rules is None:
             known.expires = min(known.expires, now)
 
     def forget(self, origin: str) -> None:
