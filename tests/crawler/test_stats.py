@@ -248,6 +248,11 @@ def test_what_is_held_back_is_counted_until_it_is_fetched() -> None:
     assert len(flooded.held_back) == REMARKABLE + 1
 
 
+def test_what_was_mended_in_the_store_is_kept() -> None:
+    """One line for each shard, for the summary."""
+    assert fold(told.StoreMended("a"), told.StoreMended("b")).mended == ["a", "b"]
+
+
 HEARD = {
     told.RequestSent,
     told.RobotsAnswered,
@@ -260,6 +265,7 @@ HEARD = {
     told.HostGivenUp,
     told.ShardMeasured,
     told.BatchCommitted,
+    told.StoreMended,
 }
 
 

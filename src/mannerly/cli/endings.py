@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
+_SEEDS = 100  # named in JSON
 _CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
@@ -59,5 +60,8 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
         "data_dir": location,
         "seconds": round(result.seconds, 3),
         "pending": result.pending,
+        "seed_problems": [
+            {"url": url, "cause": code} for url, _, code in result.seed_problems[:_SEEDS]
+        ],
         **stats,
     }

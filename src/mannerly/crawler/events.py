@@ -136,6 +136,12 @@ class BatchCommitted(NamedTuple):
     took_s: float
 
 
+class StoreMended(NamedTuple):
+    """Counters of a shard were wrong when it was opened, and were mended."""
+
+    words: str
+
+
 Event: TypeAlias = (
     RequestSent
     | RobotsAnswered
@@ -149,6 +155,7 @@ Event: TypeAlias = (
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted
+    | StoreMended
     | PolitenessEvent
 )
 

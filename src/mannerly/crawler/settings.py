@@ -192,7 +192,7 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         target = OPTIONS[name].target
         if target is None:
             continue
@@ -241,7 +241,7 @@ def _scope_mode(value: object, where: str) -> ScopeMode:
 
 def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
     """Return the error with the place where the value was set."""
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
             return refusal(where, printable(name, value), error.allowed)
     return refusal(error.field, error.value, error.allowed)

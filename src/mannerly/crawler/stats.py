@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler import events as told
 from mannerly.crawler.model import CRASHED
@@ -77,6 +77,15 @@ class Waits:
         self.next_in_s = min(dues) if dues else None
 
 
+class OldestRequest(NamedTuple):
+    """The request that has waited for its answer for longest."""
+
+    waited_s: float
+    timeout_s: float
+    attempt: int  # the first is 1
+    attempts: int  # at most
+
+
 @dataclass(slots=True)
 class Stats:
     """Totals of one process, or of all."""
@@ -101,6 +110,8 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
+    oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
     audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
     too_early: int = 0  # of these: sent before it was over; must stay 0
@@ -131,6 +142,9 @@ class Stats:
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.trouble = self.trouble or other.trouble
+        self.mended += other.mended
+        if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
+            self.oldest = other.oldest
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
@@ -165,6 +179,7 @@ class StatsFold:
             told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
+            told.StoreMended: self._mended,
             Throttled: self._throttled,
         }
 
@@ -248,6 +263,9 @@ class StatsFold:
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
+
+    def _mended(self, event: told.StoreMended) -> None:
+        self.stats.mended.append(event.words)
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event

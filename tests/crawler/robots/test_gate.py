@@ -517,9 +517,9 @@ def test_memory_is_bounded_by_the_size_of_the_files() -> None:
     kept = len(site.gate)
     verdicts = [site.ask(origin=f"https://e{number}.com") for number in range(10)]
 
-    assert kept == 4
+    assert kept == 3
     assert verdicts == ["D"] * 10
-    assert len(site.gate) == 4
+    assert len(site.gate) == 3
 
 
 def test_one_large_file_is_kept_although_it_exceeds_the_memory() -> None:
@@ -612,6 +612,17 @@ def test_rules_that_fail_when_asked_cost_one_origin() -> None:
     site.answer(200, PRIVATE)
 
     assert site.ask() == "D"
+
+
+def test_memory_of_hostile_files_is_bounded() -> None:
+    """The rules of a large file count thirty times its size: two of half a megabyte fill 32 MB."""
+    site = Site(memory_bytes=32 * 1024 * 1024)
+    lines = "".join(f"Disallow: /*%61{number}*\n" for number in range(20_000))
+
+    for number in range(5):
+        site.answer(200, f"# {number}\n{lines}".encode(), origin=f"https://h{number}.example")
+
+    assert len(site.gate) == 2
 
 
 def test_repr_tells_the_sizes() -> None:

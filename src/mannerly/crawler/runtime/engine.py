@@ -13,8 +13,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
-from mannerly.crawler.model import STARVED, LocalError, Now
-from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.model import STARVED, Entry, LocalError, Now
+from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
 
 from .governor import Governor
@@ -338,9 +338,23 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
+        stats.oldest = self._oldest()
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         return stats
+
+    def _oldest(self) -> OldestRequest | None:
+        request = self._fetcher.oldest
+        if request is None:
+            return None
+        flight = _flight(request)
+        made = flight.item.attempts if isinstance(flight.item, Entry) else 0
+        return OldestRequest(
+            max(0.0, self._clock.now() - flight.permit.sent_at),
+            request.timeout_s,
+            made + 1,
+            self._by_number[flight.shard].max_attempts,
+        )
 
     def stop(self) -> None:
         """Cancel the requests under way, and commit everything that came in."""

@@ -190,16 +190,17 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
-        self.flights.settle(flight)
+        outcome, latency_s, found, is_local = result
         if entry.kind != _PAGE:
-            candidates = sitemaps.settled(entry, list_size, candidates, parts)
+            candidates = sitemaps.settled(entry, found, parts)
+            parts.lists.add(flight, entry, found._replace(found=candidates))
+            parts.lists.settle(parts)
+            return
+        self.flights.settle(flight)
+        record, candidates, passed_over, _ = found
         parts.batch.pages.append((entry, record))
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        if entry.kind != _PAGE:
-            self._emit(told.ListSettled(entry, record, passed_over))
-            return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
         lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
@@ -266,6 +267,11 @@ class Shard:
             self.parts.sitemaps.forget(event.host)
 
     # ------------------------------------------------------------------ committing
+
+    @property
+    def max_attempts(self) -> int:
+        """Return how often a page is asked for at most."""
+        return self._means.max_attempts
 
     @property
     def has_batch(self) -> bool:
@@ -335,6 +341,7 @@ class Shard:
         frontier.committed(entry for entry, _ in batch.pages)
         frontier.committed(entry for entry, _ in batch.dropped)
         self._found(committed.new, now)
+        self.parts.lists.settle(self.parts)
 
     def tick(self, now: Now) -> None:
         """Do what need not happen at once."""
@@ -350,6 +357,7 @@ class Shard:
         frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
         origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
+        parts.unreachable.press(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
         if not frontier.queued and not self.flights.pending and not parts.batch:
