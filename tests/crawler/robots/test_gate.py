@@ -560,6 +560,29 @@ def crash(body: bytes) -> Robots:
     return Robots.parse(body)
 
 
+@pytest.mark.parametrize(
+    ("lines", "delay_s"),
+    [
+        (b"Request-rate: 1/5", 5.0),
+        (b"Request-rate: 30/1m", 2.0),
+        (b"Crawl-delay: 3\nRequest-rate: 1/5", 5.0),
+        (b"Crawl-delay: 8\nRequest-rate: 1/5", 8.0),
+        (b"Request-rate: 1/10 0600-0845", 10.0),
+        (b"Request-rate: fast", None),
+        (b"Crawl-delay: 0", 0.0),
+        (b"Crawl-delay: 1e9", 1e9),
+        *((b"Crawl-delay: " + text, None) for text in (b"-1", b"nan", b"1_000", b"1e999")),
+    ],
+)
+def test_the_longer_of_crawl_delay_and_request_rate_is_told(
+    lines: bytes, delay_s: float | None
+) -> None:
+    """Both bound the gap between two requests; what is no number counts as absent."""
+    (learned,) = Site().answer(200, b"User-agent: *\n" + lines)
+
+    assert learned.crawl_delay_s == delay_s
+
+
 def test_parser_that_fails_costs_one_origin() -> None:
     """The origin whose file our parser cannot bear is left alone; the next is served."""
     site = Site(parse=crash)

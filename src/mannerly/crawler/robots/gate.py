@@ -72,7 +72,8 @@ _SHARED = 1024  # a few megabytes of rules
 class Learned(NamedTuple):
     """An origin's rules are known, or known to be out of reach.
 
-    `crawl_delay_s` is the larger one of the host's two origins (http and https share a pace).
+    `crawl_delay_s` is what Crawl-delay and Request-rate ask for; the larger one of the host's two
+    origins (http and https share a pace).
     `sitemaps` are those that the copy before did not list: unchecked text from the server.
     """
 
@@ -231,6 +232,12 @@ class RobotsGate:
         """Learn that a request will not be sent: its origin has no rules, and will get none."""
         return self._settle(request, RobotsAnswer.of(None, b"", {}), UNREACHABLE, stored, now)
 
+    def expire(self, origin: str, now: Instant) -> None:
+        """Have an origin's rules asked for again now, if they could not be fetched."""
+        known = self._known.get(origin)
+        if known is not None and known.parsed.rules is None:
+            known.expires = min(known.expires, now)
+
     def forget(self, origin: str) -> None:
         """Drop an origin's rules from memory: the next judgement asks for them."""
         known = self._known.pop(origin, None)
@@ -315,7 +322,7 @@ class RobotsGate:
         if parsed is None:
             try:
                 rules = self._parse(body)
-                parsed = _Parsed(rules, rules.crawl_delay_s(self._agent))
+                parsed = _Parsed(rules, _delay_s(rules, self._agent))
             except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
                 parsed = _Parsed(Robots.disallow_all(_UNREADABLE))
             if len(body) <= _SHARED_BYTES:
@@ -329,6 +336,15 @@ class RobotsGate:
             return rules.allowed(path, self._agent)
         except Exception:  # noqa: BLE001 - as above
             return False
+
+
+def _delay_s(rules: Robots, agent: str) -> float | None:
+    """Return the longer one of Crawl-delay and Request-rate; None if there is neither.
+
+    A Request-rate for some hours of the day is kept all day.
+    """
+    delay_s, rate = rules.crawl_delay_s(agent), rules.request_rate(agent)
+    return delay_s if rate is None else max(delay_s or 0.0, rate.interval_s)
 
 
 _WAIT_FOR_RULES = Later(None)

@@ -24,6 +24,7 @@ from .inflight import Flights
 from .lists import Lists
 from .routes import Routes
 from .sitemaps import SitemapQuota
+from .unreachable import UnreachableHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,7 @@ class Parts:
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
