@@ -134,6 +134,8 @@ def reason_to_wait(stats: Stats) -> str:
         for count, one, more in causes
         if count
     ]
+    if not said and stats.queued:
+        return f"{many(stats.queued, 'URL')} in the queue being read"
     return "; ".join(said) or "nothing is queued"
 
 
