@@ -67,6 +67,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
 
         ending, stats = supervise(this)
     total = totals(this.store)
+    stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
     if ending is Ending.FINISHED and not total["fetched"]:
