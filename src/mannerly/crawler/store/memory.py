@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from mannerly.crawler.control import Retry
+    from mannerly.crawler.control import RetryUrls
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -223,7 +223,7 @@ class MemoryStore(MemoryReader, ShardStore):
         data.retries += [self._asked_for(order) for order in batch.retries]
         return committed
 
-    def _asked_for(self, order: Retry) -> list[int]:
+    def _asked_for(self, order: RetryUrls) -> list[int]:
         failed = [entry for _, entry in self._data.failed.values() if order.failed]
         given_up = [entry for entry, _ in self._data.given_up.values() if order.given_up]
         return [each.seq for each in failed + given_up if order.host in (None, each.host)]
