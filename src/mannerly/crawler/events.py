@@ -37,7 +37,7 @@ class RequestSent(NamedTuple):
     host: str
     gap_s: float | None  # None: it is the first
     delay_s: float  # the gap in force
-    is_early: bool  # closer than the operator's minimum: must never happen
+    is_early: bool  # sent before the gap or a pause was over: must never happen
 
 
 class RobotsAnswered(NamedTuple):

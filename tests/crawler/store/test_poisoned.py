@@ -44,13 +44,13 @@ ODD += ["CAST(x'fffe' AS TEXT)", "'http://'", "'https://a.example/'", "'null'", 
 HOSTILE = [
     "CREATE VIEW v AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT * FROM r",
     (
-        "DROP TABLE totals; CREATE VIEW totals AS WITH RECURSIVE r(next_seq) AS "
-        "(SELECT 1 UNION ALL SELECT next_seq FROM r) SELECT * FROM r"
+        "DROP TABLE totals; CREATE VIEW totals AS WITH RECURSIVE r(next_seq) AS (SELECT 1 UNION "
+        "ALL SELECT next_seq FROM r) SELECT * FROM r"
     ),
     (
-        "CREATE TRIGGER t AFTER UPDATE ON owner BEGIN INSERT INTO skipped "
-        "SELECT n, 'u', 'r', 0, NULL FROM (WITH RECURSIVE r(n) AS "
-        "(SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r); END"
+        "CREATE TRIGGER t AFTER UPDATE ON owner BEGIN INSERT INTO skipped SELECT n, 'u', 'r', 0, "
+        "NULL FROM (WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+        "SELECT n FROM r); END"
     ),
     "DROP TABLE pages",
     "ALTER TABLE queue RENAME COLUMN url TO lru",

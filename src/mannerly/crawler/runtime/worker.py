@@ -174,9 +174,9 @@ class Worker:
         return self.engine.is_idle and self._has_no_news
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return the same of a worker that has nothing but hosts which would be given up first."""
-        return self.engine.is_stuck and self._has_no_news
+        return self.engine.is_hopeless and self._has_no_news
 
     @property
     def _has_no_news(self) -> bool:
