@@ -1,10 +1,13 @@
 """Write one JSON object per line, in UTF-8, with every field in every line.
 
-U+2028, U+2029 and U+0085 are escaped: JSON allows them, but some readers end a line there.
+U+2028, U+2029 and U+0085 are escaped: JSON allows them, but some readers end a line there. JSON
+escapes the other control characters below U+0020 itself. For a terminal, everything that is not
+printable is escaped, too: DEL, the C1 controls and marks that reverse the text.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -21,15 +24,24 @@ _LINE_ENDS = (
 )
 
 
-def write_jsonl(rows: Iterable[Row], file: BinaryIO) -> int:
+def write_jsonl(rows: Iterable[Row], file: BinaryIO, *, for_terminal: bool = False) -> int:
     """Write the rows; return the number of rows."""
     encode = msgspec.json.Encoder().encode
     count = 0
     for row in rows:
         line = encode(row)
-        if not line.isascii():
+        if for_terminal:
+            line = _printable(line.decode()).encode()
+        elif not line.isascii():
             for end, escaped in _LINE_ENDS:
                 line = line.replace(end, escaped)
         file.write(line + b"\n")
         count += 1
     return count
+
+
+def _printable(text: str) -> str:
+    """Return JSON whose text is the same, and which a terminal shows as it is."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

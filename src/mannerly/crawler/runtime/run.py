@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import Retry
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
@@ -59,7 +59,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
     if this.is_resumed and not totals(this.store)["fetched"]:
-        this.store.order(Retry())  # no seed could be fetched yet
+        this.store.order(RetryUrls())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
     else:
@@ -67,6 +67,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
 
         ending, stats = supervise(this)
     total = totals(this.store)
+    stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
     if ending is Ending.FINISHED and not total["fetched"]:
