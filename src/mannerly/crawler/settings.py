@@ -75,6 +75,11 @@ class CrawlSettings:
     processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
     timeout_s: float = _option(20.0, "Request timeout.", low=0.001)
     max_bytes: int = _option(10 * 1024 * 1024, "Cut bodies here, decompressed.", low=1)
+    memory_limit: int = _option(
+        256 * 1024 * 1024,
+        "Memory for bodies that are being received, read or delivered, over all processes.",
+        low=1024 * 1024,
+    )
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."
