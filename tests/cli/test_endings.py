@@ -221,3 +221,17 @@ def test_fixed_strategy_keeps_to_the_rate_that_was_asked_for(tmp_path: Path) -> 
             took.append((outcome.returncode, result["fetched"], result["seconds"] < 10))
 
     assert took == [(0, 51, True)] * 2
+
+
+def test_first_ctrl_c_is_acknowledged(tmp_path: Path) -> None:
+    """While the request under way is waited for; a second one would stop at once."""
+    with RawServer(silent) as server:
+        process = command(tmp_path, "crawl", server.url(), *QUICK, "--log-interval", "0.1")
+        assert process.stderr is not None
+        while "in flight" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 130
+    assert "Waiting: Stopping: 1 request under way; Ctrl-C again stops at once" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -25,6 +26,7 @@ from mannerly.cli.config import resolve
 from mannerly.cli.seeds import SeedError, read_seeds
 from mannerly.cli.terminal import json_escaped, plain
 from mannerly.crawler.options.table import OPTIONS, ProjectUse
+from mannerly.exports.jsonl import write_jsonl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -495,3 +497,16 @@ def test_escaping_keeps_what_can_be_read() -> None:
     assert plain("größe 漢字\nsecond") == "größe 漢字\nsecond"
     assert plain("a\tb\x9b") == "a\\tb\\x9b"
     assert json.loads(json_escaped(json.dumps(NASTY, ensure_ascii=False))) == NASTY
+
+
+def test_exported_lines_have_no_escape_sequences() -> None:
+    """`export -o -` of a prepared crawl prints data, and the data are the same."""
+    nasty = NASTY.replace("\U000e0041", "") + "\x7f\x85\u200e\u2029\ufeff größe"
+    file = io.BytesIO()
+
+    write_jsonl([{"title": nasty}], file)  # type: ignore[list-item]
+
+    (line,) = file.getvalue().decode().splitlines()
+    assert line.isprintable()
+    assert json.loads(line) == {"title": nasty}
+    assert "größe" in line

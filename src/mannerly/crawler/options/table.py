@@ -100,8 +100,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "grace",
             ValueKind.NUMBER,
-            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
-            "later ones are cancelled and stay queued (default 2).",
+            "When the crawl is stopped (Ctrl-C), wait at most this many seconds for requests in "
+            "flight; then cancel them and keep their URLs queued (default 2).",
             "grace_s",
             "S",
         ),
