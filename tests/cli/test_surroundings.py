@@ -64,7 +64,17 @@ def run(
 # ---------------------------------------------------------------------- modules
 
 TRAP = "import pathlib, sys; pathlib.Path('sprung').write_text(__name__); sys.exit('planted')"
-PLANTED = ("multiprocessing", "pcre2", "json", "msgspec", "pycurl", "bisect", "random", "typer")
+PLANTED = (
+    "multiprocessing",
+    "pcre2",
+    "json",
+    "msgspec",
+    "pycurl",
+    "bisect",
+    "random",
+    "typer",
+    "colorsys",
+)
 
 
 @pytest.fixture
@@ -109,7 +119,8 @@ def test_demo_imports_nothing_of_the_working_directory(planted: Path) -> None:
 def test_simulation_imports_a_module_only_when_it_is_named(planted: Path) -> None:
     """MODULE:NAME may be a module of the working directory; it hides no other one."""
     (planted / "mine.py").write_text(
-        "class Server:\n    def request(self, now, in_flight):\n        return 200, 0.1, {}\n"
+        "import colorsys\n\nclass Server:\n"
+        "    def request(self, now, in_flight):\n        return 200, 0.1, {}\n"
     )
 
     models = run(planted, "simulate", "--server", "bucket:5:10", "--seconds", "5")
