@@ -202,9 +202,11 @@ def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None
 
 def test_summary_does_not_hide_a_request_that_was_early() -> None:
     """The audit's finding is printed, and the user is asked to report it."""
-    text = summary(CrawlResult(Ending.FINISHED, Stats(fetched=9, too_early=1), 1.0, 0))
+    stats = Stats(fetched=9, too_early=1, tallies={"a.example": HostTally(early=1)})
+    text = summary(CrawlResult(Ending.FINISHED, stats, 1.0, 0))
 
-    assert "1 request sent before the host's minimum delay was over: please report this" in text
+    loudly = "VIOLATED: 1 request sent before the host's minimum delay was over (a.example): please"
+    assert loudly in text
     assert "To resume" not in text
 
 

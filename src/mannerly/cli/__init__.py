@@ -21,6 +21,7 @@ import typer
 from . import configuration, hosts, steer
 from .crawl import crawl
 from .demo import demo
+from .doctor import doctor
 from .explain import explain
 from .export import export
 from .resume import resume
@@ -71,6 +72,7 @@ _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 
+app.command()(doctor)
 app.command()(wipe)
 
 _config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)

@@ -208,8 +208,27 @@ def _described(
         ("fetched", f"{record.fetched:,}"),
         ("refused", f"{record.refused:,}"),
         ("failed", f"{record.failed:,}"),
+        ("smallest gap", _gap(record)),
+        ("breaker", _breaker(record, now)),
         ("last change", f"{span(now - record.updated_at)} ago" if record.updated_at else "never"),
     ]
+
+
+def _gap(record: HostRecord) -> str:
+    """Return the smallest time between two requests, with what was required then."""
+    if not record.smallest_gap_s and not record.early:
+        return "-"
+    said = f"{record.smallest_gap_s:.3f} s, required {record.required_gap_s:.3f} s"
+    return f"{said}, {record.early:,} too early: please report this" if record.early else said
+
+
+def _breaker(record: HostRecord, now: float) -> str:
+    if record.breaker_until > now:
+        return f"open, {span(record.breaker_until - now)}"
+    if record.breaker_until:
+        return "half-open"
+    failures = record.breaker_failures
+    return f"closed, {failures} failures in a row" if failures else "closed"
 
 
 def _delay(seconds: float) -> str:

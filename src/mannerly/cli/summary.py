@@ -2,7 +2,8 @@
 
 The number of pages is that of the records in an export and of `mannerly status`: pages with a
 response and pages that failed. The line about politeness is from the crawl's own audit, which
-compares the time between requests with the operator's minimum delay (`shard.audit`).
+compares every request with all that was in force when it left (`shard.audit`): the operator's
+delay, robots.txt, the learned pace, Retry-After, the breaker.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _HEADLINES = {
 }
 _SEEDS = 10  # that could not be fetched; the rest is one number
 _REASONS = 6  # of each kind; the rest is one number
+_EARLY_HOSTS = 3  # named where a request was sent too early
 _PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
@@ -69,6 +71,7 @@ def summary(
         _row("slowest", _slowest(stats, hosts)),
         _row("refused by", _most_refused(stats, hosts)),
         _row("politeness", _politeness(stats)),
+        _row("mended", safe_term("; ".join(stats.mended))),
         *_left(result, location),
         _again(result, location),
     ]
@@ -147,7 +150,12 @@ def _politeness(stats: Stats) -> str:
     said = []
     if stats.too_early:
         early = many(stats.too_early, "request")
-        said.append(f"{early} sent before the host's minimum delay was over: please report this")
+        hosts = [safe_term(host, limit=80) for host, tally in stats.tallies.items() if tally.early]
+        named = f" ({', '.join(hosts[:_EARLY_HOSTS])})" if hosts else ""
+        said.append(
+            f"VIOLATED: {early} sent before the host's minimum delay was over{named}: "
+            "please report this"
+        )
     elif stats.audited == 1:
         said.append("1 request kept its host's minimum delay")
     elif stats.audited:

@@ -132,6 +132,9 @@ class CrawlSettings:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):
             raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        if self.politeness.group_by == "ip":
+            allowed = "host or site in a crawl: addresses of hosts change while it runs"
+            raise SettingsError("group_by", "ip", allowed)
         self._check_wire()
 
     def _check_wire(self) -> None:

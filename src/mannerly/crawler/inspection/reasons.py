@@ -47,6 +47,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "blocked_port": ("port not allowed (--allow-net)", "ports not allowed (--allow-net)"),
     "bad_url": ("URL that cannot be requested", "URLs that cannot be requested"),
     "no_descriptors": "without a free file descriptor (ulimit -n)",
+    "held": "held back: the host must not be contacted now",
     "no_memory": "without free memory",
     "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",

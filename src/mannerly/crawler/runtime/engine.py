@@ -119,18 +119,18 @@ class Engine:
         return all(shard.is_idle for shard in self._shards)
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return whether all that is left are hosts that would be given up before they are due."""
         if self.is_paused or self.is_idle:
             return False
         now = self._now()
-        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+        return all(shard.is_idle or shard.is_hopeless(now) for shard in self._shards)
 
-    def give_up_stuck(self) -> None:
+    def give_up_hopeless(self) -> None:
         """Give those hosts up: nothing else is left to do in the crawl."""
         now = self._now()
         for shard in self._shards:
-            shard.give_up_stuck(now)
+            shard.give_up_hopeless(now)
         self._next_tick = now.mono
 
     @property
