@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
-    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
     from .worker import Worker
@@ -127,7 +126,7 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                this.show(_shown(worker, draining, now), now - began)
+                this.show(_shown(worker, draining), now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
@@ -142,9 +141,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     return ending, engine.stats()
 
 
-def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+def _shown(worker: Worker, draining: Draining | None) -> Stats:
     """Return the totals to show, with the requests that the end of the run waits for."""
     stats = worker.stats()
     if draining is not None:
-        stats.trouble = draining.told(worker.engine.in_flight, now) or stats.trouble
+        stats.trouble = draining.told(worker.engine.in_flight) or stats.trouble
     return stats

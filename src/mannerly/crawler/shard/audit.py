@@ -192,7 +192,9 @@ def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
     gap_s = published_gap_s(permit, rule.start_gap_s)
     if gap_s < rule.least_gap_s:
         gap_s = rule.least_gap_s
-    return gap_s if gap_s >= budget.crawl_delay_s else budget.crawl_delay_s
+    if gap_s < budget.crawl_delay_s:
+        gap_s = budget.crawl_delay_s
+    return gap_s
 
 
 def published_gap_s(permit: Permit, start_gap_s: float) -> float:
