@@ -13,6 +13,7 @@ import time
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 from mannerly.demo import Site
@@ -44,13 +45,18 @@ class Metronome:
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
+        looked_until = inf
         for record in self._web.log_of(NAME):
             if record.path in self._sent:
+                sent = self._sent[record.path]
+                # Between two beats nothing is seen: as much may have been late there, too.
+                unseen_s = max(0.0, sent - looked_until)
+                looked_until = record.t
                 self._noted.append(record.t)
-                self._lags.append(record.t - self._sent[record.path])
+                self._lags.append(max(record.t - sent, unseen_s))
 
     def lag_s(self, instant: float) -> float:
-        """Return by how much a request was late that was noted at this instant."""
+        """Return by how much a request may have been late that was noted at this instant."""
         first = bisect_left(self._noted, instant - NEAR_S)
         last = bisect_right(self._noted, instant + NEAR_S)
         return max(self._lags[max(0, first - 1) : last + 1], default=0.0)
