@@ -320,7 +320,7 @@ POLITE = (
         "P4",
         "crawler/shard/lessons.py",
         "        parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S\n",
-        "",
-        ("crawler/runtime/test_resume.py",),
+        "        pass\n",
+        ("crawler/shard/test_urgent.py::test_a_fresh_retry_after_is_urgent_until_it_is_committed",),
     ),
 )

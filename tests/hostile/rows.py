@@ -47,6 +47,7 @@ FAULTS = (
         (
             f"{_KILLED}::test_killed_crawl_loses_nothing",
             f"{_KILLED}::test_killed_crawl_loses_nothing_in_fifty_kills",
+            f"{_KILLED}::test_fresh_retry_after_survives_a_kill",
             (
                 "crawler/runtime/test_kill.py::"
                 "test_a_crawl_that_is_killed_again_and_again_loses_nothing_and_stays_polite"
