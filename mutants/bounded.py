@@ -194,15 +194,15 @@ BOUNDED = (
         "P6",
         "politeness/host.py",
         "        elif bad_s >= self._shared.settings.give_up_after_s:\n",
-        "        elif False:\n",
+        "        elif bad_s >= 2 * self._shared.settings.give_up_after_s:\n",
         ("politeness/test_host_health.py::test_host_without_a_success_is_given_up_in_the_end",),
     ),
     Mutant(
-        "follow an index of sitemaps without end",
+        "follow one sitemap more than the limit",
         "P5",
         "crawler/shard/sitemaps.py",
         "        if count.taken >= self._limit or count.bytes >= self._max_bytes:\n            return None\n",
-        "",
+        "        if count.taken > self._limit or count.bytes >= self._max_bytes:\n            return None\n",
         ("crawler/shard/test_sitemaps.py::test_an_endless_index_ends_at_the_limit",),
     ),
     Mutant(
