@@ -16,7 +16,7 @@ from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, Request
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
@@ -193,7 +193,7 @@ def crawl(
         now=Now(0.0, EPOCH_S),
         events=Events(told.append),
     )
-    engine = Engine(FakeFetcher(clock, answer), [shard], _Time(clock), LocalBudget(most), workers=8)
+    engine = Engine(FakeFetcher(clock, answer), [shard], _Time(clock), PageBudget(most), workers=8)
     shard.offer(seed_candidates([seed]))
     engine.commit()
     while len(real) < (until or pages + 1) and not (engine.in_flight == 0 and engine.is_idle):

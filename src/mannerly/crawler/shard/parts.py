@@ -21,8 +21,10 @@ from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
+from .lists import Lists
 from .routes import Routes
 from .sitemaps import SitemapQuota
+from .unreachable import UnreachableHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +65,9 @@ class Parts:
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
