@@ -70,7 +70,7 @@ class Transfer:
         settings: FetchSettings,
         guard: NetworkGuard,
         trust: Trust,
-        leaves: Callable[[Request], bool],
+        leaves: Callable[[Request, str], bool],
     ) -> None:
         self._leaves = leaves
         self.handle = pycurl.Curl()
@@ -200,9 +200,10 @@ class Transfer:
         self._is_cut = True
         return _REFUSE
 
-    def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
+    def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        if self._sends == 1 and self._leaves(self.request):
+        seen = "" if self._settings.proxy else address  # else it is the proxy's
+        if self._sends == 1 and self._leaves(self.request, seen):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
         is_first = self._sends == 1
         self._refusal = LocalError.HELD if is_first else LocalError.STALE_CONNECTION

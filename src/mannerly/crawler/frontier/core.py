@@ -291,13 +291,16 @@ class Frontier:
 
     # ------------------------------------------------------------------ the operator
 
-    def wake(self, host: str, *, now: Instant) -> None:
-        """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed."""
+    def wake(self, host: str, *, now: Instant, at: Instant | None = None) -> None:
+        """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed.
+
+        It is asked at once, or at a later instant.
+        """
         queue = self._places.hosts.get(host)
         if queue is None:
             return
         if queue.place is _ASLEEP or queue.place is _HEAP:
-            self._to_heap(queue, now)
+            self._to_heap(queue, now if at is None else at)
         elif queue.place is _BUSY:  # more requests may be under way now
             known = self._politeness.host(host)
             if known is not None:

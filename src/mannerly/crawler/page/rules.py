@@ -23,6 +23,10 @@ class LinkRules:
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory = field(default_factory=HrefMemory)
 
+    def has_seed_on(self, host: str) -> bool:
+        """Return whether a seed is on this host, given as a host key."""
+        return self.scope.has_seed_on(host)
+
     def widen(self, *urls: str) -> None:
         """Include further URLs in the scope: added seeds, or where a seed has moved to."""
         seeds = dict.fromkeys((*self.scope.seeds, *urls))

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
+from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
 from mannerly.crawler.model import Kind
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
+    from mannerly.politeness.model import Instant
 
 _PAGE = Kind.PAGE
 
@@ -47,6 +50,7 @@ class Parts:
     rules: LinkRules  # what decides about links
     emit: Callable[[Event], None]
     politeness: Politeness
+    addresses: Addresses
     frontier: Frontier
     robots: RobotsGate
     hosts: HostRecords
@@ -57,6 +61,7 @@ class Parts:
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     shares: Shares = field(default_factory=Shares)
+    contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     batch: Batch = field(default_factory=Batch)
 
@@ -86,6 +91,16 @@ class Parts:
         """Return whether a host is large enough for its queue to be shared out."""
         fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
         return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
+
+    def admit(self, host: str, now: Now) -> Instant:
+        """Return `now` if a host may be contacted, else when to ask again.
+
+        Only names that were met as links have to wait, and only at their first contact.
+        """
+        if self.rules.has_seed_on(host) or not self.hosts.is_new(host):
+            return now.mono
+        site = site_of(host)
+        return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
@@ -122,6 +137,11 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
+    addresses = Addresses(
+        politeness,
+        rules.has_seed_on,
+        max_rate=settings.address_max_rate / sharding.shards,
+    )
     hosts = HostRecords(store, politeness, is_resumed=is_resumed)
     flights = Flights(number)
     limit = settings.max_per_host
@@ -132,7 +152,8 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
-        frontier=Frontier(politeness, heap_limit=settings.heap_limit),
+        addresses=addresses,
+        frontier=Frontier(addresses, heap_limit=settings.heap_limit),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
