@@ -364,6 +364,7 @@ class Frontier:
         fronts = [item for queue in queues if queue.front is not None for item in queue.front]
         retries = sum(not isinstance(item, RobotsRequest) for item in fronts)
         assert self._in_memory == windows + retries
+        assert windows <= self._memory_limit + len(places.hosts), "one for each host beyond it"
         on_disk = sum([queue.on_disk for queue in queues]) + places.inactive.queued
         assert self._queued == self._in_memory + on_disk + len(self._retries)
 
