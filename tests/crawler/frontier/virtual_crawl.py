@@ -59,13 +59,15 @@ def virtual_crawl(
     settings: CrawlSettings,
     *,
     address_of: Callable[[str], str] | None = None,
+    answers_robots: bool = False,
     shards: int = 1,
     store: MemoryStore | None = None,
     until: Callable[[list[Asked]], bool] = lambda log: False,
 ) -> Crawled:
     """Crawl until the end, `settings.max_urls`, or what `until` says of the log.
 
-    `answer` gets the host and the path of a request; a robots.txt is 404. With the store of an
+    `answer` gets the host and the path of a request; a robots.txt is 404 unless it answers for
+    that, too. With the store of an
     earlier crawl that one is resumed.
     """
     clock = VirtualClock()
@@ -76,7 +78,8 @@ def virtual_crawl(
         parts = urlsplit(request.url)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         log.append(Asked(clock.now, request.host, path))
-        return NOT_FOUND if path == "/robots.txt" else answer(request.host, path)
+        is_plain = path == "/robots.txt" and not answers_robots
+        return NOT_FOUND if is_plain else answer(request.host, path)
 
     stores = [store] if store else MemoryStore.group(shards, frontier_limit=5_000_000)
     sharding = Sharding(shards)
