@@ -56,9 +56,10 @@ from mannerly.politeness.model import Grant, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .groups import Groups
-from .model import Dropped, FrontierSnapshot, Need, Refill, Taken
+from .model import FrontierSnapshot, Need, Taken
 from .places import Places
 from .window import HostQueue, Place
+from .windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Entry
     from mannerly.politeness.model import Decision, Instant
 
-    from .model import Judge, Pacing
+    from .model import Dropped, Judge, Pacing, Refill
 
 # Hosts and entries looked at in one `take`, and entries in one host's turn: so that ten thousand
 # forbidden URLs cannot stop the loop. What is left over is due at once.
@@ -109,25 +110,22 @@ class Frontier:
         if min(per_host_window, heap_limit, memory_limit) < 1:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
-        self._per_host_window = per_host_window
-        self._memory_limit = memory_limit
+        self._windows = Windows(per_host_window, memory_limit)
         self._places = Places(heap_limit)
         self._to_heap = self._places.to_heap
         self._groups = Groups(self._is_out)
         self._retries: RetryQueue[Entry] = RetryQueue()
-        self._outstanding: set[int] = set()  # handed out or put back, and not yet committed
         self._awaited: set[str] = set()  # hosts whose own robots.txt is on its way
-        self._queued = self._in_memory = 0
 
     def __repr__(self) -> str:
         places = self._places
         hosts, inactive = len(places.hosts), len(places.inactive)
-        return f"<Frontier {hosts} + {inactive} hosts, {self._queued} queued>"
+        return f"<Frontier {hosts} + {inactive} hosts, {self.queued} queued>"
 
     @property
     def queued(self) -> int:
         """URLs that wait: in memory, for a retry, and on disk."""
-        return self._queued
+        return self._windows.queued
 
     def queued_of(self, host: str) -> int:
         """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
@@ -145,7 +143,7 @@ class Frontier:
         for host, count in hosts:
             if host in places.hosts or host in places.inactive:
                 continue
-            self._queued += count
+            self._windows.queued += count
             if places.is_full:
                 places.inactive.add(host, count)
             else:
@@ -155,25 +153,23 @@ class Frontier:
     def add(self, entries: Iterable[Entry], *, now: Instant) -> None:
         """Take in entries that were just queued in the store."""
         places = self._places
-        hosts, inactive = places.hosts, places.inactive
+        hosts, inactive, windows = places.hosts, places.inactive, self._windows
         for entry in entries:
-            self._queued += 1
             host = entry.host
             queue = hosts.get(host)
             if queue is None:
                 if places.is_full or host in inactive:
                     inactive.add(host, 1)
+                    windows.queued += 1
                     continue
                 queue = hosts[host] = HostQueue(host)
-            is_full = self._in_memory >= self._memory_limit
-            self._in_memory += queue.add(entry, 0 if is_full else self._per_host_window)
+            windows.add(queue, entry)
             if queue.place is _IDLE:
                 self._to_heap(queue, now)
 
     def put_back(self, entry: Entry, due: Instant) -> None:
         """Hand out this entry again, from `due` on and ahead of its host's window."""
-        assert entry.seq in self._outstanding, "only what was handed out can be put back"
-        self._queued += 1
+        self._windows.put_back(entry)
         self._retries.push(due, entry)
 
     def request(self, request: RobotsRequest, *, now: Instant) -> None:
@@ -220,7 +216,8 @@ class Frontier:
             if len(starts) > before and isinstance(starts[-1].item, RobotsRequest):
                 robots_room -= 1
         if places.hungry:
-            taken.refills.extend(self._refills())
+            hungry = islice(places.hungry.values(), _REFILLS_PER_TAKE)
+            taken.refills.extend(self._windows.wanted(hungry))
         return taken
 
     def done(self, flight: InFlight, *, now: Instant) -> None:
@@ -244,13 +241,11 @@ class Frontier:
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
-        self._outstanding.difference_update([entry.seq for entry in entries])
+        self._windows.committed(entries)
 
     def withhold(self, entries: Iterable[Entry]) -> list[Entry]:
         """Return those that are not handed out; from now on they count as if they were."""
-        free = [entry for entry in entries if entry.seq not in self._outstanding]
-        self._outstanding.update([entry.seq for entry in free])
-        return free
+        return self._windows.withhold(entries)
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
         """Return when to call `take` again; None: after the next `done`, `add` or `wake`."""
@@ -261,33 +256,18 @@ class Frontier:
         earliest = min((due for due in dues if due is not None), default=None)
         return None if earliest is None else max(now, earliest)
 
-    # ------------------------------------------------------------------ windows
-
     def refill(self, wanted: Refill, entries: Sequence[Entry], *, now: Instant) -> None:
         """Add entries that were read; fewer than wanted means that there are no more."""
         queue = self._places.hungry.pop(wanted.host, None)
         if queue is None:  # dropped since
             return
-        before = queue.on_disk
-        fresh = queue.refill(entries, self._outstanding, is_end=len(entries) < wanted.limit)
-        self._in_memory += fresh
-        self._queued += fresh + queue.on_disk - before
+        self._windows.refill(queue, entries, wanted.limit)
         if queue.is_spent:
             queue.place = _IDLE
             self._pass_on(queue, now)
             self._places.forget_if_spent(queue, now)
         else:
             self._to_heap(queue, now)
-
-    def _refills(self) -> list[Refill]:
-        """Reads for hosts whose turn has come and whose next URLs are on disk, in their order."""
-        room = self._memory_limit - self._in_memory
-        wanted = []
-        for queue in islice(self._places.hungry.values(), _REFILLS_PER_TAKE):
-            limit = max(1, min(self._per_host_window, room))
-            room -= limit
-            wanted.append(Refill(queue.host, queue.cursor, limit))
-        return wanted
 
     # ------------------------------------------------------------------ the operator
 
@@ -318,23 +298,13 @@ class Frontier:
         The store keeps the URLs until they are committed as dropped.
         """
         retries = self._retries.discard(lambda entry: entry.host == host)
-        self._outstanding.difference_update([entry.seq for entry in retries])
-        count = len(retries) + self._places.inactive.remove(host)
-        requests: list[RobotsRequest] = []
         queue = self._places.hosts.get(host)
+        dropped = self._windows.drop(queue, retries, self._places.inactive.remove(host))
         if queue is not None:
-            here = len(queue)
-            count += here + queue.on_disk
-            front = [item.seq for item in queue.front or () if not isinstance(item, RobotsRequest)]
-            self._outstanding.difference_update(front)
-            requests = queue.clear()
-            count -= len(requests)
-            self._in_memory -= here - len(requests)
             self._places.withdraw(queue, self._groups)
             self._pass_on(queue, now)
             self._places.forget_if_spent(queue, now)
-        self._queued -= count
-        return Dropped(count, requests)
+        return dropped
 
     def snapshot(self, now: Instant) -> FrontierSnapshot:
         """Count the hosts in every place, for the progress line."""
@@ -349,8 +319,8 @@ class Frontier:
             hungry=len(places.hungry),
             robots_line=len(places.robots_line),
             asleep=len(places.asleep),
-            queued=self._queued,
-            in_memory=self._in_memory,
+            queued=self._windows.queued,
+            in_memory=self._windows.in_memory,
             retries=len(self._retries),
             next_due=self.next_due(now),
         )
@@ -359,14 +329,8 @@ class Frontier:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
         places = self._places
         places.check(self._groups)
-        queues = places.hosts.values()
-        windows = sum([len(queue.window) for queue in queues if queue.window is not None])
-        fronts = [item for queue in queues if queue.front is not None for item in queue.front]
-        retries = sum(not isinstance(item, RobotsRequest) for item in fronts)
-        assert self._in_memory == windows + retries
-        assert windows <= self._memory_limit + len(places.hosts), "one for each host beyond it"
-        on_disk = sum([queue.on_disk for queue in queues]) + places.inactive.queued
-        assert self._queued == self._in_memory + on_disk + len(self._retries)
+        elsewhere = places.inactive.queued + len(self._retries)
+        self._windows.check(places.hosts.values(), elsewhere)
 
     # ------------------------------------------------------------------ a host's turn
 
@@ -408,7 +372,7 @@ class Frontier:
                 return looks
             else:
                 assert isinstance(ruling, Drop)
-                self._remove(queue, index, item)
+                self._windows.remove(queue, index, item)
                 taken.dropped.append((item, ruling.reason))
         if len(queue) == 0 and queue.on_disk:
             places.to_hungry(queue)
@@ -436,7 +400,7 @@ class Frontier:
             return
         permit = decision.permit
         taken.starts.append(InFlight(item, permit))
-        self._remove(queue, index, item)
+        self._windows.remove(queue, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
             self._awaited.add(queue.host)
         key = permit.host.key
@@ -490,17 +454,9 @@ class Frontier:
         known = self._politeness.host(key)
         return known is not None and known.in_flight > 0
 
-    def _remove(self, queue: HostQueue, index: int, item: Entry | RobotsRequest) -> None:
-        queue.remove(index)
-        if not isinstance(item, RobotsRequest):
-            self._outstanding.add(item.seq)
-            self._in_memory -= 1
-            self._queued -= 1
-
     def _front(self, entry: Entry, now: Instant) -> None:
         """A retry is due."""
         queue = self._places.active(entry.host)
-        queue.push_retry(entry)
-        self._in_memory += 1
+        self._windows.push_retry(queue, entry)
         if queue.place is _IDLE:
             self._to_heap(queue, now)
