@@ -158,10 +158,10 @@ class Addresses:
         """Return `Grant(permit)` if a request may start now, else `Wait` or `Refuse`."""
         member = self._members.get(host)
         politeness = self._politeness
-        if member is None:
+        if member is None or not (member.site.is_crowd or len(member.at.sites) > 1):
             return politeness.reserve(host, now=now)
         turns = [*member.turns()]
-        if turns and politeness.ready_at(host, now=now) <= now:
+        if politeness.ready_at(host, now=now) <= now:
             until = _slot(turns, host, now)
             if until > now:
                 return Wait(until, Reason.PACE)

@@ -64,7 +64,9 @@ def skip_words(reason: str, count: int = 1) -> str:
 
     Text after a colon is kept: `host_retired: 20 failures in a row`.
     """
-    return _words(_SKIPPED, reason, count)
+    # The URLs of a host whose robots.txt may not be requested have the error of that request.
+    table = _SKIPPED if reason.partition(":")[0] in _SKIPPED else _FAILED
+    return _words(table, reason, count)
 
 
 def error_words(error: str, count: int = 1) -> str:
