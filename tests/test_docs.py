@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -203,6 +203,32 @@ async def test_guide_reports_answers_and_errors(name: str, error: str | None) ->
     host = politeness.host(URLS[0])
     assert host is not None
     assert (host.requests, host.failures, host.in_flight) == (1, 1, 0)
+
+
+class Redirecting:
+    """A client whose every URL leads to the next host; it refuses to follow by itself."""
+
+    def get(self, url: str, *, allow_redirects: bool) -> SimpleNamespace:
+        assert not allow_redirects
+        number = int(re.findall(r"\d+", url)[0])
+        return SimpleNamespace(
+            status_code=302 if number < 3 else 200,
+            headers={},
+            is_redirect=number < 3,
+            next=SimpleNamespace(url=f"https://host-{number + 1}.example/"),
+        )
+
+
+def test_guide_takes_a_slot_for_every_redirect() -> None:
+    """Three redirects are four requests, each in a slot of its own host."""
+    politeness = ThreadedPoliteness(Settings(), clock=FakeClock())
+    get_and_follow = run_blocks(GUIDE)["get_and_follow"]
+
+    answer = get_and_follow(politeness, Redirecting(), "https://host-0.example/")
+
+    asked = [politeness.host(f"host-{number}.example") for number in range(4)]
+    assert answer.status_code == 200
+    assert [host and host.requests for host in asked] == [1, 1, 1, 1]
 
 
 async def test_guide_retries_until_it_is_told_to_give_up() -> None:

@@ -103,7 +103,7 @@ def test_csv_has_the_same_columns_and_reads_back(crawl: Path, tmp_path: Path) ->
 
     with target.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == [*CONTRACT, "skipped"]
+    assert list(rows[0]) == [*CONTRACT, "skipped", "given_up"]
     titles = {row["url"]: row["title"] for row in rows}
     assert titles["https://a.example/nasty"] == "'" + NASTY_TITLE
     assert len(rows) == len(PAGES) + 2

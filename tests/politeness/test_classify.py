@@ -7,6 +7,7 @@ from tests.politeness.cases import case
 
 from mannerly.politeness import ErrorKind, Outcome, Response
 from mannerly.politeness.classify import classify
+from mannerly.politeness.drivers.threads import ThreadedPoliteness
 
 OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
 
@@ -84,3 +85,17 @@ def test_what_makes_no_sense_is_refused_in_words(response: Response, words: str)
     """The error says what is wrong and what is known."""
     with pytest.raises(ValueError, match=words):
         classify(response, has_retry_after=False)
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "5"}], ids=["bare", "retry-after"])
+def test_status_as_text_is_refused_in_words(headers: dict[str, str]) -> None:
+    """A status in quotes is refused with an example of what is meant, and settles nothing."""
+    politeness = ThreadedPoliteness()
+
+    with (
+        pytest.raises(TypeError, match="whole number such as 200, not '503'"),
+        politeness.slot("https://example.com/") as slot,
+    ):
+        slot.report(status="503", headers=headers)  # type: ignore[arg-type]
+
+    assert politeness.snapshot().in_flight == 0

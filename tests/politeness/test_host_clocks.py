@@ -71,14 +71,14 @@ def test_largest_wish_sets_the_clock_and_gives_its_name() -> None:
     """Every clock can be the one that is waited for, and says so."""
     cases: list[tuple[dict[str, Any], Callable[[Client], None], float, Reason]] = [
         ({"delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
-        ({"start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
+        ({"strategy": "learned", "start_delay_s": 2.0}, lambda c: c.send(OK), 2.0, Reason.PACE),
         (
-            {"start_delay_s": 0.1, "min_delay_s": 0.5, "max_rate": 50.0},
+            {"min_delay_s": 0.5, "max_rate": 50.0},
             lambda c: c.send(OK),
             0.5,
             Reason.MIN_DELAY,
         ),
-        ({"start_delay_s": 0.01}, lambda c: c.send(OK, OK), 0.125, Reason.MIN_DELAY),
+        ({"delay_s": 0.01}, lambda c: c.send(OK, OK), 0.125, Reason.MIN_DELAY),
         ({}, crawl_delay, 3.0, Reason.CRAWL_DELAY),
         ({}, quota, 100 / (0.95 * 19), Reason.RATE_LIMIT_HEADER),
         (
@@ -263,7 +263,7 @@ def test_learned_pace_never_undercuts_the_crawl_delay() -> None:
 
 def test_fresh_quota_replaces_the_estimate_both_ways() -> None:
     """Exact beats inferred: a generous quota speeds up, within the operator's ceiling."""
-    client = Client(start_delay_s=2.0)
+    client = Client(strategy="learned", start_delay_s=2.0)
 
     client.send(OK, Response(200, 0.0, {"ratelimit": '"a";r=1000;t=10'}))
     faster_s, _ = client.blocked()
@@ -300,7 +300,7 @@ def test_byte_quota_is_a_bandwidth() -> None:
 
 def test_low_remaining_quota_without_a_date_halves_the_pace() -> None:
     """Nine of a hundred left and no reset time: half the rate."""
-    client = Client(start_delay_s=1.0)
+    client = Client(strategy="learned", start_delay_s=1.0)
 
     client.send(OK, Response(200, 0.0, {"x-ratelimit-limit": "100", "x-ratelimit-remaining": "9"}))
 
@@ -382,7 +382,7 @@ def test_second_success_can_be_seen_at_once() -> None:
 
 def test_gap_counts_from_when_a_request_has_left() -> None:
     """A connection that took two seconds to open does not shorten the gap before the next one."""
-    client = Client(start_delay_s=1.0)
+    client = Client(delay_s=1.0)
     permit = client.start()
 
     client.core.sent(permit, now=2.0)

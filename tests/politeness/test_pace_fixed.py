@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -10,6 +11,7 @@ from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
 from mannerly.politeness.pace import FixedStrategy, Lesson
 from mannerly.politeness.stats import HostStats
+from mannerly.simulation import run
 
 NOTHING = HostStats()
 
@@ -25,15 +27,26 @@ def pauses_s(pace: FixedStrategy, *outcomes: Outcome) -> list[float]:
     [
         (Settings(delay_s=4.0), 0.25),
         (Settings(delay_s=4.0, max_rate="unlimited"), 0.25),
-        (Settings(), 1.0),
-        (Settings(start_delay_s=0.25), 4.0),
+        (Settings(delay_s=4.0, max_rate=100.0), 0.25),
+        (Settings(), 8.0),
+        (Settings(max_rate=100.0), 100.0),
+        (Settings(max_rate=0.2, start_delay_s=0.25), 0.2),
         (Settings(max_rate="unlimited"), inf),
     ],
-    ids=["delay", "delay before unlimited", "default", "start", "unlimited"],
+    ids=["delay", "delay before unlimited", "delay before rate", "default", "fast", "slow", "∞"],
 )
 def test_rate_is_what_was_said(settings: Settings, rate: float) -> None:
-    """The delay if there is one, else the start delay; unlimited only if that was said."""
+    """The delay if there is one, else the maximum rate; unlimited only if that was said."""
     assert FixedStrategy(settings).rate == rate
+
+
+def test_hundred_a_second_is_a_hundred_a_second() -> None:
+    """A fixed rate of 100/s starts a request every hundredth of a second, from the first one."""
+    settings = Settings(strategy="fixed", max_rate=100.0, max_concurrency=100)
+    starts = run(settings, "bucket:1000:1000", 10).starts
+
+    assert len(starts) == pytest.approx(1000, abs=2)
+    assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.01 - 1e-9
 
 
 def test_refusals_in_a_row_double_the_pause() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from copy import copy, deepcopy
 from dataclasses import FrozenInstanceError, fields, replace
 from itertools import product
 from math import inf, nan
@@ -58,6 +60,31 @@ def test_number_that_is_none_is_refused_by_name() -> None:
             assert (error.field, error.value) == (name, value)
             assert f"setting {name!r} is {value!r}; allowed: " in str(error)
             assert any(word in error.allowed for word in ("above", "at least"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [("max_rates", "did you mean 'max_rate'?"), ("start_delay", "did you mean 'start_delay_s'?")],
+)
+def test_misspelled_name_gets_a_suggestion(wrong: str, hint: str) -> None:
+    """A wrong name is named, with the setting that was probably meant; `replace` does the same."""
+    with pytest.raises(TypeError, match=re.escape(f"no setting '{wrong}'; {hint}")):
+        Settings(**{wrong: 2.0})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=re.escape(hint)):
+        replace(Settings(), **{wrong: 2.0})  # type: ignore[arg-type]
+
+
+def test_unknown_name_is_named_without_a_guess() -> None:
+    """A name that resembles no setting gets no suggestion."""
+    with pytest.raises(TypeError, match=r"there is no setting 'colour'$"):
+        Settings(colour="red")  # type: ignore[call-arg]
+
+
+def test_settings_can_be_copied() -> None:
+    """The check of names does not stand in the way of copies."""
+    settings = Settings(max_rate=3.0)
+
+    assert deepcopy(settings) == copy(settings) == settings
 
 
 def test_zero_never_means_unlimited() -> None:

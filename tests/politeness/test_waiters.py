@@ -57,7 +57,7 @@ class FakeDriver:
         if isinstance(waiter.decision, Grant):
             self.give_back(waiter.decision)
         else:
-            self.queues.leave(waiter, self.now)
+            self.follow(self.queues.leave(waiter, self.now))
 
     def report(self, granted: Grant, response: Response = OK) -> None:
         self.core.report(granted.permit, response, now=self.now)
@@ -68,8 +68,11 @@ class FakeDriver:
         self.follow(self.queues.serve(HOST, self.now))
 
     def follow(self, served: Served[int]) -> None:
-        self.woken += served.settled
+        """Let every woken caller go on at once."""
         self.alarm_at = served.alarm_at
+        self.woken += served.woken
+        for waiter in served.woken:
+            self.follow(self.queues.enter(waiter, self.now))
 
     def advance(self, to: float = inf) -> None:
         """Ring every alarm up to an instant; each granted caller reports at once."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as told
+from mannerly.crawler.model import CRASHED
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.politeness.events import Throttled
@@ -85,6 +86,7 @@ class Stats:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
     held_back: Counter[str] = field(default_factory=Counter)
+    crashed: int = 0  # pages that ended the processes that read them: their links are missing
     throttles: int = 0
     retries: int = 0
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
@@ -108,7 +110,16 @@ class Stats:
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
-        for name in ("fetched", "bytes", "throttles", "retries", "robots", "in_flight", "queued"):
+        for name in (
+            "fetched",
+            "bytes",
+            "crashed",
+            "throttles",
+            "retries",
+            "robots",
+            "in_flight",
+            "queued",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.undelivered += other.undelivered
         self.hosts += other.hosts
@@ -182,6 +193,7 @@ class StatsFold:
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
+        stats.crashed += record.error == CRASHED
         tally = None if event.is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1
@@ -196,6 +208,7 @@ class StatsFold:
 
     def _list(self, event: told.ListSettled) -> None:
         self.stats.robots += 1
+        self.stats.crashed += event.record.error == CRASHED
         self._passed_over(event.passed_over)
 
     def _passed_over(self, counts: Mapping[str, int]) -> None:

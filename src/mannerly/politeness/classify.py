@@ -42,11 +42,14 @@ def classify(response: Response, *, has_retry_after: bool) -> Outcome:
     """Return the outcome of a response.
 
     Raises:
+        TypeError: the status is not a number.
         ValueError: it has neither a valid status nor a known error kind.
     """
     status = response.status
     if status is None:
         return _by_error(response.error)
+    if not isinstance(status, int):
+        raise TypeError(f"HTTP status must be a whole number such as 200, not {status!r}")
     if not 0 <= status < 1000:
         raise ValueError(f"HTTP status must be 0 to 999, not {status!r}")
     if has_retry_after and (status == FORBIDDEN or status >= 500):

@@ -117,6 +117,11 @@ class HostHealth:
             self.bad_since = inf
             self.is_stalled = False
 
+    @property
+    def has_failures(self) -> bool:
+        """Return whether anything is counted that a success will end."""
+        return self.bad_since < inf or self.breaker.consecutive > 0
+
     def suspects_block(self) -> bool:
         """Return whether to treat one more 403 soon after a success as a throttle; counts it."""
         if self.forbidden >= FORBIDDEN_PAGES_AFTER:

@@ -267,7 +267,7 @@ class HostState:
             self._apply_headers(relevant, retry_s, response, now)
         if outcome is OK:
             self.last_ok_at = now
-            if relevant is None and self.requests == 1:
+            if relevant is None and self.requests == 1 and self.health is None:
                 return outcome  # see __init__: nothing to learn yet
             if self.strategy is None and self._can_defer_sample(permit):
                 self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
@@ -328,6 +328,8 @@ class HostState:
         if outcome is OK:
             stats.add_success(latency_s, now)
             if self.health is not None:
+                if self.health.has_failures:
+                    shared.mark_dirty(self)
                 self._update_breaker(self.health, permit, OK, now)
         else:
             stats.add_answer(now, failed=outcome is OVERLOAD)
@@ -381,6 +383,8 @@ class HostState:
         now: Instant,
     ) -> None:
         health = self._ensure_health()
+        if outcome is not NEUTRAL or health.has_failures:
+            self._shared.mark_dirty(self)
         if outcome is THROTTLE:
             self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
         self._update_breaker(health, permit, outcome, now)
@@ -487,6 +491,7 @@ class HostState:
                 self._gate = None
             stats.clear_errors()
             strategy.restart(now)
+            shared.mark_dirty(self)
             shared.emit(events.Closed(self.key, now))
 
     def _on_open(self, breaker: Breaker, now: Instant) -> None:
@@ -604,6 +609,23 @@ class HostState:
         self._park_if_long(now)
         self._reschedule()
 
+    def restore_health(
+        self,
+        *,
+        failing_s: float | None,
+        failures: int,
+        opens: int,
+        open_s: float | None,
+        now: Instant,
+    ) -> None:
+        """Restore the failures of an earlier run: their duration, their count, and the breaker."""
+        health = self._ensure_health()
+        if failing_s is not None:
+            health.bad_since = now - failing_s
+        health.breaker.restore(failures, opens, None if open_s is None else now + open_s)
+        if open_s is not None and self._gate not in _SET_BY_OPERATOR:
+            self._gate = Reason.BREAKER_OPEN
+
     def _park_if_long(self, now: Instant) -> None:
         """Refuse requests, instead of delaying them, if the pause is beyond `max_retry_after_s`."""
         until = self.requested.blocked_until
@@ -656,7 +678,7 @@ class HostState:
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:
     """Return the Retry-After of a response in seconds. On a 2xx the header means something else."""
-    asked = headers.get("retry-after")
-    if asked is None or response.status is None or 200 <= response.status < 300:
+    asked, status = headers.get("retry-after"), response.status
+    if asked is None or not isinstance(status, int) or 200 <= status < 300:
         return None
     return retry_after_s(asked, date=headers.get("date"), received_at=response.received_at)

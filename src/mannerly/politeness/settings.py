@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from .errors import SettingsError
 
@@ -286,6 +286,12 @@ class Settings:
         above=0,
     )
 
+    def __new__(cls, **options: object) -> Self:
+        """Refuse misspelled names: the message of a dataclass would suggest nothing."""
+        for name in options.keys() - cls.__dataclass_fields__.keys():
+            raise TypeError(f"there is no setting {name!r}{_suggestion(name)}")
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         for option in fields(self):
             _check(option, getattr(self, option.name))
@@ -310,6 +316,13 @@ class Settings:
         if self.min_delay_s is not None:
             return self.min_delay_s
         return min(0.1, 1.0 / self.rate_ceiling)
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches  # here, because its import takes long
+
+    close = get_close_matches(name, Settings.__dataclass_fields__, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _is_status(value: object) -> bool:

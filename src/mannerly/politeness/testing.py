@@ -73,7 +73,7 @@ class FakeClock:
         return f"<FakeClock {self._now:.3f}, {self.sleepers} alarms>"
 
     def now(self) -> Instant:
-        """Return the time, which changes only by `advance`, `advance_to_next` and `run`."""
+        """Return the time, which changes only by `advance`, `block` and what calls them."""
         return self._now
 
     def wall(self) -> float:
@@ -108,7 +108,11 @@ class FakeClock:
             callback = heappop(self._heap)[2].callback
             if callback is not None:
                 callback()
-        self._now = end
+        self._now = max(self._now, end)  # a callback may have blocked
+
+    def block(self, seconds: float) -> None:
+        """Let time pass as a blocking call does: alarms that became due are called afterwards."""
+        self._now += seconds
 
     def advance_to_next(self) -> None:
         """Advance to the next alarm and call it, with all others of that instant."""

@@ -23,7 +23,7 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
@@ -174,7 +174,7 @@ class _Crawl:
             FakeFetcher(clock, servers.answer),
             self._shards,
             _VirtualTime(clock),
-            LocalBudget(settings.max_urls),
+            PageBudget(settings.max_urls),
             workers=settings.workers,
             tick_s=TICK_S,
         )

@@ -60,5 +60,10 @@ UNSEEN_SERVERS: dict[str, str] = {
 def tuning_settings(strategy: str) -> Settings:
     """Return the settings of the project's figures: at most 50/s, start at 2/s, 8 in flight."""
     return Settings(
-        strategy=strategy, start_delay_s=0.5, max_rate=50.0, min_delay_s=0.01, max_concurrency=8
+        strategy=strategy,
+        start_delay_s=0.5,
+        delay_s=0.5 if strategy == "fixed" else None,
+        max_rate=50.0,
+        min_delay_s=0.01,
+        max_concurrency=8,
     )

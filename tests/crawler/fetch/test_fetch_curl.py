@@ -478,6 +478,13 @@ def test_curl_survives_any_bytes(start: bytes, rest: bytes) -> None:
     assert (fetched.status is None) != (fetched.error is None)
 
 
+def test_curl_keeps_nothing_of_a_broken_answer_for_the_next_request() -> None:
+    """An answer that ends within a folded header does not spoil another server's answer."""
+    fetched = fetch_from(HEAD + b"\0\n\t")  # fetches from another server, too
+
+    assert fetched.error is ErrorKind.RESET
+
+
 def test_curl_skips_interim_answers_and_trailers() -> None:
     """Headers of 1xx answers and of trailers are not the answer's own."""
     reply = (

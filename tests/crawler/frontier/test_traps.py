@@ -20,7 +20,7 @@ from tests.crawler.frontier.trap_webs import (
 from mannerly.crawler.events import UrlsHeldBack
 from mannerly.crawler.frontier.shares import Shares
 from mannerly.crawler.model import Candidate, Entry, PageRecord
-from mannerly.crawler.web.priority import band_of, is_held_back
+from mannerly.crawler.web.priority import is_held_back, place_of
 
 if TYPE_CHECKING:
     from tests.crawler.frontier.virtual_crawl import Crawled
@@ -152,7 +152,7 @@ def test_invented_patterns_share_one_line() -> None:
 
     invented, _ = shares.place(*page(1), links(*(f"/f{'x' * n}o/page" for n in range(20))))
 
-    places = [band_of(link.priority) for link in invented]
+    places = [place_of(link.priority) for link in invented]
     assert places == sorted(set(places))
 
 

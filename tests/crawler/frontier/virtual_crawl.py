@@ -10,7 +10,7 @@ from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, Request
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.memory import MemoryStore
@@ -97,7 +97,7 @@ def virtual_crawl(
         FakeFetcher(clock, ask, address_of=address_of),
         shard_list,
         _Time(clock),
-        LocalBudget(settings.max_urls),
+        PageBudget(settings.max_urls),
         workers=settings.workers,
     )
     for shard in shard_list:

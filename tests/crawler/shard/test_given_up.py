@@ -272,8 +272,7 @@ def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.Monk
     end(world, ticks=1)
 
     world.shard.politeness.revive("a.example", now=world.now.mono)
-    world.parts.hosts.revive("a.example", world.now)
-    world.parts.given_up.revive("a.example")
+    world.parts.given_up.revive("a.example", world.parts, world.now)
     world.shard.tick(world.now)
     world.wait(1.0)
     (request,) = world.start(room=1)

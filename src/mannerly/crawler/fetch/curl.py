@@ -25,7 +25,9 @@ One fetcher belongs to one thread of one process; do not carry it through a fork
 
 from __future__ import annotations
 
+import errno
 import math
+import mmap
 import socket
 import time
 from dataclasses import replace
@@ -56,6 +58,10 @@ _SWEEP_SHARE = 0.1
 
 # Codes that curl returns for a lack of descriptors, depending on which part needed one.
 _MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
+
+
+# A thread's stack and some buffers. It is only reserved, not used, so trying takes no time.
+_SOME_MEMORY = 16 * 1024 * 1024
 
 
 class CurlFetcher:
@@ -159,7 +165,7 @@ class CurlFetcher:
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
             transfer.unload()
-            self._idle.append(transfer)
+            transfer.close()
         self._busy.clear()
         return cancelled
 
@@ -208,21 +214,34 @@ class CurlFetcher:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
         fetched = transfer.finish(code)
-        if code in _MAYBE_STARVED and self._is_starved():
-            fetched = replace(
-                fetched, error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
-            )
+        if fetched.error is not None and code and (lack := _lack(code)) is not None:
+            fetched = replace(fetched, error=lack, detail=lack.value)
         self._done.append(fetched)
-        self._idle.append(transfer)
-
-    def _is_starved(self) -> bool:
-        # curl does not say why it could not get a resolver thread or its wake-up socket, so the
-        # same is tried here.
-        try:
-            socket.socket().close()
-        except OSError as problem:
-            return problem.errno in OUT_OF_DESCRIPTORS
-        return False
+        if fetched.error is None:
+            self._idle.append(transfer)
+        else:
+            # A broken answer can leave half a header line in its handle, which would become the
+            # beginning of the next answer, from another server.
+            transfer.close()
 
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
+
+
+def _lack(code: int) -> LocalError | None:
+    """Return what this machine lacked, if that is why a transfer failed.
+
+    curl does not say why it could not get a resolver thread, its wake-up socket or a buffer, and
+    TLS fails in its own ways, so the same is tried here.
+    """
+    try:
+        if code in _MAYBE_STARVED:
+            socket.socket().close()
+        mmap.mmap(-1, _SOME_MEMORY).close()
+    except MemoryError:
+        return LocalError.NO_MEMORY
+    except OSError as problem:
+        if problem.errno in OUT_OF_DESCRIPTORS:
+            return LocalError.NO_DESCRIPTORS
+        return LocalError.NO_MEMORY if problem.errno == errno.ENOMEM else None
+    return None

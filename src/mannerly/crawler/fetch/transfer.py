@@ -193,11 +193,14 @@ class Transfer:
 
     def _on_body(self, chunk: bytes) -> int | None:
         self._room -= len(chunk)
-        if self._room >= 0:
-            self._body.write(chunk)
-            return None
-        self._body.write(chunk[: self._room])
-        self._is_cut = True
+        try:
+            if self._room >= 0:
+                self._body.write(chunk)
+                return None
+            self._body.write(chunk[: self._room])
+            self._is_cut = True
+        except MemoryError:
+            self._refusal = LocalError.NO_MEMORY
         return _REFUSE
 
     def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:

@@ -23,6 +23,7 @@ class Harvest(NamedTuple):
     record: PageRecord
     found: list[Candidate]
     passed_over: dict[str, int]  # links that were not taken, by reason
+    list_size: int = 0  # bytes of a list, after decompression
 
 
 def page_record(

@@ -99,7 +99,7 @@ class Pages(NamedTuple):
 class Failed(NamedTuple):
     """The worker cannot continue: the crawl ends with this error."""
 
-    error: StoreError
+    error: StoreError | OSError
 
 
 ToSupervisor: TypeAlias = Report | Ask | Returned | Pages | Failed

@@ -15,7 +15,7 @@ from mannerly.crawler.store import open_crawl
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
-from .budget import GrantedBudget
+from .budget import PageBudget
 from .ending import WATCH_S
 from .engine import TICK_S
 from .messages import (
@@ -48,7 +48,7 @@ SILENCE_S = 2.0  # twice ALIVE_S, the longest time between two messages of a sup
 class _Conversation:
     """A worker's side of the channel to its supervisor."""
 
-    def __init__(self, worker: Worker, budget: GrantedBudget, channel: Channel) -> None:
+    def __init__(self, worker: Worker, budget: PageBudget, channel: Channel) -> None:
         self._worker = worker
         self._engine = worker.engine
         self._budget = budget
@@ -128,12 +128,12 @@ def main(channel: Channel) -> None:
             _work(store, order, channel)
         finally:
             store.close()
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         channel.send(Failed(error))
 
 
 def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
-    budget = GrantedBudget(lambda: channel.send(Ask()))
+    budget = PageBudget(0, ask=lambda: channel.send(Ask()))
     worker = Worker(
         store,
         order.settings,

@@ -12,17 +12,19 @@ from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
 from mannerly.crawler.model import Kind
-from mannerly.crawler.robots.gate import RobotsGate
+from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 
 from .audit import SpacingAudit
+from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .routes import Routes
+from .sitemaps import SitemapQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,22 +55,33 @@ class Parts:
     addresses: Addresses
     frontier: Frontier
     robots: RobotsGate
+    robots_limit: int  # robots.txt files that this shard may fetch at once
     hosts: HostRecords
     flights: Flights
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
+    sitemaps: SitemapQuota
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
+    paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
         """Return the latest record of each origin, one that is not committed yet included."""
         fresh, stored = self.batch.robots, self.store.robots
         return {origin: fresh.get(origin) or stored(origin) for origin in origins}
+
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched again."""
+        self.robots.forget(origin)
+        self.batch.robots.pop(origin, None)
+        self.store.forget_robots(origin)
 
     def wanted(self, candidates: list[Candidate]) -> list[Candidate]:
         """Leave out what is excluded, and tell how many that were."""
@@ -128,6 +141,7 @@ def make_parts(
     on_politeness: Callable[[PolitenessEvent], None],
     *,
     is_resumed: bool,
+    boot: str,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -142,7 +156,8 @@ def make_parts(
         rules.has_seed_on,
         max_rate=settings.address_max_rate / sharding.shards,
     )
-    hosts = HostRecords(store, politeness, is_resumed=is_resumed)
+    audit = SpacingAudit(pace)
+    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
     limit = settings.max_per_host
     return Parts(
@@ -153,16 +168,19 @@ def make_parts(
         emit=emit,
         politeness=politeness,
         addresses=addresses,
-        frontier=Frontier(addresses, heap_limit=settings.heap_limit),
+        robots_limit=sharding.share(settings.robots_limit, number),
+        frontier=Frontier(addresses, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
+            memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
         ),
         hosts=hosts,
         flights=flights,
         routes=Routes(number, sharding, rules),
-        audit=SpacingAudit(pace.floor_s),
+        audit=audit,
+        sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

@@ -131,7 +131,7 @@ class BroughtBack(NamedTuple):
 
     new: list[Entry]  # without those that wait
     waiting: int
-    failed: Mapping[str, int]  # of these, by host: pages that had failed
+    hosts: Mapping[str, int]  # of all of them, with the number of pages that had failed
 
 
 @dataclass(frozen=True, slots=True)

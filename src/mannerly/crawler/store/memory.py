@@ -232,22 +232,23 @@ class MemoryStore(MemoryReader, ShardStore):
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
         data = self._data
         entries: list[Entry] = []
-        failed: Counter[str] = Counter()
+        hosts: dict[str, int] = {}
         asked = data.retries[0] if data.retries else []
         for seq in asked[:limit]:
             if seq in data.failed:
                 position, entry = data.failed.pop(seq)
                 data.pages.pop(position, None)
                 del data.recorded[seq]
-                failed[entry.host] += entry.kind == Kind.PAGE
+                hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
                 entries.append(entry)
             elif seq in data.given_up:
                 entries.append(data.given_up.pop(seq)[0])
+                hosts.setdefault(entries[-1].host, 0)
         if data.retries and len(asked) <= limit:
             del data.retries[0]
         del asked[:limit]
         new, waiting = self._place(entry._replace(attempts=0) for entry in entries)
-        return BroughtBack(new, waiting, +failed)
+        return BroughtBack(new, waiting, hosts)
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""

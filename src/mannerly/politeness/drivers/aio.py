@@ -113,12 +113,15 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
             await asyncio.to_thread(buffer.memory.close)
 
     async def _wait(self, waiter: Waiter[asyncio.Future[None]]) -> Slot:
-        try:
-            await waiter.signal
-        except asyncio.CancelledError:
-            self._leave(waiter)
-            raise
-        return self._admit(waiter)
+        while True:
+            try:
+                await waiter.signal
+            except asyncio.CancelledError:
+                self._leave(waiter)
+                raise
+            slot = self._admit(waiter)
+            if slot is not None:
+                return slot
 
     async def _recall_in_thread(self, buffer: MemoryBuffer, host: str, key: str) -> None:
         """Load a new host's record in a thread, once for all tasks that start with it."""
@@ -133,8 +136,12 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
         return asyncio.get_running_loop().create_future()
 
     def _wake(self, signal: asyncio.Future[None]) -> None:
-        if not signal.done():  # if the task was just cancelled, `_leave` gives its grant back
+        if not signal.done():  # if the task was just cancelled, `_leave` calls the next one
             signal.set_result(None)
+
+    def _caller(self) -> tuple[object, str]:
+        task = asyncio.current_task()
+        return task, "" if task is None else task.get_name()
 
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
         loop = asyncio.get_running_loop()

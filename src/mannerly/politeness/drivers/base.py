@@ -2,7 +2,8 @@
 
     _try_or_join ─► a slot at once
                  ─► a Waiter ─► the driver waits for its signal ─► _admit ─► a slot, or raises
-                                or the caller is cancelled      ─► _leave
+                          ▲     or the caller is cancelled      ─► _leave  │
+                          └─────────── a Retry-After came meanwhile ───────┘
 
 Every method that uses the core holds the lock, for microseconds. Every change of a host (a report,
 a cancelled permit, robots.txt, an operator's command) serves that host's queue at once.
@@ -12,7 +13,6 @@ This module knows neither driver, nor the types of its lock, signals and alarms.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from functools import lru_cache, partial
 from math import inf
@@ -24,8 +24,10 @@ from ..errors import CircuitOpen, HostUnavailable, PolitenessError
 from ..keys import host_key, site_key
 from ..model import Grant, Reason, Refuse, Wait
 from .buffer import MemoryBuffer
+from .holders import Holders
+from .listener import LATE_S, guarded, ignore
 from .slots import Slot
-from .waiters import Signal, Waiter, Waiting, WaitQueues
+from .waiters import Signal, StartedLate, Waiter, Waiting, WaitQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from ..retry import GiveUp, Retry
     from ..settings import Settings
     from ..snapshot import HostSnapshot, Snapshot
-    from .waiters import DriverEvent
+    from .waiters import DriverEvent, Served
 
 # `group_of` results that are cached: a call may need a DNS lookup.
 _MAX_CACHED_GROUPS = 100_000
@@ -63,13 +65,15 @@ class DriverBase(ABC, Generic[Signal]):
         group_of: Callable[[str], str] | None = None,
         clock: TimeSource | None = None,
     ) -> None:
-        self._emit: Callable[[DriverEvent], None] = _guarded(on_event) if on_event else _ignore
+        self._clock = clock or MonotonicClock()
+        self._emit = guarded(on_event, self._clock) if on_event else ignore
         self._core = Politeness(
             settings, on_event=self._emit, group_of=group_of, remember=memory is not None
         )
         self._queues: WaitQueues[Signal] = WaitQueues(self._core)
         self._buffer = None if memory is None else MemoryBuffer(memory)
-        self._clock = clock or MonotonicClock()
+        self._holders = Holders()
+        self._last_name = ""  # of the task or thread that entered a slot's block last
         alarms, self._lock = self._make_alarms_and_lock(self._clock)
         self._alarms = self._clock if isinstance(self._clock, Alarms) else alarms
         self._alarms_set: dict[str, tuple[Instant, Alarm]] = {}
@@ -97,6 +101,10 @@ class DriverBase(ABC, Generic[Signal]):
     @abstractmethod
     def _wake(self, signal: Signal) -> None:
         """Wake the caller that waits on this signal."""
+
+    @abstractmethod
+    def _caller(self) -> tuple[object, str]:
+        """Return the task or thread that calls, and its name."""
 
     @abstractmethod
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
@@ -162,6 +170,26 @@ class DriverBase(ABC, Generic[Signal]):
         """Return the time of the driver's clock."""
         return self._clock.now()
 
+    def sent(self, permit: Permit) -> Instant:
+        """Count the delay to the next request from now, and return the time."""
+        with self._lock:
+            now = self._clock.now()
+            self._core.sent(permit, now=now)
+        return now
+
+    def enter(self, permit: Permit) -> object:
+        """Note, and return, the task or thread that enters the block of this permit's slot."""
+        caller, name = self._caller()
+        with self._lock:
+            self._holders.add(caller, permit)
+            self._last_name = name
+        return caller
+
+    def exit(self, holder: object, permit: Permit) -> None:
+        """Note that the block of this permit's slot ends."""
+        with self._lock:
+            self._holders.remove(holder, permit)
+
     def report(self, permit: Permit, response: Response) -> Outcome:
         """Report the response to a permit, and wake the callers that may go now."""
         if response.received_at is None and response.headers:
@@ -210,41 +238,67 @@ class DriverBase(ABC, Generic[Signal]):
             )
             if isinstance(decision, Refuse) and not waiter.accepts(decision):
                 raise _unavailable(key, decision)
-            wait_s = None if decision.until is None else max(0.0, decision.until - now)
+            caller, name = self._caller()
+            if self._holders.holds(caller, key):
+                waiter.owner = caller
+                if self._is_deadlock(key, [caller, *self._queues.owners(key)]):
+                    raise _waits_for_itself(name, key)
             ahead = self._queues.length(key)
             self._set_alarm(key, self._queues.join(waiter, host, decision, now))
-            self._emit(Waiting(key, now, wait_s, ahead, decision.reason))
+            self._emit(_waiting(key, now, decision, ahead))
             return waiter
 
-    def _admit(self, waiter: Waiter[Signal]) -> Slot:
-        """Return the slot of a caller that was woken, or raise the reason why it got none."""
-        decision = waiter.decision
-        if isinstance(decision, Grant):
-            permit = decision.permit
-            return Slot(self, permit, self._clock.now(), permit.sent_at - waiter.joined_at)
+    def _admit(self, waiter: Waiter[Signal]) -> Slot | None:
+        """Return the slot of a caller that was woken and goes on; None: it has to wait again.
+
+        Raises the reason why the caller gets no slot, if there is one.
+        """
+        key = waiter.key
+        with self._lock:
+            now = self._clock.now()
+            self._follow(key, self._queues.enter(waiter, now))
+            decision = waiter.decision
+            if waiter.is_stuck:
+                raise _waits_for_itself(self._caller()[1], key)
+            if decision is None and not self._is_closed:
+                waiter.signal = self._make_signal()
+                self._emit(_waiting(key, now, self._queues.last_decision(key), 0))
+                return None
+            if isinstance(decision, Grant):
+                if now - waiter.due_at > LATE_S:
+                    self._emit(StartedLate(key, now, now - waiter.due_at, self._last_name))
+                return Slot(self, decision.permit, now, now - waiter.joined_at)
         if isinstance(decision, Refuse):
-            raise _unavailable(waiter.key, decision)
+            raise _unavailable(key, decision)
         if isinstance(decision, Wait):
             assert waiter.deadline is not None
             waited_s = waiter.deadline - waiter.joined_at
-            raise TimeoutError(f"no slot for {waiter.key} in {waited_s:g} s: {decision.reason}")
-        raise PolitenessError(f"closed while waiting for a slot for {waiter.key}")
+            raise TimeoutError(f"no slot for {key} in {waited_s:g} s: {decision.reason}")
+        raise PolitenessError(f"closed while waiting for a slot for {key}")
 
     def _leave(self, waiter: Waiter[Signal]) -> None:
-        """Remove a cancelled caller from its queue; if it has a grant already, give that back."""
+        """Remove a cancelled caller from its queue; if it was called, call the next one."""
         with self._lock:
-            if isinstance(waiter.decision, Grant):
-                self.cancel(waiter.decision.permit, was_sent=False)
-                return
-            self._queues.leave(waiter, self._clock.now())
-            if not self._queues.length(waiter.key):
-                self._set_alarm(waiter.key, None)
+            self._follow(waiter.key, self._queues.leave(waiter, self._clock.now()))
 
     def _serve(self, key: str, now: Instant) -> None:
-        served = self._queues.serve(key, now)
-        for waiter in served.settled:
+        self._follow(key, self._queues.serve(key, now))
+
+    def _follow(self, key: str, served: Served[Signal]) -> None:
+        """Wake callers and set the alarm, as the queue says."""
+        for waiter in served.woken:
             self._wake(waiter.signal)
         self._set_alarm(key, served.alarm_at)
+        if served.alarm_at is None and self._is_deadlock(key, self._queues.owners(key)):
+            # The limit fell while they waited: one of them has to give up its slot.
+            self._wake(self._queues.remove_last_owner(key, self._clock.now()).signal)
+
+    def _is_deadlock(self, key: str, waiting: list[object]) -> bool:
+        """Return whether the host is full with requests of callers that wait for it themselves."""
+        state = self._core.host(key) if waiting else None
+        if state is None or state.in_flight < state.concurrency:
+            return False
+        return self._holders.is_deadlock(key, waiting, state.in_flight)
 
     def _set_alarm(self, key: str, when: Instant | None) -> None:
         """Set the only alarm of a host to `when`; None: cancel it."""
@@ -328,17 +382,14 @@ def _unavailable(host: str, refusal: Refuse) -> HostUnavailable:
     return kind(host, refusal.until, refusal.reason)
 
 
-def _ignore(event: DriverEvent) -> None:
-    """Ignore the event."""
+def _waiting(key: str, now: Instant, decision: Wait | Refuse, ahead: int) -> Waiting:
+    wait_s = None if decision.until is None else max(0.0, decision.until - now)
+    return Waiting(key, now, wait_s, ahead, decision.reason)
 
 
-def _guarded(listener: Callable[[DriverEvent], None]) -> Callable[[DriverEvent], None]:
-    """Turn a listener's exceptions into warnings: they must not keep callers from being woken."""
-
-    def call(event: DriverEvent) -> None:
-        try:
-            listener(event)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
-            warnings.warn(f"on_event raised {error!r}", RuntimeWarning, stacklevel=2)
-
-    return call
+def _waits_for_itself(name: str, key: str) -> PolitenessError:
+    return PolitenessError(
+        f"{name} holds a slot of {key} and asks for another one: with max_concurrency reached, it "
+        "would wait for itself forever. Report and leave a slot before you ask for the next one: "
+        "every request, also a redirect, needs a slot of its own"
+    )

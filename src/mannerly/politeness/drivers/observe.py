@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from .. import events
-from .waiters import Waiting
+from .waiters import StartedLate, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ _COUNTED: dict[type, str] = {
     events.Revived: "revivals",
     events.Evicted: "evictions",
     Waiting: "waits",
+    StartedLate: "late_starts",
 }
 
 
@@ -129,6 +130,9 @@ def _warning_line(event: DriverEvent) -> tuple[int, str, *tuple[object, ...]] | 
         case events.Stalled(host, _, throttles):
             message = "%s: no progress (%d refusals in a row)"
             return logging.WARNING, message, host, throttles
+        case StartedLate(host, _, late_s, previous):
+            message = "%s: a request started %.1f s late: the program was blocked, perhaps by %s"
+            return logging.WARNING, message, host, late_s, previous or "a callback"
         case _:
             return None
 

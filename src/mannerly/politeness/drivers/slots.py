@@ -37,6 +37,12 @@ class SlotDriver(Protocol):
 
     def now(self) -> Instant: ...
 
+    def sent(self, permit: Permit) -> Instant: ...
+
+    def enter(self, permit: Permit) -> object: ...
+
+    def exit(self, holder: object, permit: Permit) -> None: ...
+
     def report(self, permit: Permit, response: Response) -> Outcome: ...
 
     def cancel(self, permit: Permit, *, was_sent: bool) -> None: ...
@@ -49,7 +55,15 @@ class SlotDriver(Protocol):
 class Slot:
     """The right to send one request now. Use it as a context manager, and call `report`."""
 
-    __slots__ = ("_driver", "_permit", "_reported", "_started_at", "_was_sent", "waited_s")
+    __slots__ = (
+        "_driver",
+        "_holder",
+        "_permit",
+        "_reported",
+        "_started_at",
+        "_was_sent",
+        "waited_s",
+    )
 
     def __init__(
         self, driver: SlotDriver, permit: Permit, started_at: Instant, waited_s: float
@@ -58,6 +72,7 @@ class Slot:
         self._permit = permit
         self._started_at = started_at
         self._was_sent = False
+        self._holder: object = None  # the task or thread in the block
         self._reported: tuple[Response, Outcome] | None = None
         self.waited_s = waited_s  # how long the caller waited for this slot
 
@@ -71,12 +86,13 @@ class Slot:
         return self._permit.host.key
 
     def sent(self) -> None:
-        """Say that the request leaves now: latency counts from here, and `cancel` frees no slot.
+        """Say that the request leaves now: latency and the delay to the next request count from it.
 
-        Optional; without it, a cancelled block counts as a request that was not sent.
+        Optional; without it, both count from the beginning of the block, and a cancelled block
+        counts as a request that was not sent.
         """
         self._was_sent = True
-        self._started_at = self._driver.now()
+        self._started_at = self._driver.sent(self._permit)
 
     def report(
         self,
@@ -117,6 +133,7 @@ class Slot:
         return self._driver.retry(self._permit, *self._reported, attempt=attempt)
 
     def __enter__(self) -> Self:
+        self._holder = self._driver.enter(self._permit)
         return self
 
     def __exit__(
@@ -125,6 +142,7 @@ class Slot:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._driver.exit(self._holder, self._permit)
         if self._permit.is_settled:
             return
         if error is None:

@@ -155,18 +155,25 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
             buffer.memory.close()
 
     def _wait(self, waiter: Waiter[threading.Event]) -> Slot:
-        try:
-            waiter.signal.wait()
-        except BaseException:  # KeyboardInterrupt, in the main thread
-            self._leave(waiter)
-            raise
-        return self._admit(waiter)
+        while True:
+            try:
+                waiter.signal.wait()
+                slot = self._admit(waiter)
+            except BaseException:  # KeyboardInterrupt, in the main thread
+                self._leave(waiter)
+                raise
+            if slot is not None:
+                return slot
 
     def _make_signal(self) -> threading.Event:
         return threading.Event()
 
     def _wake(self, signal: threading.Event) -> None:
         signal.set()
+
+    def _caller(self) -> tuple[object, str]:
+        thread = threading.current_thread()
+        return thread, thread.name
 
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
         error = buffer.save(records)

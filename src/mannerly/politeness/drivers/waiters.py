@@ -2,7 +2,8 @@
 
     ask ─► Grant                       the queue is empty and the core grants: go
         ─► Wait, Refuse ─► join        the caller wants to wait: to the end of the queue
-    serve(now) ─► settled, alarm_at    wake these callers; serve again then, or after any report
+    serve ─► woken, alarm_at           wake these callers; serve again then, or after any report
+    enter                              a woken caller goes on: now its slot is reserved, or not
     leave                              the caller gave up; nothing was reserved for it
 
 A waiter holds no reservation. Only the time of the first waiter is known, and `serve` computes it
@@ -10,6 +11,11 @@ again whenever it may have changed (a report, a cancelled permit, robots.txt, th
 cancelled waiter takes no slot with it, a shorter delay helps callers that already wait, and one
 alarm wakes one caller. The alternative, all callers sleeping until the time they were told and
 then competing, needs n²/2 wake-ups for n waiters and does not keep their order.
+
+Between being woken and going on, a caller may lose seconds: another callback blocks the event
+loop, another thread the interpreter. So `serve` calls only the first waiter, and the slot is
+reserved in `enter`, when that caller really goes on: the delay to the next request counts from
+there, and a Retry-After that came meanwhile is obeyed.
 
 A new caller never overtakes: while a queue exists, `ask` returns the last decision for its first
 waiter. That is correct, because the core's decision does not depend on the caller.
@@ -48,7 +54,21 @@ class Waiting:
     reason: Reason
 
 
-DriverEvent: TypeAlias = "Event | Waiting"
+@dataclass(frozen=True, slots=True)
+class StartedLate:
+    """A caller went on `late_s` seconds after its slot was free: the program was blocked.
+
+    In asyncio some callback kept the event loop for that long, often a blocking call inside a
+    slot; with threads the interpreter was busy. No delay was shortened by it.
+    """
+
+    host: str
+    at: Instant
+    late_s: float
+    previous: str  # the task or thread that took the slot before, often the one that blocked
+
+
+DriverEvent: TypeAlias = "Event | Waiting | StartedLate"
 
 
 class Waiter(Generic[Signal]):
@@ -58,7 +78,17 @@ class Waiter(Generic[Signal]):
     what the caller was waiting for.
     """
 
-    __slots__ = ("deadline", "decision", "joined_at", "key", "signal", "waits_when_open")
+    __slots__ = (
+        "deadline",
+        "decision",
+        "due_at",
+        "is_stuck",
+        "joined_at",
+        "key",
+        "owner",
+        "signal",
+        "waits_when_open",
+    )
 
     def __init__(
         self,
@@ -68,10 +98,14 @@ class Waiter(Generic[Signal]):
         *,
         deadline: Instant | None = None,
         waits_when_open: bool = False,
+        owner: object = None,
     ) -> None:
         self.key = key
         self.signal = signal  # the driver's object that wakes this caller
         self.joined_at = joined_at
+        self.due_at = joined_at  # when it was called: from then on it could have gone on
+        self.is_stuck = False  # it waits for itself, and has to give up
+        self.owner = owner  # the waiting task or thread, if it holds another slot of this host
         self.deadline = deadline
         self.waits_when_open = waits_when_open
         self.decision: Decision | None = None
@@ -82,20 +116,22 @@ class Waiter(Generic[Signal]):
 
 
 class Served(NamedTuple, Generic[Signal]):
-    """Result of `serve`: wake the settled callers, and serve again at `alarm_at`."""
+    """Wake these callers, called or settled, and serve again at `alarm_at`."""
 
-    settled: list[Waiter[Signal]]
+    woken: list[Waiter[Signal]]
     alarm_at: Instant | None
 
 
 class _HostQueue(Generic[Signal]):
     """The callers that wait for one host, in order of arrival."""
 
-    __slots__ = ("arrivals", "deadlines", "host", "last_decision", "waiters")
+    __slots__ = ("arrivals", "called", "deadlines", "host", "last_decision", "owners", "waiters")
 
     def __init__(self, host: str, last_decision: Wait | Refuse) -> None:
         self.host = host
         self.last_decision = last_decision  # for the first waiter
+        self.called: Waiter[Signal] | None = None  # woken, but it has not gone on yet
+        self.owners: dict[Waiter[Signal], object] = {}  # waiters that hold another slot already
         # An OrderedDict is first in, first out, and any caller can leave in constant time.
         self.waiters: OrderedDict[Waiter[Signal], None] = OrderedDict()
         self.deadlines: list[tuple[Instant, int, Waiter[Signal]]] = []
@@ -103,6 +139,8 @@ class _HostQueue(Generic[Signal]):
 
     def add(self, waiter: Waiter[Signal]) -> None:
         self.waiters[waiter] = None
+        if waiter.owner is not None:
+            self.owners[waiter] = waiter.owner
         if waiter.deadline is not None:
             heappush(self.deadlines, (waiter.deadline, next(self.arrivals), waiter))
             if len(self.deadlines) > 2 * len(self.waiters) + _SPARE_DEADLINES:
@@ -113,7 +151,7 @@ class _HostQueue(Generic[Signal]):
         """Return when the first waiter may go or a deadline passes, whichever is earlier."""
         while self.deadlines and self.deadlines[0][2] not in self.waiters:
             heappop(self.deadlines)
-        until = self.last_decision.until
+        until = self.last_decision.until if self.called is None else None
         if not self.deadlines:
             return until
         deadline = self.deadlines[0][0]
@@ -134,6 +172,10 @@ class WaitQueues(Generic[Signal]):
         """Return the number of callers that wait for this host."""
         queue = self._queues.get(key)
         return 0 if queue is None else len(queue.waiters)
+
+    def last_decision(self, key: str) -> Wait | Refuse:
+        """Return the last decision for the first caller of a queue that is not empty."""
+        return self._queues[key].last_decision
 
     def ask(self, key: str, host: str, now: Instant) -> Decision:
         """Return the decision for a new caller; it gets no grant while others wait."""
@@ -161,68 +203,116 @@ class WaitQueues(Generic[Signal]):
         self._core.waiting(queue.host, +1, now=now)
         return queue.alarm_at()
 
-    def leave(self, waiter: Waiter[Signal], now: Instant) -> None:
-        """Remove a caller that gave up. The times of the others do not change."""
+    def leave(self, waiter: Waiter[Signal], now: Instant) -> Served[Signal]:
+        """Remove a caller that gave up; if it was called, the next one is called instead."""
         queue = self._queues.get(waiter.key)
         if queue is not None and waiter in queue.waiters:
+            was_called = queue.called is waiter
             self._remove(queue, waiter, now)
-            self._drop_if_empty(waiter.key, queue)
+            if was_called:
+                return self.serve(waiter.key, now)
+        return self._served(waiter.key, queue, [])
 
     def serve(self, key: str, now: Instant) -> Served[Signal]:
-        """Settle all callers of a queue that may go, were refused, or whose deadline passed."""
+        """Call the first caller of a queue if it may go, and settle those who may not wait on."""
         queue = self._queues.get(key)
+        woken: list[Waiter[Signal]] = []
         if queue is None:
-            return Served([], None)
-        settled: list[Waiter[Signal]] = []
-        self._expire(queue, now, settled)
-        while queue.waiters:
-            decision = self._core.reserve(queue.host, now=now)
-            if not isinstance(decision, Grant):
+            return self._served(key, queue, woken)
+        self._expire(queue, now, woken)
+        if queue.waiters and queue.called is None:
+            if self._core.ready_at(queue.host, now=now) <= now:
+                woken.append(self._call(queue, now))
+            else:
+                decision = self._core.reserve(queue.host, now=now)
+                assert not isinstance(decision, Grant)
                 queue.last_decision = decision
-                break
-            self._settle(queue, next(iter(queue.waiters)), decision, now, settled)
-        if queue.waiters and isinstance(queue.last_decision, Refuse):
-            refusal = queue.last_decision
-            for waiter in [each for each in queue.waiters if not each.accepts(refusal)]:
-                self._settle(queue, waiter, refusal, now, settled)
-        if self._drop_if_empty(key, queue):
-            return Served(settled, None)
-        return Served(settled, queue.alarm_at())
+                self._send_away(queue, now, woken)
+        return self._served(key, queue, woken)
+
+    def enter(self, waiter: Waiter[Signal], now: Instant) -> Served[Signal]:
+        """Reserve the slot of a called caller that goes on now; it may have to wait again."""
+        queue = self._queues.get(waiter.key)
+        woken: list[Waiter[Signal]] = []
+        if queue is None or queue.called is not waiter:  # it was settled meanwhile
+            return self._served(waiter.key, queue, woken)
+        queue.called = None
+        decision = self._core.reserve(queue.host, now=now)
+        if isinstance(decision, Grant):
+            self._settle(queue, waiter, decision, now)
+            return self.serve(waiter.key, now)
+        queue.last_decision = decision
+        self._send_away(queue, now, woken)
+        return self._served(waiter.key, queue, woken)
+
+    def owners(self, key: str) -> list[object]:
+        """Return the callers of a queue that hold another slot of its host."""
+        queue = self._queues.get(key)
+        return [] if queue is None else list(queue.owners.values())
+
+    def remove_last_owner(self, key: str, now: Instant) -> Waiter[Signal]:
+        """Remove the last caller that holds another slot of the host, so that it gives up."""
+        queue = self._queues[key]
+        waiter = next(reversed(queue.owners))
+        waiter.is_stuck = True
+        self._remove(queue, waiter, now)
+        self._served(key, queue, [])
+        return waiter
 
     def clear(self, now: Instant) -> list[Waiter[Signal]]:
         """Remove all callers from all queues, without a decision, and return them."""
-        everyone = [waiter for queue in self._queues.values() for waiter in queue.waiters]
-        for waiter in everyone:
-            self.leave(waiter, now)
+        everyone = []
+        for queue in self._queues.values():
+            for waiter in list(queue.waiters):
+                self._remove(queue, waiter, now)
+                everyone.append(waiter)
+        self._queues.clear()
         return everyone
 
-    def _expire(
-        self, queue: _HostQueue[Signal], now: Instant, settled: list[Waiter[Signal]]
+    def _call(self, queue: _HostQueue[Signal], now: Instant) -> Waiter[Signal]:
+        """Return the first waiter, called; it was due at the instant that the core had named."""
+        waiter = next(iter(queue.waiters))
+        until, reason = queue.last_decision
+        waiter.due_at = max(waiter.joined_at, now if until is None else min(until, now))
+        queue.called = waiter
+        queue.last_decision = Wait(now, reason)
+        return waiter
+
+    def _send_away(
+        self, queue: _HostQueue[Signal], now: Instant, woken: list[Waiter[Signal]]
     ) -> None:
+        """Settle the callers that do not wait for the end of a refusal."""
+        refusal = queue.last_decision
+        if isinstance(refusal, Refuse):
+            leaving = [each for each in queue.waiters if not each.accepts(refusal)]
+            woken += [self._settle(queue, waiter, refusal, now) for waiter in leaving]
+
+    def _expire(self, queue: _HostQueue[Signal], now: Instant, woken: list[Waiter[Signal]]) -> None:
         while queue.deadlines and queue.deadlines[0][0] <= now:
             waiter = heappop(queue.deadlines)[2]
             if waiter in queue.waiters:
                 missed = Wait(queue.last_decision.until, queue.last_decision.reason)
-                self._settle(queue, waiter, missed, now, settled)
+                woken.append(self._settle(queue, waiter, missed, now))
 
     def _settle(
-        self,
-        queue: _HostQueue[Signal],
-        waiter: Waiter[Signal],
-        decision: Decision,
-        now: Instant,
-        settled: list[Waiter[Signal]],
-    ) -> None:
+        self, queue: _HostQueue[Signal], waiter: Waiter[Signal], decision: Decision, now: Instant
+    ) -> Waiter[Signal]:
         waiter.decision = decision
-        settled.append(waiter)
         self._remove(queue, waiter, now)
+        return waiter
 
     def _remove(self, queue: _HostQueue[Signal], waiter: Waiter[Signal], now: Instant) -> None:
+        if queue.called is waiter:
+            queue.called = None
         del queue.waiters[waiter]
+        queue.owners.pop(waiter, None)
         self._core.waiting(queue.host, -1, now=now)
 
-    def _drop_if_empty(self, key: str, queue: _HostQueue[Signal]) -> bool:
-        if queue.waiters:
-            return False
-        del self._queues[key]
-        return True
+    def _served(
+        self, key: str, queue: _HostQueue[Signal] | None, woken: list[Waiter[Signal]]
+    ) -> Served[Signal]:
+        """Return the result of a change to a queue, and drop the queue if it is empty."""
+        if queue is not None and queue.waiters:
+            return Served(woken, queue.alarm_at())
+        self._queues.pop(key, None)
+        return Served(woken, None)

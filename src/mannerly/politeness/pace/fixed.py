@@ -1,6 +1,6 @@
 """`fixed`: a constant delay, set by the operator.
 
-    delay = delay_s, else start_delay_s; none if max_rate is "unlimited" and delay_s is not set
+    delay = delay_s, else 1 / max_rate; none if max_rate is "unlimited" and delay_s is not set
 
 It never learns. Limits of the server and of robots.txt and the breaker still hold, because the
 host applies them, not the strategy. Without a Retry-After, a refusal pauses the host for the delay
@@ -9,7 +9,6 @@ host applies them, not the strategy. Without a Retry-After, a refusal pauses the
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from ..model import OK, THROTTLE
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..stats import HostStats
 
-PAUSE_BASE_S = 1.0  # the default of `start_delay_s`
+PAUSE_BASE_S = 1.0  # the shortest pause after a refusal
 
 
 class FixedStrategy:
@@ -38,12 +37,8 @@ class FixedStrategy:
 
     def configure(self, settings: Settings) -> None:
         """Set the rate that the settings ask for."""
-        if settings.delay_s is not None:
-            self.rate = 1.0 / settings.delay_s
-        elif settings.rate_ceiling == math.inf:
-            self.rate = math.inf
-        else:
-            self.rate = 1.0 / settings.start_delay_s
+        delay_s = settings.delay_s
+        self.rate = settings.rate_ceiling if delay_s is None else 1.0 / delay_s
         self.concurrency = settings.max_concurrency
         self._max_pause_s = settings.max_delay_s
 

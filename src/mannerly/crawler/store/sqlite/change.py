@@ -13,7 +13,7 @@ Nothing here begins, commits or rolls back.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -162,8 +162,10 @@ class Change:
         else:
             self._remove_given_up([row[-2:] for row in rows])
         committed = self._place(entries)
-        hosts = Counter(entry.host for entry in entries if entry.kind == PAGE_KIND)
-        return BroughtBack(committed.new, committed.waiting, hosts if query is _FAILED else {})
+        hosts = dict.fromkeys([entry.host for entry in entries], 0)
+        for entry in entries if query is _FAILED else ():
+            hosts[entry.host] += entry.kind == PAGE_KIND
+        return BroughtBack(committed.new, committed.waiting, hosts)
 
     def _remove_failed(self, entries: list[Entry], positions: list[int]) -> None:
         self._database.executemany(

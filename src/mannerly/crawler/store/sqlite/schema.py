@@ -127,7 +127,17 @@ SHARD = FileKind(
         fetched INTEGER NOT NULL DEFAULT 0,
         refused INTEGER NOT NULL DEFAULT 0,
         failed INTEGER NOT NULL DEFAULT 0,
-        retired TEXT
+        retired TEXT,
+        failing_since REAL NOT NULL DEFAULT 0,
+        failures_in_a_row INTEGER NOT NULL DEFAULT 0,
+        breaker_failures INTEGER NOT NULL DEFAULT 0,
+        breaker_opens INTEGER NOT NULL DEFAULT 0,
+        breaker_until REAL NOT NULL DEFAULT 0,
+        boot TEXT NOT NULL DEFAULT '',
+        updated_mono REAL NOT NULL DEFAULT 0,
+        smallest_gap_seconds REAL NOT NULL DEFAULT 0,
+        required_gap_seconds REAL NOT NULL DEFAULT 0,
+        early INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE robots (
         origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
@@ -168,7 +178,9 @@ TOTALS = (
 HOST = (
     *("adaptive_delay_seconds", "adaptive_delay_floor_seconds", "crawl_delay_seconds"),
     *("allowance", "block_seconds", "concurrency", "is_proven", "blocked_until", "next_at"),
-    *("updated_at", "fetched", "refused", "failed", "retired"),
+    *("updated_at", "fetched", "refused", "failed", "retired", "failing_since"),
+    *("failures_in_a_row", "breaker_failures", "breaker_opens", "breaker_until", "boot"),
+    *("updated_mono", "smallest_gap_seconds", "required_gap_seconds", "early"),
 )  # the fields of HostRecord after its name
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (*("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),)
