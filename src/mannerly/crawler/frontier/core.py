@@ -55,7 +55,6 @@ from mannerly.crawler.model import (
 from mannerly.politeness.model import Grant, Refuse
 from mannerly.politeness.retry import RetryQueue
 
-from .groups import Groups
 from .model import FrontierSnapshot, Need, Taken
 from .places import Places
 from .window import HostQueue, Place
@@ -111,9 +110,8 @@ class Frontier:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
         self._windows = Windows(per_host_window, memory_limit)
-        self._places = Places(heap_limit)
+        self._places = Places(heap_limit, self._is_out)
         self._to_heap = self._places.to_heap
-        self._groups = Groups(self._is_out)
         self._retries: RetryQueue[Entry] = RetryQueue()
         self._awaited: set[str] = set()  # hosts whose own robots.txt is on its way
 
@@ -229,13 +227,13 @@ class Frontier:
             self._awaited.discard(item.host)
             self.wake(item.host, now=now)
         key = permit.host.key
-        has_line = self._groups.has_line(key)
+        has_line = self._places.groups.has_line(key)
         is_heaped = queue is not None and queue.place is _HEAP
         if not has_line and not is_heaped:
             return
         ready = self._politeness.ready_at(item.host, now=now)
         if has_line and (ready < inf or permit.host.in_flight == 0):
-            self._call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
+            self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
         if queue is not None and is_heaped and ready < inf:
             self._places.heap.put(queue, ready)
 
@@ -263,9 +261,7 @@ class Frontier:
             return
         self._windows.refill(queue, entries, wanted.limit)
         if queue.is_spent:
-            queue.place = _IDLE
-            self._pass_on(queue, now)
-            self._places.forget_if_spent(queue, now)
+            self._places.withdraw(queue, now)
         else:
             self._to_heap(queue, now)
 
@@ -284,7 +280,7 @@ class Frontier:
         elif queue.place is _BUSY:  # more requests may be under way now
             known = self._politeness.host(host)
             if known is not None:
-                self._call(known.host, now)
+                self._places.call(known.host, now)
 
     def wake_all(self, *, now: Instant) -> None:
         """Ask every host again that waits for an instant or a request: the pace of all changed."""
@@ -301,9 +297,7 @@ class Frontier:
         queue = self._places.hosts.get(host)
         dropped = self._windows.drop(queue, retries, self._places.inactive.remove(host))
         if queue is not None:
-            self._places.withdraw(queue, self._groups)
-            self._pass_on(queue, now)
-            self._places.forget_if_spent(queue, now)
+            self._places.withdraw(queue, now)
         return dropped
 
     def snapshot(self, now: Instant) -> FrontierSnapshot:
@@ -315,7 +309,7 @@ class Frontier:
             heaped=len(places.heap),
             ready=places.heap.count_due(now, _COUNT_READY_UP_TO),
             waiting=+places.waiting,
-            busy=self._groups.waiting,
+            busy=places.groups.waiting,
             hungry=len(places.hungry),
             robots_line=len(places.robots_line),
             asleep=len(places.asleep),
@@ -328,7 +322,7 @@ class Frontier:
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
         places = self._places
-        places.check(self._groups)
+        places.check()
         elsewhere = places.inactive.queued + len(self._retries)
         self._windows.check(places.hosts.values(), elsewhere)
 
@@ -341,8 +335,7 @@ class Frontier:
         places = self._places
         places.leave(queue)
         if queue.host in self._awaited:
-            places.to_sleep(queue)
-            self._pass_on(queue, now)
+            places.to_sleep(queue, now)
             return 0
         index = looks = 0
         earliest = inf
@@ -355,8 +348,7 @@ class Frontier:
                 if may_ask_robots:
                     self._send(queue, item, index, now, taken)
                 else:
-                    places.to_robots_line(queue)
-                    self._pass_on(queue, now)
+                    places.to_robots_line(queue, now)
                 return looks
             ruling = judge(item, now)
             if ruling is GO:
@@ -367,8 +359,7 @@ class Frontier:
                 index += 1
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(queue.host, ruling.origin))
-                places.to_sleep(queue)
-                self._pass_on(queue, now)
+                places.to_sleep(queue, now)
                 return looks
             else:
                 assert isinstance(ruling, Drop)
@@ -380,8 +371,8 @@ class Frontier:
         if len(queue) and earliest < inf:
             self._to_heap(queue, earliest)
         elif len(queue):
-            places.to_sleep(queue)
-        self._pass_on(queue, now)
+            places.to_sleep(queue, now)
+        places.pass_on(queue, now)
         places.forget_if_spent(queue, now)
         return looks
 
@@ -403,24 +394,23 @@ class Frontier:
         self._windows.remove(queue, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
             self._awaited.add(queue.host)
-        key = permit.host.key
-        groups = self._groups
-        groups.served(queue.host)
-        has_line = groups.has_line(key)
+        key, places = permit.host.key, self._places
+        places.groups.served(queue.host)
+        has_line = places.groups.has_line(key)
         if queue.is_spent and not has_line:
-            self._places.forget_if_spent(queue, now)
+            places.forget_if_spent(queue, now)
             return
         ready = self._politeness.ready_at(queue.host, now=now)
         if has_line and ready < inf:
-            self._call(key, ready)
+            places.call(key, ready)
         if queue.is_spent:
-            self._places.forget_if_spent(queue, now)
+            places.forget_if_spent(queue, now)
         elif queue.host in self._awaited:
-            self._places.to_sleep(queue)
+            places.to_sleep(queue, now)
         elif ready < inf:
             self._to_heap(queue, ready)
         else:
-            groups.join(key, queue, was_served=True)
+            places.groups.join(key, queue, was_served=True)
 
     def _postpone(self, queue: HostQueue, decision: Decision, now: Instant) -> None:
         """Not now: wait for an instant, for a report, or for the operator."""
@@ -428,26 +418,13 @@ class Frontier:
         if decision.until is not None:
             self._to_heap(queue, decision.until, decision.reason)
         elif isinstance(decision, Refuse):
-            self._places.to_sleep(queue)
-            self._pass_on(queue, now)
+            self._places.to_sleep(queue, now)
         else:
             known = self._politeness.host(queue.host)
             if known is not None and known.in_flight > 0:
-                self._groups.join(known.host, queue, was_served=False)
+                self._places.groups.join(known.host, queue, was_served=False)
             else:
                 self._to_heap(queue, now + _BLIND_WAIT_S, decision.reason)
-
-    def _call(self, key: str, due: Instant) -> None:
-        """Ask the first in a group's line."""
-        queue = self._groups.call(key)
-        if queue is not None:
-            self._to_heap(queue, due)
-
-    def _pass_on(self, queue: HostQueue, now: Instant) -> None:
-        """Ask another of the group, if this host was called and cannot go."""
-        other = self._groups.pass_on(queue)
-        if other is not None:
-            self._to_heap(other, now)
 
     def _is_out(self, key: str) -> bool:
         """Return whether a request of a group is under way, and so will be `done`."""
