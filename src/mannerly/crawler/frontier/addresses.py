@@ -3,12 +3,13 @@
 A name costs nothing: one machine can have a thousand, and each would get the pace of a host. So the
 address that a request goes to counts, too, for the names that were seen there:
 
-    names of one site, more than four    together they have the pace of one of them: of the one that
-                                         has sent most, because that one has learned most
-      of these, met only as links        at most every second request, so that a site which makes
-                                         up names does not delay the one that was asked for
+    names of one site, more than four    together they have the pace of one of them
     names of several sites               together at most `max_rate` requests a second: shared
                                          hosting and networks of caches serve many sites
+
+The pace of a site is that of its leading name: of the one that has sent most, a seed's if there is
+one. While it has URLs it gets every second request, so that it learns about as fast as it would
+alone, and a site that makes up names does not delay the one that was asked for.
 
 Addresses in place of a name do not count, and ports are no names. The address is known when a
 connection stands: `may_leave` is asked then, and `reserve` before every later request. What cannot
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .model import Pacing
 
 _NAMES_WITH_A_PACE = 4  # of one site at one address: www, a shop, a blog, pictures
-_OF_LINKS = 2  # at most every second request
+_LEADER_IS_IDLE = 10  # gaps without a request of the leading name
 _MAX_NAMES = 200_000  # that are remembered; about 300 bytes each
 
 
@@ -70,24 +71,35 @@ class _Turns:
 class _Site:
     """The names of one site at one address."""
 
-    __slots__ = ("_most_requests", "links", "names", "turns")
+    __slots__ = ("_has_seed", "_led_at", "_most_requests", "leader", "names", "others", "turns")
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.turns = _Turns()
-        self.links = _Turns()
-        self._most_requests = -1
+        self.others = _Turns()  # of all but the leading host
+        self.leader = ""
+        self._most_requests = 0
+        self._has_seed = False
+        self._led_at = NEVER
 
     @property
     def is_crowd(self) -> bool:
         return len(self.names) > _NAMES_WITH_A_PACE
 
-    def learn(self, permit: Permit) -> None:
-        """Take over the pace of the name that has sent most."""
-        if permit.host.requests >= self._most_requests:
-            self._most_requests = permit.host.requests
+    def learn(self, host: str, permit: Permit, now: Instant, *, is_seed: bool) -> None:
+        """A host sends now: take over its pace if it leads."""
+        requests = permit.host.requests
+        is_first_seed = is_seed and not self._has_seed
+        may_lead = is_seed or not self._has_seed
+        if host == self.leader or is_first_seed or (may_lead and requests > self._most_requests):
+            self.leader = host
+            self._has_seed = self._has_seed or is_seed
+            self._most_requests = requests
+            self._led_at = now
             self.turns.gap_s = permit.host.delay_s
-            self.links.gap_s = permit.host.delay_s * _OF_LINKS
+        gap_s = self.turns.gap_s
+        is_idle = now - self._led_at > _LEADER_IS_IDLE * gap_s
+        self.others.gap_s = gap_s if is_idle else 2.0 * gap_s
 
 
 class _Address:
@@ -116,6 +128,7 @@ class _Address:
 class _Member(NamedTuple):
     """A host with the address that its last request went to."""
 
+    host: str
     address: str
     at: _Address
     site: _Site
@@ -124,8 +137,8 @@ class _Member(NamedTuple):
     def turns(self) -> Iterator[_Turns]:
         """Yield what the host has to wait for, besides its own pace."""
         if self.site.is_crowd:
-            if not self.is_seed:
-                yield self.site.links
+            if self.host != self.site.leader:
+                yield self.site.others
             yield self.site.turns
         if len(self.at.sites) > 1:
             yield self.at.turns
@@ -167,7 +180,7 @@ class Addresses:
                 return Wait(until, Reason.PACE)
         decision = politeness.reserve(host, now=now)
         if isinstance(decision, Grant):
-            member.site.learn(decision.permit)
+            member.site.learn(host, decision.permit, now, is_seed=member.is_seed)
             for each in turns:
                 each.take(host, now)
         return decision
@@ -182,7 +195,7 @@ class Addresses:
         if not address or (known is not None and known.address == address) or _is_literal(host):
             return True
         member = self._members[host] = self._meet(host, address)
-        member.site.learn(permit)
+        member.site.learn(host, permit, now, is_seed=member.is_seed)
         turns = [*member.turns()]
         if _slot(turns, host, now) > now:
             return False
@@ -204,7 +217,7 @@ class Addresses:
         site = at.meet(without_port(host))
         if site.is_crowd:
             self._crowds[site_of(host)] = site
-        return _Member(address, at, site, self._is_seed(host))
+        return _Member(host, address, at, site, self._is_seed(host))
 
     def _forget(self) -> None:
         """Drop the names that share nothing, and if that is not enough, all."""
