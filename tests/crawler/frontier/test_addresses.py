@@ -68,6 +68,16 @@ def test_names_of_one_site_share_a_pace() -> None:
     assert most_within(crawled.log, 10.0, after_s=1.0) <= 10 / 0.5 + 1
 
 
+def test_names_that_share_a_pace_learn_it_together() -> None:
+    """60 names with ten pages each reach the pace that one name with 600 pages reaches."""
+    seeds = [f"https://n{number}.site.example/" for number in range(NAMES)]
+
+    crawled = crawl_names(seeds, 1.0, politeness=Settings(seed=1))
+
+    assert len(crawled.pages) == 10 * NAMES
+    assert 70 <= most_within(crawled.log, 10.0) <= 81
+
+
 def test_four_names_of_one_site_have_a_pace_each() -> None:
     """A site with a shop and a blog is not slowed down."""
     seeds = [f"https://n{number}.site.example/" for number in range(4)]
@@ -180,7 +190,8 @@ def test_memory_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that share nothing are forgotten first; those that share a limit keep it."""
     monkeypatch.setattr("mannerly.crawler.frontier.addresses._MAX_NAMES", 100)
     politeness = Politeness(fixed(1.0))
-    addresses = Addresses(politeness, lambda host: True, max_rate=64.0)
+    crowds = Politeness(fixed(1.0))
+    addresses = Addresses(politeness, crowds, lambda host: True, max_rate=64.0)
 
     def meet(host: str, address: str) -> bool:
         decision = politeness.reserve(host, now=0.0)

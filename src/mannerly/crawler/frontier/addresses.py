@@ -3,13 +3,14 @@
 A name costs nothing: one machine can have a thousand, and each would get the pace of a host. So the
 address that a request goes to counts, too, for the names that were seen there:
 
-    names of one site, more than four    together they have the pace of one of them
+    names of one site, more than four    together they have the pace of one host
+      of these, met only as links        at most every second request, so that a site which makes
+                                         up names does not delay the one that was asked for
     names of several sites               together at most `max_rate` requests a second: shared
                                          hosting and networks of caches serve many sites
 
-The pace of a site is that of its leading name: of the one that has sent most, a seed's if there is
-one. While it has URLs it gets every second request, so that it learns about as fast as it would
-alone, and a site that makes up names does not delay the one that was asked for.
+The pace of the first is learned from the answers to all of these names, as that of a host is: a
+second politeness core has it, in which all of them are one host.
 
 Addresses in place of a name do not count, and ports are no names. The address is known when a
 connection stands: `may_leave` is asked then, and `reserve` before every later request. What cannot
@@ -21,21 +22,24 @@ number of shards. This module reads no clock and resolves no name.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.web.urls import site_of, without_port
-from mannerly.politeness.model import NEVER, Grant, Reason, Wait
+from mannerly.politeness.model import NEVER, Grant, Reason, Refuse, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mannerly.politeness.model import Decision, Instant, Permit
+    from mannerly.politeness import Politeness, Settings
+    from mannerly.politeness.model import Decision, Instant, Permit, Response
     from mannerly.politeness.snapshot import HostSnapshot
 
     from .model import Pacing
 
 _NAMES_WITH_A_PACE = 4  # of one site at one address: www, a shop, a blog, pictures
-_LEADER_IS_IDLE = 10  # gaps without a request of the leading name
+_OF_LINKS = 2.0  # at most every second request
+_LOOK_AGAIN_S = 0.05  # while as many requests are under way as all names may have
 _MAX_NAMES = 200_000  # that are remembered; about 300 bytes each
 
 
@@ -71,35 +75,22 @@ class _Turns:
 class _Site:
     """The names of one site at one address."""
 
-    __slots__ = ("_has_seed", "_led_at", "_most_requests", "leader", "names", "others", "turns")
+    __slots__ = ("key", "links", "names", "turns")
 
     def __init__(self) -> None:
+        self.key = ""  # its name in the core of crowds, once it is one
         self.names: set[str] = set()
         self.turns = _Turns()
-        self.others = _Turns()  # of all but the leading host
-        self.leader = ""
-        self._most_requests = 0
-        self._has_seed = False
-        self._led_at = NEVER
+        self.links = _Turns()  # of the names that were met only as links
 
     @property
     def is_crowd(self) -> bool:
         return len(self.names) > _NAMES_WITH_A_PACE
 
-    def learn(self, host: str, permit: Permit, now: Instant, *, is_seed: bool) -> None:
-        """A host sends now: take over its pace if it leads."""
-        requests = permit.host.requests
-        is_first_seed = is_seed and not self._has_seed
-        may_lead = is_seed or not self._has_seed
-        if host == self.leader or is_first_seed or (may_lead and requests > self._most_requests):
-            self.leader = host
-            self._has_seed = self._has_seed or is_seed
-            self._most_requests = requests
-            self._led_at = now
-            self.turns.gap_s = permit.host.delay_s
-        gap_s = self.turns.gap_s
-        is_idle = now - self._led_at > _LEADER_IS_IDLE * gap_s
-        self.others.gap_s = gap_s if is_idle else 2.0 * gap_s
+    def keep(self, gap_s: float) -> None:
+        """Keep this gap between two requests from now on."""
+        self.turns.gap_s = gap_s
+        self.links.gap_s = _OF_LINKS * gap_s
 
 
 class _Address:
@@ -128,7 +119,6 @@ class _Address:
 class _Member(NamedTuple):
     """A host with the address that its last request went to."""
 
-    host: str
     address: str
     at: _Address
     site: _Site
@@ -137,8 +127,8 @@ class _Member(NamedTuple):
     def turns(self) -> Iterator[_Turns]:
         """Yield what the host has to wait for, besides its own pace."""
         if self.site.is_crowd:
-            if self.host != self.site.leader:
-                yield self.site.others
+            if not self.is_seed:
+                yield self.site.links
             yield self.site.turns
         if len(self.at.sites) > 1:
             yield self.at.turns
@@ -149,19 +139,28 @@ class Addresses:
 
     Args:
         politeness: grants the slots of each host.
+        crowds: a core of its own, for the names of one site at one address as if they were a host.
         is_seed: returns whether a host is one of the seeds'.
         max_rate: requests per second to one address that names of several sites lead to.
     """
 
     def __init__(
-        self, politeness: Pacing, is_seed: Callable[[str], bool], *, max_rate: float
+        self,
+        politeness: Pacing,
+        crowds: Politeness,
+        is_seed: Callable[[str], bool],
+        *,
+        max_rate: float,
     ) -> None:
         self._politeness = politeness
+        self._crowds = crowds
+        self._numbers = 0  # crowds so far
         self._is_seed = is_seed
         self._gap_s = 1.0 / max_rate
         self._members: dict[str, _Member] = {}  # by host
         self._addresses: dict[str, _Address] = {}
-        self._crowds: dict[str, _Site] = {}  # by site
+        self._crowded: dict[str, _Site] = {}  # by site
+        self._permits: dict[int, tuple[Permit, Permit]] = {}  # of a host, and of its crowd
         self.ready_at = politeness.ready_at
 
     def __len__(self) -> int:
@@ -173,17 +172,45 @@ class Addresses:
         politeness = self._politeness
         if member is None or not (member.site.is_crowd or len(member.at.sites) > 1):
             return politeness.reserve(host, now=now)
+        if politeness.ready_at(host, now=now) > now:
+            return politeness.reserve(host, now=now)
         turns = [*member.turns()]
-        if politeness.ready_at(host, now=now) <= now:
-            until = _slot(turns, host, now)
-            if until > now:
-                return Wait(until, Reason.PACE)
+        until = _slot(turns, host, now)
+        if until > now:
+            return Wait(until, Reason.PACE)
+        allowed = self._crowds.reserve(member.site.key, now=now) if member.site.is_crowd else None
+        if isinstance(allowed, (Wait, Refuse)) and allowed.until is not None:
+            return Wait(allowed.until, allowed.reason)
+        if isinstance(allowed, Wait):
+            return Wait(now + max(member.site.turns.gap_s, _LOOK_AGAIN_S), allowed.reason)
+        # A crowd that was given up does not bind: each of its names is given up by itself.
         decision = politeness.reserve(host, now=now)
+        if isinstance(allowed, Grant):
+            member.site.keep(allowed.permit.host.delay_s)
+            if isinstance(decision, Grant):
+                self._permits[id(decision.permit)] = decision.permit, allowed.permit
+            else:
+                self._crowds.cancel(allowed.permit, now=now)
         if isinstance(decision, Grant):
-            member.site.learn(host, decision.permit, now, is_seed=member.is_seed)
             for each in turns:
                 each.take(host, now)
         return decision
+
+    def report(self, permit: Permit, response: Response, *, now: Instant) -> None:
+        """Learn from the answer to a request of any name."""
+        _, shared = self._permits.pop(id(permit), (None, None))
+        if shared is not None:
+            self._crowds.report(shared, response, now=now)
+
+    def cancel(self, permit: Permit, *, now: Instant, was_sent: bool) -> None:
+        """A request was not sent, or nothing can be learned from it."""
+        _, shared = self._permits.pop(id(permit), (None, None))
+        if shared is not None:
+            self._crowds.cancel(shared, now=now, was_sent=was_sent)
+
+    def configure(self, settings: Settings) -> None:
+        """Change the pace of all names that share one."""
+        self._crowds.configure(replace(settings, group_by="host"))
 
     def host(self, host: str) -> HostSnapshot | None:
         """Return the details of one host; None if it has no state."""
@@ -195,7 +222,8 @@ class Addresses:
         if not address or (known is not None and known.address == address) or _is_literal(host):
             return True
         member = self._members[host] = self._meet(host, address)
-        member.site.learn(host, permit, now, is_seed=member.is_seed)
+        if member.site.turns.gap_s == 0.0:
+            member.site.keep(permit.host.delay_s)  # until more is known
         turns = [*member.turns()]
         if _slot(turns, host, now) > now:
             return False
@@ -205,7 +233,7 @@ class Addresses:
 
     def gap_s(self, site: str) -> float:
         """Return the gap that the names of a site share at an address; 0: they share none."""
-        crowd = self._crowds.get(site)
+        crowd = self._crowded.get(site)
         return 0.0 if crowd is None else crowd.turns.gap_s
 
     def _meet(self, host: str, address: str) -> _Member:
@@ -216,8 +244,11 @@ class Addresses:
             at = self._addresses[address] = _Address(self._gap_s)
         site = at.meet(without_port(host))
         if site.is_crowd:
-            self._crowds[site_of(host)] = site
-        return _Member(host, address, at, site, self._is_seed(host))
+            self._crowded[site_of(host)] = site
+            if not site.key:
+                self._numbers += 1
+                site.key = f"crowd-{self._numbers}"
+        return _Member(address, at, site, self._is_seed(host))
 
     def _forget(self) -> None:
         """Drop the names that share nothing, and if that is not enough, all."""
@@ -225,7 +256,7 @@ class Addresses:
         self._members = members if len(members) < _MAX_NAMES // 2 else {}
         self._addresses = {each.address: each.at for each in self._members.values()}
         if not self._members:
-            self._crowds.clear()
+            self._crowded.clear()
 
 
 def _slot(turns: list[_Turns], host: str, now: Instant) -> Instant:

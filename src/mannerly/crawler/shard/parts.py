@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
@@ -153,6 +153,7 @@ def make_parts(
     )
     addresses = Addresses(
         politeness,
+        Politeness(replace(pace, group_by="host")),
         rules.has_seed_on,
         max_rate=settings.address_max_rate / sharding.shards,
     )
