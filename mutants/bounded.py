@@ -15,7 +15,7 @@ BOUNDED = (
         "        self._body.write(chunk[: self._room])\n        self._is_cut = True\n"
         "        return _REFUSE\n",
         "        self._body.write(chunk)\n        self._is_cut = True\n        return None\n",
-        ("crawler/fetch/test_fetch_curl.py", "crawler/fetch/test_fetch_contract.py"),
+        ("crawler/fetch/test_fetch_curl.py::test_curl_defuses_a_bomb",),
     ),
     Mutant(
         "read headers without end",
@@ -23,7 +23,7 @@ BOUNDED = (
         _TRANSFER,
         "        is_oversized = self._is_oversized(head)",
         "        is_oversized = False",
-        ("crawler/fetch/test_fetch_curl.py",),
+        ("crawler/fetch/test_fetch_curl.py::test_curl_types_what_is_malformed",),
     ),
     Mutant(
         "ignore the frontier's memory limit",
@@ -31,7 +31,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            is_full = self._in_memory >= self._memory_limit\n",
         "            is_full = False\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_memory.py::"
+                "test_what_arrives_beyond_the_memory_limit_stays_on_disk"
+            ),
+        ),
     ),
     Mutant(
         "refill a window without regard to memory",
@@ -39,7 +44,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            limit = max(1, min(self._per_host_window, room))\n",
         "            limit = self._per_host_window\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_memory.py::"
+                "test_windows_are_refilled_within_the_memory_limit"
+            ),
+        ),
     ),
     Mutant(
         "grow a window beyond its limit",
@@ -47,7 +57,12 @@ BOUNDED = (
         "crawler/frontier/window.py",
         "            return 1 - self._cut(max(1, room))",
         "            return 1",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_window.py::"
+                "test_window_and_disk_together_are_one_sorted_queue"
+            ),
+        ),
     ),
     Mutant(
         "remember recent URLs without end",
@@ -55,7 +70,7 @@ BOUNDED = (
         "crawler/store/sqlite/shard.py",
         "        self._recent = set()\n\n    def _hand_over",
         "\n    def _hand_over",
-        ("crawler/store/test_store_sqlite.py",),
+        (("crawler/store/test_known.py::test_known_urls_leave_memory_when_they_are_in_the_index"),),
     ),
     Mutant(
         "keep a robots.txt beyond its cap",
@@ -63,7 +78,15 @@ BOUNDED = (
         "crawler/robots/answer.py",
         "body[:MAX_BODY_BYTES]",
         "body",
-        ("crawler/robots/test_gate.py",),
+        ("crawler/robots/test_gate.py::test_large_file_is_cut_not_refused",),
+    ),
+    Mutant(
+        "keep every body",
+        "P5",
+        "crawler/shard/shard.py",
+        "        answer = credible(answer)\n",
+        "        answer = credible(answer)\n        _PAGE.__dict__.setdefault('kept', []).append(answer)\n",
+        ("crawler/shard/test_memory.py::test_bodies_leave_memory_with_their_pages",),
     ),
     Mutant(
         "let a host sleep that could be asked again",
@@ -71,7 +94,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "        if len(queue) and earliest < inf:\n            self._to_heap(queue, earliest)\n",
         "        if len(queue) and earliest < 0:\n            self._to_heap(queue, earliest)\n",
-        ("crawler/frontier/test_frontier_robots.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_robots.py::"
+                "test_pages_wait_for_an_unreachable_robots_and_are_not_lost"
+            ),
+        ),
     ),
     Mutant(
         "leave waiting hosts of a group uncalled",
@@ -79,7 +107,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            self._call(key, ready if ready - now <= _WORTH_A_REASON_S else now)",
         "            pass",
-        ("crawler/frontier/test_frontier.py",),
+        (
+            (
+                "crawler/frontier/test_frontier.py::"
+                "test_hosts_are_served_side_by_side_and_each_at_its_own_pace"
+            ),
+        ),
     ),
     Mutant(
         "call a crawl idle with links in its outbox",
@@ -87,7 +120,7 @@ BOUNDED = (
         "crawler/shard/shard.py",
         " and counts.outgoing == 0",
         "",
-        ("crawler/shard/test_idle.py",),
+        ("crawler/shard/test_idle.py::test_a_shard_with_links_in_its_outbox_is_not_idle",),
     ),
     Mutant(
         "call a crawl idle with URLs in its waiting room",
@@ -95,7 +128,7 @@ BOUNDED = (
         "crawler/shard/shard.py",
         "counts.queued == 0 and counts.waiting == 0",
         "counts.queued == counts.waiting",
-        ("crawler/shard/test_idle.py",),
+        (("crawler/shard/test_idle.py::test_a_shard_with_urls_in_the_waiting_room_is_not_idle"),),
     ),
     Mutant(
         "call a crawl idle with a page under way",
@@ -105,7 +138,12 @@ BOUNDED = (
         "            return False\n        counts",
         "        if self.parts.batch or self.parts.given_up:\n"
         "            return False\n        counts",
-        ("crawler/shard/test_idle.py",),
+        (
+            (
+                "crawler/shard/test_idle.py::"
+                "test_a_shard_that_asks_for_robots_without_a_queue_is_not_idle"
+            ),
+        ),
     ),
     Mutant(
         "call a crawl idle with links in its inbox",
@@ -113,7 +151,7 @@ BOUNDED = (
         "crawler/runtime/worker.py",
         "            and all(self._store.unread(each) == 0 for each in self._numbers)\n",
         "",
-        ("crawler/runtime/test_idle.py",),
+        ("crawler/runtime/test_idle.py::test_a_worker_with_links_in_its_inbox_is_not_idle",),
     ),
     Mutant(
         "start one page more than asked for",
@@ -121,7 +159,7 @@ BOUNDED = (
         _BUDGET,
         "        self._loan = int(max(0, min(wanted, self._limit - self._used)))",
         "        self._loan = int(max(0, min(wanted, self._limit - self._used + 1)))",
-        ("crawler/runtime/test_budget.py",),
+        ("crawler/runtime/test_budget.py::test_what_was_not_used_goes_back",),
     ),
     Mutant(
         "end while unused pages may come back",
@@ -129,7 +167,7 @@ BOUNDED = (
         _BUDGET,
         "        return self._limit - self._lost - sum(self._used) <= 0",
         "        return self._limit - self._lost - sum(self._out) <= 0",
-        ("crawler/runtime/test_budget.py",),
+        ("crawler/runtime/test_budget.py::test_budget_machine::runTest",),
     ),
     Mutant(
         "grant a dead worker's pages again",
@@ -137,7 +175,7 @@ BOUNDED = (
         _BUDGET,
         "        self._lost += self._used[worker] if self._limit == inf else self._out[worker]\n",
         "",
-        ("crawler/runtime/test_budget.py",),
+        ("crawler/runtime/test_budget.py::test_budget_machine::runTest",),
     ),
     Mutant(
         "go on after --duration",
@@ -145,6 +183,11 @@ BOUNDED = (
         "crawler/runtime/ending.py",
         "            return Ending.DURATION",
         "            return None",
-        ("crawler/runtime/test_orders.py",),
+        (
+            (
+                "crawler/runtime/test_orders.py::"
+                "test_duration_can_be_set_while_a_crawl_runs_and_afterwards"
+            ),
+        ),
     ),
 )

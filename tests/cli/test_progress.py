@@ -12,7 +12,7 @@ from mannerly.cli.summary import summary
 from mannerly.cli.terminal import safe_term
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.stats import HostTally, Stats, Waits
+from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 
 BUSY = Stats(
     fetched=1204,
@@ -81,6 +81,15 @@ def test_meter_ends_at_the_nearest_limit() -> None:
     ("stats", "words"),
     [
         (Stats(in_flight=1), "1 request in flight, no response yet"),
+        (
+            Stats(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3)),
+            "1 waiting for an answer, 14 of 20 s, try 2 of 3",
+        ),
+        (
+            Stats(in_flight=7, oldest=OldestRequest(14.2, 20.0, 1, 3)),
+            "7 waiting for an answer, the oldest 14 of 20 s, try 1 of 3",
+        ),
+        (Stats(waits=Waits(ready=1)), "1 host about to be asked"),
         (Stats(waits=Waits(retry_after=2)), "2 hosts told to wait (Retry-After)"),
         (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its next slot; 1 host failing"),
         (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
@@ -181,9 +190,11 @@ def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None
 
 def test_summary_does_not_hide_a_request_that_was_early() -> None:
     """The audit's finding is printed, and the user is asked to report it."""
-    text = summary(CrawlResult(Ending.FINISHED, Stats(fetched=9, too_early=1), 1.0, 0))
+    stats = Stats(fetched=9, too_early=1, tallies={"a.example": HostTally(early=1)})
+    text = summary(CrawlResult(Ending.FINISHED, stats, 1.0, 0))
 
-    assert "1 request sent before the host's minimum delay was over: please report this" in text
+    loudly = "VIOLATED: 1 request sent before the host's minimum delay was over (a.example): please"
+    assert loudly in text
     assert "To resume" not in text
 
 

@@ -306,3 +306,22 @@ async def test_slot_that_another_task_reports_is_no_deadlock(clock: FakeClock) -
     await clock.run(waiter)
 
     assert waiter.result() == 2.0
+
+
+async def test_reported_slot_does_not_hide_a_deadlock(clock: FakeClock) -> None:
+    """Only the slot that was not reported counts, however deep the blocks are nested."""
+    politeness = AsyncPoliteness(ONE_AT_A_TIME, clock=clock)
+
+    async def nested() -> None:
+        async with politeness.slot(FAST) as first:
+            first.report(status=302)
+            async with politeness.slot(FAST) as second:
+                with pytest.raises(PolitenessError, match=WAITS_FOR_ITSELF):
+                    async with politeness.slot(FAST):
+                        pass
+                second.report(status=200)
+
+    task = asyncio.create_task(nested())
+    await clock.run(task)
+
+    assert politeness.snapshot().in_flight == 0

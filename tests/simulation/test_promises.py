@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.politeness import Politeness
+from mannerly.politeness import Politeness, Settings
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
 from mannerly.simulation import run
 from mannerly.simulation.run import HOST
-from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
+from mannerly.simulation.tuning import (
+    REACHABLE_SERVERS,
+    TUNING_SERVERS,
+    UNSEEN_SERVERS,
+    tuning_settings,
+)
 
 if TYPE_CHECKING:
     from mannerly.simulation import Result
@@ -38,6 +43,41 @@ def violations(result: Result) -> tuple[int, int, int, int]:
         result.half_open_violations,
         result.in_flight_violations,
     )
+
+
+def test_defaults_settle_at_the_limit() -> None:
+    """With the default settings, 95 % of fourteen hidden limits is used, and 0.5 % refused."""
+    runs = [
+        run(Settings(), spec, DURATION_S, seed)
+        for spec in REACHABLE_SERVERS.values()
+        for seed in SEEDS
+    ]
+
+    assert fmean(result.steady_util for result in runs) >= 0.95
+    assert min(result.steady_util for result in runs) >= 0.85
+    assert fmean(result.steady_rejected for result in runs) <= 0.005
+    assert {violations(result) for result in runs} == {(0, 0, 0, 0)}
+
+
+# The probe budget shows where requests are rare: at 5/s, other limits make probes rarer still.
+SLOW_SERVERS = (
+    "bucket:0.5:5",
+    "bucket:1:5+retry-after",
+    "bucket:2:20",
+    "fixed:60:60",
+    "fixed:60:60+retry-after",
+    "fixed:30:60",
+    "sliding:100:100",
+)
+
+
+def test_defaults_keep_the_probe_budget() -> None:
+    """In the second of two hours, slow hosts refuse 0.5 % of the requests, and are used."""
+    runs = [run(Settings(), spec, 7200, seed) for spec in SLOW_SERVERS for seed in SEEDS]
+
+    assert fmean(result.steady_rejected for result in runs) <= 0.005
+    assert max(result.steady_rejected for result in runs) <= 0.006
+    assert fmean(result.steady_util for result in runs) >= 0.95
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,9 @@ class CrawlSettings:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):
             raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        if self.politeness.group_by == "ip":
+            allowed = "host or site in a crawl: addresses of hosts change while it runs"
+            raise SettingsError("group_by", "ip", allowed)
         self._check_wire()
 
     def _check_wire(self) -> None:
@@ -194,7 +197,7 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         target = OPTIONS[name].target
         if target is None:
             continue
@@ -243,7 +246,7 @@ def _scope_mode(value: object, where: str) -> ScopeMode:
 
 def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
     """Return the error with the place where the value was set."""
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
             return refusal(where, printable(name, value), error.allowed)
     return refusal(error.field, error.value, error.allowed)

@@ -114,6 +114,10 @@ class FakeClock:
         """Let time pass as a blocking call does: alarms that became due are called afterwards."""
         self._now += seconds
 
+    def step_wall(self, seconds: float) -> None:
+        """Set the wall clock forward or back, as a time server does; `now` does not change."""
+        self._wall_offset_s += seconds
+
     def advance_to_next(self) -> None:
         """Advance to the next alarm and call it, with all others of that instant."""
         when = self.next_at

@@ -1,8 +1,9 @@
 """Server specs for tuning strategies, and others for judging them only.
 
 The constants of the strategies were chosen on `TUNING_SERVERS`, and the project's figures come from
-them. `UNSEEN_SERVERS` has known weak spots, and limits that no constant was chosen for. Each spec
-can be run alone with `mannerly simulate --server SPEC`.
+them. `REACHABLE_SERVERS` is for the default settings. `UNSEEN_SERVERS` has known weak spots, and
+limits that no constant was chosen for. Each spec can be run alone with
+`mannerly simulate --server SPEC`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,19 @@ TUNING_SERVERS: dict[str, str] = {
     "8→2→8/s b5": "steps:8@0,2@300,8@600:5",
     "ban 30 s, 4/s b4": "ban:4:4:30",
     "bucket 5/s b10, 1 % 503": "bucket:5:10+noise=0.01",
+}
+
+# The tuning set within reach of the default settings (at most 8/s): four limits are lower.
+REACHABLE_SERVERS: dict[str, str] = {
+    **{
+        name: spec
+        for name, spec in TUNING_SERVERS.items()
+        if not name.startswith(("bucket 30/s", "concurrency", "knee", "8→2→8/s"))
+    },
+    "bucket 7/s b30": "bucket:7:30",
+    "concurrency 2×0.4 s": "concurrency:2:0.4",
+    "knee 2×0.4 s": "knee:2:0.4",
+    "6→1.5→6/s b5": "steps:6@0,1.5@300,6@600:5",
 }
 
 UNSEEN_SERVERS: dict[str, str] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -341,6 +343,32 @@ FORMATTING: list[tuple[str, str | None]] = [
     ("<s\n>", "<wbr\n>"),
     ("<a><body><img><span><section><table><ul><em-x>", None),
 ]
+
+
+PARSE_NULS = """
+import resource
+from mannerly.crawler.page import parse_page
+parse_page(b"<title>x</title>" + b"\\0" * 10_000_000, "text/html", "http://e.example/")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_nuls_cost_little_memory() -> None:
+    """10 MB of NUL, which are 10 KB on the wire, take no more memory than other text."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PARSE_NULS], capture_output=True, text=True, check=True
+    )
+
+    assert int(ran.stdout) < 150  # MB; about 50
+
+
+def test_page_with_nuls_keeps_its_links() -> None:
+    """Few NULs are read as browsers read them, many are left out."""
+    few = read(b"\0<a href=/a\0b>" + b"\0" * 10)
+    many = read(b"\0<a href=/a\0b>" + b"\0" * 2000)
+
+    assert few.links == ["/a\ufffdb"]
+    assert many.links == ["/ab"]
 
 
 def test_only_formatting_is_disarmed() -> None:

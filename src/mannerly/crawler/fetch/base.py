@@ -46,6 +46,11 @@ class Fetcher(Protocol):
         """Number of requests that were started and have not come back yet."""
         ...
 
+    @property
+    def oldest(self) -> Request | None:
+        """The request that was started first of those in flight; None if there is none."""
+        ...
+
     def start(self, request: Request) -> None:
         """Begin a request; it is sent at the beginning of the next `wait`."""
         ...

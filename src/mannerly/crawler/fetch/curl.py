@@ -33,13 +33,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pycurl  # type: ignore[import-untyped]
-
 from mannerly.crawler.model import Fetched, LocalError
 
 from .base import always
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
+from .libcurl import pycurl
 from .poller import new_poller
 from .settings import FetchSettings
 from .transfer import FOREVER, Transfer
@@ -97,6 +96,10 @@ class CurlFetcher:
     @property
     def in_flight(self) -> int:
         return len(self._busy) + len(self._done)
+
+    @property
+    def oldest(self) -> Request | None:
+        return next((transfer.request for transfer in self._busy.values()), None)
 
     def start(self, request: Request) -> None:
         """Begin a request. Raises RuntimeError above `max_connections`, ValueError for headers

@@ -90,6 +90,10 @@ class FakeFetcher:
     def in_flight(self) -> int:
         return self._in_flight
 
+    @property
+    def oldest(self) -> Request | None:
+        return next((fetched.request for due in self._due.values() for fetched in due), None)
+
     def start(self, request: Request) -> None:
         self._in_flight += 1
         if self._connect_s is None:

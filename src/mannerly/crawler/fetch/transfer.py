@@ -25,14 +25,13 @@ import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-import pycurl  # type: ignore[import-untyped]
-
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
 from .answer_headers import parse_headers
 from .failures import OUT_OF_DESCRIPTORS, TransferProgress, explain
 from .guard import AddressVerdict
+from .libcurl import pycurl
 from .settings import check_header
 
 if TYPE_CHECKING:

@@ -30,6 +30,18 @@ class ValueKind(Enum):
     FILE = "the path of a file"
 
 
+class ProjectUse(Enum):
+    """The values of an option that a project file may set.
+
+    A project file may come with a directory that was downloaded or is shared. So it must not open
+    the network, weaken checks, delete a crawl, or write outside its directory.
+    """
+
+    ANY = "any"
+    PATHS_INSIDE = "paths inside its directory"
+    NONE = "none"
+
+
 class Option(NamedTuple):
     """One option. `help` is its text in `--help`."""
 
@@ -41,6 +53,7 @@ class Option(NamedTuple):
     short: str | None = None
     choices: tuple[str, ...] = ()
     has_password: bool = False  # a URL whose password is never printed
+    project_use: ProjectUse = ProjectUse.ANY
 
     @property
     def flag(self) -> str:
@@ -304,6 +317,7 @@ def _resources() -> tuple[Option, ...]:
             "Allow requests to this private network (CIDR) or host:port; repeatable.",
             "allow_net",
             "CIDR",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "proxy",
@@ -314,6 +328,7 @@ def _resources() -> tuple[Option, ...]:
             "proxy",
             "URL",
             has_password=True,
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "ca_file",
@@ -321,6 +336,7 @@ def _resources() -> tuple[Option, ...]:
             "Trust the certificate authorities in this PEM file instead of the system's.",
             "ca_file",
             "FILE",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "insecure_host",
@@ -328,6 +344,7 @@ def _resources() -> tuple[Option, ...]:
             "Do not verify the TLS certificate of this host (name or address); repeatable.",
             "insecure_hosts",
             "HOST",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "frontier_limit",
@@ -387,11 +404,13 @@ def _run() -> tuple[Option, ...]:
             ValueKind.TEXT,
             "Directory of the crawl's data (default ./crawl-<host>).",
             metavar="DIR",
+            project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option(
             "fresh",
             ValueKind.FLAG,
             "Start over: delete the crawl in the data directory first.",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "output",
@@ -400,6 +419,7 @@ def _run() -> tuple[Option, ...]:
             "- is standard output (JSON lines); repeatable.",
             metavar="FILE",
             short="-o",
+            project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
@@ -453,6 +473,3 @@ ALIASES = {
 def cores() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# ---------------------------------------------------------------------- values

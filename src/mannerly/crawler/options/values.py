@@ -81,10 +81,14 @@ class OptionError(ValueError):
 
 
 class Given(NamedTuple):
-    """A value that was set. `where` names the place, for error messages."""
+    """A value that was set. `where` names the place, for error messages.
+
+    `file` is the name of the project file that it comes from, if it comes from one.
+    """
 
     value: Value
     where: str
+    file: str | None = None
 
 
 def checked(option: Option, value: object, where: str) -> Given:

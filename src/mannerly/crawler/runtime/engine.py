@@ -13,8 +13,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
-from mannerly.crawler.model import STARVED, LocalError, Now
-from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.model import STARVED, Entry, LocalError, Now
+from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
 
 from .governor import Governor
@@ -119,18 +119,18 @@ class Engine:
         return all(shard.is_idle for shard in self._shards)
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return whether all that is left are hosts that would be given up before they are due."""
         if self.is_paused or self.is_idle:
             return False
         now = self._now()
-        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+        return all(shard.is_idle or shard.is_hopeless(now) for shard in self._shards)
 
-    def give_up_stuck(self) -> None:
+    def give_up_hopeless(self) -> None:
         """Give those hosts up: nothing else is left to do in the crawl."""
         now = self._now()
         for shard in self._shards:
-            shard.give_up_stuck(now)
+            shard.give_up_hopeless(now)
         self._next_tick = now.mono
 
     @property
@@ -338,9 +338,23 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
+        stats.oldest = self._oldest()
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         return stats
+
+    def _oldest(self) -> OldestRequest | None:
+        request = self._fetcher.oldest
+        if request is None:
+            return None
+        flight = _flight(request)
+        made = flight.item.attempts if isinstance(flight.item, Entry) else 0
+        return OldestRequest(
+            max(0.0, self._clock.now() - flight.permit.sent_at),
+            request.timeout_s,
+            made + 1,
+            self._by_number[flight.shard].max_attempts,
+        )
 
     def stop(self) -> None:
         """Cancel the requests under way, and commit everything that came in."""

@@ -115,8 +115,8 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
-            elif ending is None and not engine.in_flight and worker.is_stuck:
-                engine.give_up_stuck()
+            elif ending is None and not engine.in_flight and worker.is_hopeless:
+                engine.give_up_hopeless()
     except BaseException:
         worker.abandon()
         raise

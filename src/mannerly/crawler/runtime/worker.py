@@ -24,7 +24,7 @@ from mannerly.crawler.control import (
     Stop,
     Unpause,
 )
-from mannerly.crawler.events import Events
+from mannerly.crawler.events import Events, StoreMended
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
@@ -154,6 +154,9 @@ class Worker:
             delivery=self._delivery,
             events=events,
         )
+        for each in self._stores:
+            if each.mended is not None:
+                events.emit(StoreMended(each.mended))
         # At every start: an earlier run may have died before its seeds were committed.
         first = first_candidates(settings, manifest)
         for shard in self._shards:
@@ -171,9 +174,9 @@ class Worker:
         return self.engine.is_idle and self._has_no_news
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return the same of a worker that has nothing but hosts which would be given up first."""
-        return self.engine.is_stuck and self._has_no_news
+        return self.engine.is_hopeless and self._has_no_news
 
     @property
     def _has_no_news(self) -> bool:

@@ -188,12 +188,16 @@ class SpacingAudit:
 def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
     if rule.bursts and not budget.crawl_delay_s:
         return 0.0
+    pace_s = published_gap_s(permit, rule.start_gap_s)
+    return max(rule.least_gap_s, budget.crawl_delay_s, pace_s)
+
+
+def published_gap_s(permit: Permit, start_gap_s: float) -> float:
+    """Return the gap that the strategy, or the server's RateLimit quota in its place, asks for."""
     strategy, quota = permit.host.strategy, permit.host.requested.quota
     if quota is not None and quota.rate is not None:
-        pace_s = 1.0 / quota.rate  # the server's number replaces the estimate
-    else:
-        pace_s = rule.start_gap_s if strategy is None else 1.0 / strategy.rate
-    return max(rule.least_gap_s, budget.crawl_delay_s, pace_s)
+        return 1.0 / quota.rate  # the server's number replaces the estimate
+    return start_gap_s if strategy is None else 1.0 / strategy.rate
 
 
 def announced_wait_s(headers: Mapping[str, str], wall: float) -> float:

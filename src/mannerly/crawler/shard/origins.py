@@ -49,6 +49,7 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
+    parts.unreachable.learn(request, answer)
     for origin in request.origins[1:]:
         # This answer is that origin's own robots.txt, too: its queued request is not needed.
         own = request_for(origin)

@@ -23,8 +23,10 @@ from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
+from .lists import Lists
 from .routes import Routes
 from .sitemaps import SitemapQuota
+from .unreachable import UnreachableHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +70,9 @@ class Parts:
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 

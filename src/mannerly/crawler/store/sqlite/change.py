@@ -23,6 +23,7 @@ from mannerly.crawler.store.base import Batch, BroughtBack, Committed, StoreErro
 
 from .database import REPAIR
 from .inbox import encode_links
+from .reader import checked_entries
 from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Change:
         """Move the oldest of the waiting room into the queue, as far as the limit allows."""
         room = min(room, self._limit - self._totals["ready"])
         rows = self._database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
-        entries = [Entry(*row) for row in rows]  # type: ignore[arg-type]
+        entries = checked_entries(self._database, rows)
         if entries:
             self._enqueue(entries)
             self._database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
@@ -156,7 +157,7 @@ class Change:
             self._database.execute(_AT, (failed, given_up, *at, number))
         else:
             self._database.execute("DELETE FROM retries WHERE number = ?", (number,))
-        entries = [Entry(*row[:8]) for row in rows]
+        entries = checked_entries(self._database, [row[:8] for row in rows])
         if query is _FAILED:
             self._remove_failed(entries, [row[-1] for row in rows])
         else:
