@@ -72,6 +72,11 @@ class CrawlSettings:
     )
     robots_limit: int = _option(64, "Maximum robots.txt files fetched at once.", low=1)
 
+    address_max_rate: float = _option(
+        64.0,
+        "Maximum requests per second to one address that names of several sites lead to.",
+        low=0.001,
+    )
     workers: int = _option(512, "Maximum requests in flight over all hosts.", low=1)
     processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
     timeout_s: float = _option(20.0, "Request timeout.", low=0.001)

@@ -92,7 +92,7 @@ class CurlFetcher:
         self._done: list[Fetched] = []
         self._leaving: list[Request] = []  # in the call of curl that is under way
         self._sent: list[tuple[Request, Instant]] = []
-        self._may_leave: Callable[[Request, Instant], bool] = always
+        self._may_leave: Callable[[Request, Instant, str], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -173,7 +173,7 @@ class CurlFetcher:
                 finished, self._done = self._done, []
                 return finished
 
-    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+    def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
         self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, Instant]]:
@@ -218,9 +218,9 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _leaves(self, request: Request) -> bool:
+    def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
-        if not self._may_leave(request, now):
+        if not self._may_leave(request, now, address):
             return False
         self._leaving.append(request)
         return True

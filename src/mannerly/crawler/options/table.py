@@ -202,6 +202,14 @@ def _politeness() -> tuple[Option, ...]:
             is_inverse=True,
         ),
         Option(
+            "address_max_rate",
+            ValueKind.NUMBER,
+            "Maximum requests per second to one address that names of several sites lead to "
+            "(default 64).",
+            "address_max_rate",
+            "R",
+        ),
+        Option(
             "per_host",
             ValueKind.INTEGER,
             "Maximum requests in flight to one host (default 8).",
