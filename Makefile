@@ -3,31 +3,39 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+MADE   := $(VENV)/.made
 STAMP  := $(VENV)/.installed
 DEV_STAMP   := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
+AUDIT_STAMP := $(VENV)/audit/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-fast lint check format bench profile simulate reference clean
+.PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
+        reference lock sbom audit clean
 
 # Tests of pure code: no server, no process, no disk to speak of.
 FAST := tests/politeness tests/simulation tests/exports tests/crawler/web tests/crawler/page \
         tests/crawler/robots tests/crawler/frontier tests/crawler/shard tests/cli/test_config.py
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml
+$(MADE):
 	@command -v $(PYTHON) >/dev/null || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mannerly needs Python 3.11 or newer: set PYTHON=/path/to/python3"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade 'pip>=25.1'
+	@touch $@
+
+# What runs may be any version within the ranges of pyproject.toml.
+$(STAMP): pyproject.toml | $(MADE)
 	$(PIP) --editable .
 	@touch $@
 
-$(DEV_STAMP): $(STAMP)
-	$(PIP) --group dev
-	@touch $@
+# What is tested, and what tests it, comes from the lock file alone: each file is checked by its hash.
+$(DEV_STAMP): pyproject.toml locks/dev.txt | $(MADE)
+	$(PIP) --require-hashes --requirement locks/dev.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $(STAMP) $@
 
 crawl: $(STAMP)  ## crawl URL=https://example.org, or without it the built-in demonstration web
 ifdef URL
@@ -55,7 +63,18 @@ format: $(DEV_STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+torture: $(DEV_STAMP)  ## crawl a hostile web while processes are killed and stopped (ARGS="--seed 7 --minutes 30"); then the long cases
+	$(BIN)/python -m torture $(ARGS)
+	$(BIN)/python -m pytest --quiet -m long tests/hostile
+
+mutants: $(DEV_STAMP)  ## break each promise on purpose, and show that a test notices (ARGS="--only NAME")
+	$(BIN)/python -m mutants $(ARGS)
+
+reliability: $(DEV_STAMP)  ## run every case of the hostile web, and write docs/reliability.md with its figure
+	$(BIN)/python -m tests.hostile $(ARGS)
+
 $(BENCH_STAMP): $(DEV_STAMP)
+	$(PIP) --upgrade 'pip>=25.1'
 	$(PIP) --group bench
 	@touch $@
 
@@ -70,6 +89,20 @@ simulate: $(STAMP)  ## watch the learned strategy find a hidden limit (SERVER=bu
 
 reference: $(STAMP)  ## regenerate docs/settings.md and docs/options.md from the code
 	$(BIN)/python -m docs.generate
+
+lock: $(MADE)  ## write locks/*.txt anew from pyproject.toml (needs uv; ARGS=--upgrade takes newer versions)
+	$(BIN)/python -m supply lock $(ARGS)
+
+sbom: $(MADE)  ## write the bill of materials, mannerly.cdx.json, from the lock files
+	$(BIN)/python -m supply bom --output mannerly.cdx.json
+
+$(AUDIT_STAMP): locks/audit.txt | $(MADE)
+	$(BIN)/python -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement locks/audit.txt
+	@touch $@
+
+audit: $(AUDIT_STAMP)  ## ask the advisory service about every package of the lock files (needs network)
+	$(VENV)/audit/bin/python -m supply audit
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

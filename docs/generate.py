@@ -80,7 +80,7 @@ Each option can be given in four places. The first one that has it wins:
    `pyproject.toml`;
 4. in the user's file: the same in `~/.config/mannerly/config.toml`.
 
-`mannerly config show --origin` prints the values in force and where each was set. An unknown name
+`mannerly config show --origin` prints every value and where it was set. An unknown name
 or a value that is not allowed is an error, never ignored. `--governor` and other flags of the crawl
 can be turned off: `--no-governor`.
 """

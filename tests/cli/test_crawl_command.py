@@ -175,6 +175,19 @@ def test_missing_scanner_is_said_at_the_start(
     assert {with_it.exit_code, without.exit_code, quiet.exit_code} == {0}
 
 
+def test_private_seed_is_said_at_the_start(engine: FakeEngine) -> None:
+    """Whoever crawls a list learns which of its lines lead into the own network."""
+    seeds = Path("seeds.txt")
+    seeds.write_text("https://a.example/\nhttp://127.0.0.1:8000/\nhttp://wiki.internal/\n")
+
+    said = invoke("crawl", seeds).output
+    quiet = invoke("crawl", seeds, "--quiet", "--data-dir", "other").output
+    public = invoke("crawl", "https://a.example/").output
+
+    assert "although private: 127.0.0.1:8000, wiki.internal:80 (others: --allow-net)" in said
+    assert "private" not in quiet + public
+
+
 def test_outputs_are_written_even_after_a_stop(engine: FakeEngine) -> None:
     """What was fetched until then is worth having."""
     engine.ending = Ending.STOPPED

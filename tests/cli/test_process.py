@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import pytest
 from tests.exports.stored_example import make_crawl
 
 import mannerly
+from mannerly.crawler.store import open_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +95,25 @@ def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: st
     assert "skipped     1 link to another host (--scope), 1 not http(s)" in crawl.stderr
     # robots.txt, the sitemap and two pages: three gaps between four requests.
     assert "all 3 requests kept each host's minimum delay" in crawl.stderr
+
+
+def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site: str) -> None:
+    """With certificate transparency the scope is the site, unless another one is asked for."""
+    index = site + "none?q={site}"
+    usual = ("--processes", "1", "--seeding-strategy", "ct", "--ct-url", index)
+
+    widened = run(tmp_path, "crawl", site, *usual, "--data-dir", "a")
+    resumed = run(tmp_path, "crawl", site, *usual, "--data-dir", "a")
+    narrow = run(tmp_path, "crawl", site, *usual, "--data-dir", "b", "--scope", "host")
+
+    scopes = []
+    for name in ("a", "b"):
+        with closing(open_crawl(tmp_path / name)) as store:
+            scopes.append(store.manifest.settings["scope"])
+    assert (widened.returncode, resumed.returncode, narrow.returncode) == (0, 0, 0)
+    assert scopes == ["site", "host"]
+    assert "so the scope is the site" in widened.stderr
+    assert "the scope is the site" not in narrow.stderr
 
 
 def test_mistake_is_exit_code_two_with_an_empty_stdout(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_without_json_the_rate_is_drawn() -> None:
 
     assert outcome.exit_code == 0
     assert "█" in outcome.stdout
-    assert "steady util" in outcome.stdout
+    assert "limit used" in outcome.stdout
     assert "\x1b" not in outcome.stdout
 
 

@@ -84,12 +84,12 @@ def test_command_stores_its_control_record(words: str, crawl: Path) -> None:
     outcome = command(words, crawl)
 
     assert (outcome.exit_code, outcome.stdout) == (0, "")
-    assert "(in force when the crawl is resumed)" in outcome.stderr
+    assert "(takes effect when the crawl is resumed)" in outcome.stderr
     assert outcome.stderr.count("\n") == 1
     assert orders(crawl) == STORED[words]
 
 
-CHANGEABLE = "max_rate, max_urls, duration, workers, exclude can"
+CHANGEABLE = "max_rate, max_urls, duration, workers, exclude"
 MISTAKES = {
     "stop": "the crawl in {} is not running",
     "add no://where": "no://where cannot be crawled: only http and https URLs can",
@@ -99,15 +99,15 @@ MISTAKES = {
     "add missing.txt": ("file not found: missing.txt; if it is a host, write https:// before it"),
     "set max_rate": "max_rate is not KEY=VALUE: write it like max_rate=2",
     "set max_rate=": "max_rate= is not KEY=VALUE: write it like max_rate=2",
-    "set max_rat=2": (
-        f"max_rat cannot be changed in a crawl: {CHANGEABLE}; did you mean max_rate?"
-    ),
-    "set scope=any": f"scope cannot be changed in a crawl: {CHANGEABLE}",
+    "set max_rat=2": (f"max_rat cannot be changed; allowed: {CHANGEABLE}; did you mean max_rate?"),
+    "set scope=any": f"scope cannot be changed; allowed: {CHANGEABLE}",
     "set max_rate=fast": "max_rate is 'fast'; allowed: a number, or \"unlimited\"",
     "set workers=0": "workers is 0; allowed: a number of at least 1",
     "set max_urls=1.5": "max_urls is '1.5'; allowed: a whole number",
     "set max_rate=2 workers=many": "workers is 'many'; allowed: a whole number",
-    "set exclude=none": "an excluded pattern stays excluded: exclude takes a glob, not none",
+    "set exclude=none": (
+        "exclude cannot be none, because an excluded pattern stays excluded: give a glob"
+    ),
     "set max_rate=2 exclude=private": (
         "glob 'private' can match no URL: it is compared with the whole URL, so start it with *, "
         "http:// or https:// (perhaps '*private')"
@@ -161,8 +161,8 @@ def test_running_crawl_is_told_at_once(crawl: Path) -> None:
         paused = invoke("pause", crawl)
         stopped = invoke("stop", crawl)
 
-    assert paused.stderr == f"Paused {crawl}: go on with `mannerly unpause {crawl}`\n"
-    assert stopped.stderr == f"Stopping {crawl}: go on later with `mannerly resume {crawl}`\n"
+    assert paused.stderr == f"Paused {crawl}. To continue: mannerly unpause {crawl}\n"
+    assert stopped.stderr == f"Stopping {crawl}. To resume it: mannerly resume {crawl}\n"
     assert orders(crawl) == [Pause(), Stop()]
 
 
@@ -214,7 +214,7 @@ def test_what_was_set_for_a_host_adds_up(crawl: Path) -> None:
     facts = json.loads(invoke("host", "show", crawl, HOST, "--json").stdout)
 
     assert said.startswith(f"Set the pace of {HOST} to --delay 0.5 --per-host 2 ")
-    assert "set             --delay 0.5 --per-host 2\n" in shown.stdout
+    assert "pace set        --delay 0.5 --per-host 2\n" in shown.stdout
     assert "state           paused\n" in shown.stdout
     assert any(HOST in line and "paused" in line for line in listed.stdout.splitlines())
     assert facts["is_paused"] is True
@@ -228,7 +228,7 @@ def test_status_of_a_paused_crawl_says_how_to_go_on(crawl: Path) -> None:
     said = invoke("status", crawl).stdout
     facts = json.loads(invoke("status", crawl, "--json").stdout)
 
-    assert f"{crawl}: paused (go on with `mannerly unpause {crawl}`), " in said
+    assert f"{crawl}: paused (to continue: mannerly unpause {crawl}), " in said
     assert facts["state"] == "paused"
 
 

@@ -8,23 +8,28 @@ from mannerly.crawler import control
 from mannerly.crawler.control import (
     AddSeeds,
     Exclude,
+    FetchRobots,
     HostForget,
     HostOrders,
     HostPause,
     HostResume,
     HostSet,
     Pause,
+    SeedsMoved,
     SetOption,
     Stop,
     Unpause,
     in_force,
 )
+from mannerly.crawler.model import RobotsRequest
 
 EVERY = [
     Pause(),
     Unpause(),
     Stop(),
     AddSeeds(("https://a.example/", "https://a.example/é")),
+    SeedsMoved(("https://www.a.example/",)),
+    FetchRobots((RobotsRequest("https://b.example/r", "b.example", "https://a.example", 1),)),
     SetOption("max_rate", 2.5),
     SetOption("duration", None),
     Exclude("*/private/*"),

@@ -21,6 +21,7 @@ from mannerly.crawler.stats import (
     Waits,
     waits_of,
 )
+from mannerly.crawler.web.priority import placed
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import Outcome, Reason
 
@@ -222,6 +223,31 @@ def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
     )
 
 
+def held_back(url: str) -> told.PageSettled:
+    """A page that was held back before it was fetched."""
+    entry = ENTRY._replace(url=url, priority=placed(9, is_held_back=True))
+    return page()._replace(entry=entry, record=record()._replace(url=url))
+
+
+def test_what_is_held_back_is_counted_until_it_is_fetched() -> None:
+    """By host and pattern, only so many of them, and never below nothing."""
+    month = "a.example/calendar/*"
+    many = {f"a.example/{number}x/*": 1 for number in range(2 * REMARKABLE)}
+
+    stats = fold(
+        told.UrlsHeldBack({month: 3}),
+        held_back("https://a.example/calendar/1"),
+        held_back("https://a.example/day/1"),  # an earlier run has found it
+        page(),
+    )
+    flooded = fold(told.UrlsHeldBack(many))
+    stats.add(fold(told.UrlsHeldBack({month: 5})))
+
+    assert stats.held_back == {month: 7}
+    assert flooded.held_back.total() == 2 * REMARKABLE
+    assert len(flooded.held_back) == REMARKABLE + 1
+
+
 HEARD = {
     told.RequestSent,
     told.RobotsAnswered,
@@ -230,22 +256,23 @@ HEARD = {
     told.PageRetried,
     told.UrlsDropped,
     told.UrlsFound,
+    told.UrlsHeldBack,
+    told.HostGivenUp,
     told.ShardMeasured,
     told.BatchCommitted,
 }
 
 
-def test_every_event_of_the_crawl_is_counted_or_known_not_to_be() -> None:
-    """A new event has to be put in one of the two lists."""
+def test_every_event_of_the_crawl_is_counted() -> None:
+    """A new event has to be put in the list."""
     ours = {kind for kind in get_args(Event) if kind.__module__ == told.__name__}
 
-    assert ours - HEARD == {told.HostGivenUp}
+    assert ours - HEARD == {told.SitemapsLimited}
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        told.HostGivenUp(HOST, "it fails"),
         polite.Retired(HOST, 0.0, "it fails"),
         polite.Evicted(HOST, 0.0),
     ],
@@ -276,6 +303,7 @@ def test_totals_of_processes_are_added_up() -> None:
         told.RobotsAnswered(ROBOTS, 200),
         told.PageRetried(ENTRY, is_refusal=True),
         told.UrlsFound(3),
+        told.HostGivenUp(HOST, "it fails"),
         polite.Throttled(HOST, 0.0, 429, None),
         told.BatchCommitted(1, 0.1),
         measured(0, in_flight=1, undelivered=1, queued=5, places=HostPlaces(2, 1, 1, {}, 0, 1, 9)),
@@ -283,6 +311,7 @@ def test_totals_of_processes_are_added_up() -> None:
     other = fold(
         page(None, "timeout", Outcome.OVERLOAD),
         sent(0.5, is_early=True, delay_s=0.4),
+        told.HostGivenUp("b.example", "it fails"),
         told.BatchCommitted(1, 0.3),
         measured(0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 0, 0, {}, 1, 0, 2)),
     )
@@ -304,6 +333,7 @@ def test_totals_of_processes_are_added_up() -> None:
         queued=12,
         hosts=3,
         found=3,
+        hosts_given_up=2,
         waits=Waits(ready=1, busy=1, other=1, next_in_s=2),
         tallies={
             HOST: HostTally(

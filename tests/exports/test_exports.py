@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CONTRACT = [
     *("url", "status", "depth", "parent", "title", "content_type", "bytes", "latency_ms"),
     *("fetched_at", "attempts", "links", "canonical", "redirect_to", "error", "host", "digest"),
-    *("cache_status", "age"),
+    *("cache_status", "age", "total_ms", "noindex"),
 ]
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
@@ -103,7 +103,7 @@ def test_csv_has_the_same_columns_and_reads_back(crawl: Path, tmp_path: Path) ->
 
     with target.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == [*CONTRACT, "skipped"]
+    assert list(rows[0]) == [*CONTRACT, "skipped", "given_up"]
     titles = {row["url"]: row["title"] for row in rows}
     assert titles["https://a.example/nasty"] == "'" + NASTY_TITLE
     assert len(rows) == len(PAGES) + 2

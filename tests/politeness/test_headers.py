@@ -6,6 +6,7 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -41,22 +42,24 @@ def limits(in_flight: int = 0, **fields: str) -> RateLimits | None:
         (" 7\t", 7.0),
         ("007", 7.0),
         ("86400", MAX_WAIT_S),
-        ("86401", MAX_WAIT_S),
-        ("9999999999999999999", MAX_WAIT_S),
+        ("172800", 172_800.0),
+        ("9999999999999999999", 1e19),
+        ("9" * 5_000, inf),
+        ("60, 120", 120.0),
         ("1.5", 2.0),
         ("0.2", 1.0),
     ],
 )
 def test_retry_after_reads_seconds(value: str, expected: float) -> None:
-    """Whole seconds are taken, fractions rounded up, and a day is the most."""
+    """Whole seconds are taken in full, fractions rounded up; of two, the longer one holds."""
     assert wait(value) == expected
 
 
 def test_retry_after_that_is_no_wait_counts_as_absent() -> None:
     """Zero, signs, other scripts' digits and garbage leave the caller's own backoff in force."""
     cases: list[str] = [
-        *("", " ", "0", "0.0", "-5", "+5", "inf", "nan", "1e20", "1_000", "９", "٣", "7s", "7, 8"),
-        *("9" * 5_000, "7" + " " * 5_000 + "x", "\x007", "7\n", "soon", "0x10", ".5", "5."),
+        *("", " ", "0", "0.0", "-5", "+5", "inf", "nan", "1e20", "1_000", "９", "٣", "7s", "7, x"),
+        *("7" + " " * 5_000 + "x", "\x007", "7\n", "soon", "0x10", ".5", "5."),
     ]
     for value in cases:
         with case(value):
@@ -104,9 +107,9 @@ def test_retry_after_date_takes_a_leap_second() -> None:
     assert wait("Sun, 06 Nov 1994 08:49:60 GMT") == 22.0
 
 
-def test_retry_after_date_far_away_is_capped() -> None:
-    """The year 9999 stops a host for a day, not forever."""
-    assert wait("Fri, 31 Dec 9999 23:59:59 GMT") == MAX_WAIT_S
+def test_retry_after_date_far_away_is_kept_in_full() -> None:
+    """The year 9999 is eight thousand years away, however unlikely that is meant."""
+    assert wait("Fri, 31 Dec 9999 23:59:59 GMT") == 253_402_300_799.0 - EPOCH
 
 
 def test_retry_after_date_is_relative_to_the_server_clock() -> None:
@@ -132,10 +135,10 @@ def test_retry_after_date_agrees_with_the_standard_library(delay_s: int, sent_at
 
 @given(st.text(), st.none() | st.text(), st.none() | st.floats())
 def test_retry_after_never_raises(value: str, date: str | None, received_at: float | None) -> None:
-    """Whatever comes, the answer is None or a wait of at most a day."""
+    """Whatever comes, the answer is None or a wait."""
     result = retry_after_s(value, date=date, received_at=received_at)
 
-    assert result is None or 0 < result <= MAX_WAIT_S
+    assert result is None or result > 0
 
 
 def test_remaining_quota_is_spread_over_the_time_left() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
@@ -388,3 +389,89 @@ def test_gap_counts_from_when_a_request_has_left() -> None:
     client.core.report(permit, OK, now=2.1)
 
     assert client.core.ready_at(HOST, now=2.1) == 3.0
+
+
+# ---------------------------------------------------------------------- the moment of sending
+
+
+def pause(client: Client) -> None:
+    client.core.pause(HOST, now=client.now)
+
+
+def retire(client: Client) -> None:
+    client.core.retire(HOST, "by the operator", now=client.now)
+
+
+def longer_crawl_delay(client: Client) -> None:
+    client.core.robots(HOST, crawl_delay_s=60.0, now=client.now)
+
+
+def slower(client: Client) -> None:
+    settings = client.core.settings
+    client.core.configure(replace(settings, delay_s=60.0))
+
+
+@pytest.mark.parametrize("happens", [pause, retire, longer_crawl_delay, slower])
+def test_request_does_not_leave_if_something_happened_while_it_connected(
+    happens: Callable[[Client], None],
+) -> None:
+    """A permit is not the last word: what holds when the bytes leave, holds."""
+    client = Client(delay_s=1.0)
+    first = client.start()
+    left = client.core.may_leave(first, now=client.now)
+    connecting = client.start()
+
+    happens(client)
+    client.now += 5.0
+
+    assert left
+    assert not client.core.may_leave(connecting, now=client.now)
+
+
+def test_request_does_not_leave_inside_a_retry_after() -> None:
+    """One was answered with a pause while the other's connection was being opened."""
+    client = Client(delay_s=1.0)
+    first, connecting = client.start(), client.start()
+    client.core.may_leave(first, now=client.now)
+
+    client.core.report(first, Response(503, 0.5, retry_after(30)), now=client.now)
+    inside = client.core.may_leave(connecting, now=client.now + 29.0)
+    after = client.core.may_leave(connecting, now=client.now + 32.0)
+
+    assert (inside, after) == (False, True)
+
+
+def test_request_from_before_does_not_leave_when_the_breaker_has_opened() -> None:
+    """Neither while it is open nor while it is half-open; only its own probe does."""
+    client = Client(delay_s=1.0, breaker_consecutive=2)
+    old, first, second = client.start(), client.start(), client.start()
+    failed = Response(500, 0.5)
+    client.core.report(first, failed, now=client.now)
+    client.core.report(second, failed, now=client.now)
+    while_open = client.core.may_leave(old, now=client.now + 1.0)
+    probe = client.start()
+
+    assert not while_open
+    assert not client.core.may_leave(old, now=client.now + 1.0)
+    assert client.core.may_leave(probe, now=client.now + 1.0)
+
+
+def test_requests_that_connected_together_do_not_leave_together() -> None:
+    """The gap counts from when the one before left, and a cancelled one costs nothing."""
+    client = Client(delay_s=1.0)
+    first, second = client.start(), client.start()
+
+    leaves = [client.core.may_leave(first, now=5.0), client.core.may_leave(second, now=5.5)]
+    client.core.cancel(second, now=5.5)
+
+    assert leaves == [True, False]
+    assert client.core.ready_at(HOST, now=5.5) == 6.0
+
+
+def test_request_leaves_at_once_where_nothing_is_asked_for() -> None:
+    """A core that is switched off lets everything leave."""
+    client = Client(enabled=False, delay_s=1.0)
+    permits = [client.start() for _ in range(3)]
+    client.core.pause(HOST, now=0.0)
+
+    assert [client.core.may_leave(permit, now=0.0) for permit in permits] == [True] * 3

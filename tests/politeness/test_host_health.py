@@ -163,6 +163,79 @@ def test_missing_pages_are_no_stall() -> None:
     assert client.of(events.Stalled) == []
 
 
+# ---------------------------------------------------------------------- giving up
+
+
+@pytest.mark.parametrize(
+    ("bad", "latest"),
+    [(REFUSED, "429"), (FAILED, "500"), (Response(error="timeout", latency_s=20.0), "timeout")],
+)
+def test_host_without_a_success_is_given_up_in_the_end(bad: Response, latest: str) -> None:
+    """The time counts from the first refusal, and the reason says what came last."""
+    client = Client(give_up_after_s=900.0, retire_after_opens=1000)
+    client.send(OK)
+    client.now += 5000.0
+
+    while client.core.ready_at(HOST, now=client.now) < inf:
+        client.send(bad)
+
+    (retired,) = client.of(events.Retired)
+    assert 5900.0 <= retired.at < 7500.0
+    assert retired.reason.startswith("no success for ")
+    assert retired.reason.endswith(f" s, latest answer {latest}")
+    assert client.host.gate is Reason.RETIRED
+
+
+@pytest.mark.parametrize("good", [OK, Response(404, 0.05)])
+def test_answer_in_between_makes_the_time_count_anew(good: Response) -> None:
+    """A host that refuses a lot and serves a little is slow, not hopeless."""
+    client = Client(give_up_after_s=900.0)
+
+    while client.now < 5000.0:
+        client.send(REFUSED, REFUSED, good)
+
+    assert client.of(events.Retired) == []
+
+
+def test_unreadably_long_retry_after_gives_the_host_up() -> None:
+    """Nobody can wait that long, and nothing is sent inside a Retry-After."""
+    client = Client()
+
+    client.send(Response(429, 0.05, {"Retry-After": "9" * 5000}))
+
+    (retired,) = client.of(events.Retired)
+    assert retired.reason == "its Retry-After is too large to read"
+    assert client.core.ready_at(HOST, now=client.now + 1e9) == inf
+
+
+@pytest.mark.parametrize("value", ["172800", "9999999999", "100000000000000000000"])
+def test_long_retry_after_is_kept_in_full(value: str) -> None:
+    """Two days are two days, and three thousand years are three thousand years."""
+    client = Client()
+
+    client.send(Response(503, 0.0, {"Retry-After": value}))
+
+    assert client.core.ready_at(HOST, now=client.now) >= client.now + float(value)
+    assert isinstance(client.core.reserve(HOST, now=0.999 * float(value)), Refuse)
+
+
+def test_host_that_asks_for_a_pause_beyond_all_patience_waits_in_vain() -> None:
+    """So does the last one of a crawl, and the reason names the pause."""
+    client = Client(give_up_after_s=900.0)
+    client.send(OK, Response(503, 0.0, retry_after(800)))
+    is_vain_before = client.core.waits_in_vain(HOST, now=client.now)
+    client.send(Response(503, 0.0, retry_after(800)))
+
+    is_vain = client.core.waits_in_vain(HOST, now=client.now)
+    client.core.give_up_waiting(HOST, now=client.now)
+
+    assert (is_vain_before, is_vain) == (False, True)
+    (retired,) = client.of(events.Retired)
+    assert retired.reason.startswith("no request allowed for 80")
+    assert not client.core.waits_in_vain(HOST, now=client.now)
+    assert not client.core.waits_in_vain("never.met", now=client.now)
+
+
 # ---------------------------------------------------------------------- retries
 
 
@@ -206,7 +279,7 @@ def test_retry_of_what_stands_is_given_up() -> None:
 
 def test_retries_of_a_host_are_budgeted() -> None:
     """An outage costs ten retries, and later a tenth of the requests, not three each."""
-    client = Client(retire_after_opens=1000)
+    client = Client(retire_after_opens=1000, give_up_after_s=1e6)
     client.send(OK)
     verdicts = []
 

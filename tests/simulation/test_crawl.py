@@ -33,7 +33,7 @@ def test_two_thousand_hosts_are_crawled_whole_and_politely(seed: int) -> None:
     assert outcome.is_finished
     assert not outcome.broken
     assert (outcome.lost, outcome.duplicates) == (0, 0)
-    assert outcome.pages + sum(outcome.skipped.values()) >= 0.99 * 3 * web.hosts
+    assert outcome.pages + outcome.skipped.total() >= 0.99 * 3 * web.hosts
     assert outcome.handed_over > web.hosts / 2
     assert outcome.checks > 3
 
@@ -49,6 +49,31 @@ def test_days_of_long_delays_pass_in_a_moment() -> None:
     assert outcome.delivered == 3 * 48
     assert outcome.robots >= 6
     assert not outcome.broken
+
+
+@pytest.mark.parametrize(
+    ("faults", "most_s", "most_requests"),
+    [
+        (Faults(refusal=1.0, retry_after_s=0), 4500.0, 250),  # 0: as if there were no header
+        (Faults(refusal=1.0, retry_after_s=30), 4500.0, 250),
+        (Faults(refusal=1.0, retry_after_s=3600), 600.0, 2),
+        (Faults(error=1.0), 4500.0, 150),
+        (Faults(timeout=1.0), 4500.0, 150),
+    ],
+)
+def test_a_hopeless_web_is_given_up(faults: Faults, most_s: float, most_requests: float) -> None:
+    """Hosts that only refuse or fail end the crawl by themselves, after few requests each."""
+    web = GeneratedWeb(hosts=2, pages=60, is_listed=True)
+    settings = CrawlSettings(ignore_robots=True)
+
+    outcome = simulate_crawl(web, settings, faults=faults, shards=2)
+
+    assert outcome.is_finished
+    assert outcome.virtual_s < most_s
+    assert outcome.requests <= most_requests * web.hosts
+    assert (outcome.delivered, outcome.lost) == (0, 0)
+    assert {reason.split(":")[0] for reason in outcome.given_up} == {"host_retired"}
+    assert (outcome.broken["gap"], outcome.broken["retry_after"]) == (0, 0)
 
 
 def test_a_seed_decides_everything() -> None:

@@ -1,7 +1,7 @@
 """The command `mannerly`: one module per subcommand, for parsing and printing only.
 
     config               the values of all options: command line, environment, files
-    crawl, resume        run a crawl; then exports, summary (endings) and exit code
+    crawl, resume, retry run a crawl; then exports, summary (endings) and exit code
     progress, logs       the live line or log lines while a crawl runs
     stored, steer        open a stored crawl, to look at it or to steer it
     terminal             print crawled text safely; print errors
@@ -22,6 +22,7 @@ from .demo import demo
 from .explain import explain
 from .export import export
 from .resume import resume
+from .retry import retry
 from .simulate import simulate
 from .status import status
 from .wipe import wipe
@@ -41,6 +42,7 @@ _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
 
 app.command()(crawl)
 app.command()(resume)
+app.command()(retry)
 app.command()(status)
 app.command()(export)
 app.command()(explain)
@@ -52,7 +54,7 @@ app.command("set")(steer.change)
 app.command("hosts")(hosts.hosts)
 
 _host = typer.Typer(
-    help="Show one host of a crawl, or change its pace.",
+    help="Show, pause or resume one host of a crawl, or set its pace.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -65,9 +67,7 @@ app.add_typer(_host, name="host")
 
 app.command()(wipe)
 
-_config = typer.Typer(
-    help="Show the settings in force.", no_args_is_help=True, rich_markup_mode=None
-)
+_config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 _config.command("show")(configuration.show)
 app.add_typer(_config, name="config")
 

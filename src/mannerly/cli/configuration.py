@@ -29,7 +29,7 @@ def show(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the settings in force here, as a configuration file."""
+    """Print the value of every option, as a configuration file."""
     with failing_clearly():
         configuration = resolve({}, environment=os.environ, directory=Path.cwd())
         values = {

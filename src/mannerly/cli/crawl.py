@@ -56,14 +56,17 @@ class RunPlan(NamedTuple):
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
-    """Crawl from URLs, files of URLs, or standard input (-).
+    """Crawl websites, starting from URLs, files of URLs, or standard input (-).
 
-    Run it again on the same data directory to resume the crawl.
+    To resume a crawl, run the same command again.
     """
     given = {name: value for name, value in options.items() if value is not None}
     with failing_clearly():
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
         run_plan(prepare(urls or [], configuration))
+
+
+_NAMED_SEEDS = 3  # in a notice about private ones
 
 
 def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
@@ -110,7 +113,9 @@ def run_plan(plan: RunPlan) -> None:
     if not fresh and not plan.configuration.value("quiet"):
         _report_orders(plan)
     if not plan.configuration.value("quiet"):
-        _report_missing()
+        _report_missing(plan.settings)
+        _report_private_seeds(plan)
+        _report_scope(plan)
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -216,12 +221,40 @@ def _export(plan: RunPlan) -> None:
                 note(line)
 
 
-def _report_missing() -> None:
-    """Say which optional part of the installation is missing, and what that costs."""
+def _report_missing(settings: CrawlSettings) -> None:
+    """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
+    from mannerly.crawler.runtime.descriptors import told
+
+    if few := told(settings.workers, settings.processes):
+        note(few)
     if find_spec("pcre2") is None:
         note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
+
+
+def _report_private_seeds(plan: RunPlan) -> None:
+    """Say which seeds let the crawl into a private network: a list may hold one by mistake."""
+    from mannerly.crawler.fetch.guard import NetworkGuard
+
+    private = NetworkGuard(plan.seeds).private_seeds
+    if private:
+        named = ", ".join(map(safe_term, private[:_NAMED_SEEDS]))
+        if len(private) > _NAMED_SEEDS:
+            named += f" and {len(private) - _NAMED_SEEDS:,} more"
+        note(f"allowed because they are seeds, although private: {named} (others: --allow-net)")
+
+
+def _report_scope(plan: RunPlan) -> None:
+    """Say that the source of seeds has made the scope wider than it is by default."""
+    from mannerly.crawler.settings import NAMES_HOSTS
+
+    given, settings = plan.configuration.given, plan.settings
+    if settings.seeding in NAMES_HOSTS and settings.scope == "site" and "scope" not in given:
+        note(
+            f"--seeding-strategy {settings.seeding} names other hosts of the site, so the scope is "
+            "the site: with --scope host they are left out"
+        )
 
 
 def _report_orders(plan: RunPlan) -> None:

@@ -19,17 +19,17 @@ def demo(
     seconds: Annotated[
         float,
         typer.Option(
-            min=1.0, help="Duration of the crawl in seconds; after 30 every pace is settled."
+            min=1.0, help="Duration of the crawl in seconds; 30 is enough to reach every limit."
         ),
     ] = 30.0,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes of the crawler.")] = 1,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0: any free port.")
+        int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0 means any free port.")
     ] = 0,
 ) -> None:
     """Crawl built-in hosts, and check the crawler by their logs.
 
-    A dozen hosts on loopback addresses, each with another hidden limit or feature.
+    A dozen hosts on loopback addresses, each with a different hidden limit or feature.
     """
     from pathlib import Path
     from tempfile import TemporaryDirectory
@@ -46,7 +46,7 @@ def demo(
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
-            typer.echo(f"crawling {len(web.hosts)} demo hosts for {seconds:g} s …", err=True)
+            typer.echo(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …", err=True)
             with Progress() as progress:
                 result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
             # The shortest gap that the settings allow: 1/8 s, by the default of 8 requests/s.
@@ -61,4 +61,7 @@ def demo(
         typer.echo(f"{verdict.name}: {'; '.join(verdict.broken)}", err=True)
     if impolite:
         raise typer.Exit(1)
-    typer.echo("every host was crawled within its limit, its robots.txt and the settings", err=True)
+    typer.echo(
+        "Every host was crawled politely: within its robots.txt, Retry-After and minimum delay.",
+        err=True,
+    )

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
-_CODES = {"no_seed": 3, "stopped": 130, "terminated": 143}
+_CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
-    """Return the exit code: 0 if the crawl is finished or has reached a limit."""
-    if result.ending.value == "finished" and result.pending:
-        return 1
-    return _CODES.get(result.ending.value, 0)
+    """Return the exit code: 0 if the crawl is finished or has reached a limit.
+
+    A crawl that gave a host up, lost the links of a page that crashed its reader, or has URLs left
+    that no limit explains, is not finished.
+    """
+    code, stats = _CODES.get(result.ending.value, 0), result.stats
+    is_incomplete = result.ending.value == "finished" and (
+        result.pending > 0 or stats.hosts_given_up > 0
+    )
+    return 1 if code == 0 and (is_incomplete or stats.crashed) else code
 
 
 def resume_command(location: str) -> str:

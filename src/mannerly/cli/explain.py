@@ -18,7 +18,7 @@ def explain(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the state of a URL in a crawl, and the reason."""
+    """Show the state of one URL in a crawl, and the reason."""
     from mannerly.crawler.inspection.reasons import skip_words
 
     with failing_clearly(), opened(location) as crawl:

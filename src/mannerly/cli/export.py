@@ -26,7 +26,7 @@ def export(
     ],
     include_skipped: Annotated[
         bool,
-        typer.Option("--include-skipped", help="Add skipped URLs, with the reason."),
+        typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 Host = Annotated[
     str,
     typer.Argument(
-        metavar="HOST", show_default=False, help="A host, with :port if need be, or a URL of it."
+        metavar="HOST",
+        show_default=False,
+        help="A host name, with :port if it is not the default one, or a URL of the host.",
     ),
 ]
 _SET = ("delay_s", "max_rate", "per_host")
@@ -41,13 +43,13 @@ def hosts(
         str,
         typer.Option(
             metavar="WORD",
-            help="Largest first, by queued, fetched, refused, failed or delay.",
+            help="Sort by queued, fetched, refused, failed, given_up or delay; largest first.",
         ),
     ] = "queued",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show this many.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of hosts to show.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List the hosts of a crawl: queue, pace, refusals."""
+    """List the hosts of a crawl: queue, delay, refusals, state."""
     with failing_clearly(), opened(location) as crawl:
         lines = crawl.hosts(sort, limit)
         orders = _orders(crawl)
@@ -58,7 +60,7 @@ def hosts(
 
 
 def show(location: Location, host: Host, *, json: AsJson = False) -> None:
-    """Show everything that is known of a host, and what was ordered for it."""
+    """Show what is known about one host, and the pace that was set for it."""
     with failing_clearly(), opened(location) as crawl:
         line = _line(crawl, crawl.host(host), host)
         orders = _orders(crawl)
@@ -67,21 +69,22 @@ def show(location: Location, host: Host, *, json: AsJson = False) -> None:
         return
     for name, value in _described(line.record, orders, now=time.time()):
         typer.echo(f"{name:<16}{value}")
+    typer.echo(f"{'given up':<16}{line.given_up:,}")
     typer.echo(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
         typer.echo(f"  {safe_term(url)}")
 
 
 def pause(location: Location, host: Host) -> None:
-    """Send nothing to a host until `host resume`."""
+    """Pause one host: nothing is sent to it until `host resume`."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         handle.pause()
-        note(f"Paused {_named(handle)}{when(crawl)}: go on with `mannerly host resume`")
+        note(f"Paused {_named(handle)}{when(crawl)}. To continue: mannerly host resume")
 
 
 def resume(location: Location, host: Host) -> None:
-    """Go on with a host that was paused or given up."""
+    """Continue with a host that was paused or given up."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         if handle.name not in _orders(crawl):
@@ -95,18 +98,18 @@ def set_pace(
     host: Host,
     *,
     delay: Annotated[
-        float | None, typer.Option(metavar="S", help="Smallest gap between requests, in seconds.")
+        float | None, typer.Option(metavar="S", help="Minimum delay between requests, in seconds.")
     ] = None,
     max_rate: Annotated[
-        str | None, typer.Option(metavar="R", help="Requests a second at most, or unlimited.")
+        str | None, typer.Option(metavar="R", help="Maximum requests per second, or unlimited.")
     ] = None,
     per_host: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests under way at once.")
+        int | None, typer.Option(metavar="N", help="Maximum requests in flight.")
     ] = None,
 ) -> None:
-    """Set the pace of one host; what is not named stays as it is.
+    """Set the pace of one host; options that are not given stay as they are.
 
-    It holds until it is set again, whatever the pace of the crawl is. Crawl-delay and Retry-After
+    These values replace those of the crawl until they are set again. Crawl-delay and Retry-After
     are still obeyed.
     """
     from mannerly.crawler.options.table import OPTIONS
@@ -123,14 +126,14 @@ def set_pace(
 
 
 def forget(location: Location, host: Host) -> None:
-    """Forget what was learned of a host; waits that it asked for stay."""
+    """Forget the pace that was learned for a host; a Retry-After still applies."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         _line(crawl, handle, host)
         handle.forget()
         note(
-            f"Forgot what was learned of {safe_term(handle.name)}{when(crawl)}; "
-            "its robots.txt will be read again"
+            f"Forgot the pace learned for {safe_term(handle.name)}{when(crawl)}; "
+            "its robots.txt will be fetched again"
         )
 
 
@@ -158,6 +161,7 @@ def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, objec
     return {
         **line.record._asdict(),
         "queued": line.queued,
+        "given_up": line.given_up,
         "is_paused": own is not None and own.is_paused,
         "set": None if own is None else {name: getattr(own, name) for name in _SET},
     }
@@ -167,7 +171,8 @@ def as_table(
     lines: list[HostLine], orders: Mapping[str, HostOrders] | None = None, *, now: float
 ) -> str:
     """Return hosts as a table, one a line."""
-    head = ["host", "queued", "fetched", "refused", "failed", "delay", "crawl-delay", "state"]
+    head = ["host", "queued", "fetched", "refused", "failed", "given up", "delay", "crawl-delay"]
+    head.append("state")
     rows = [
         [
             safe_term(line.record.host, limit=60),
@@ -175,6 +180,7 @@ def as_table(
             f"{line.record.fetched:,}",
             f"{line.record.refused:,}",
             f"{line.record.failed:,}",
+            f"{line.given_up:,}",
             _delay(line.record.adaptive_delay_s),
             _delay(line.record.crawl_delay_s),
             _state(line.record, (orders or {}).get(line.record.host), now),
@@ -191,12 +197,12 @@ def _described(
     return [
         ("host", safe_term(record.host)),
         ("state", _state(record, own, now)),
-        ("set", (own and pace(own)) or "-"),
+        ("pace set", (own and pace(own)) or "-"),
         ("delay", _delay(record.adaptive_delay_s)),
-        ("delay floor", _delay(record.adaptive_delay_floor_s)),
+        ("minimum delay", _delay(record.adaptive_delay_floor_s)),
         ("Crawl-delay", _delay(record.crawl_delay_s)),
-        ("concurrency", str(record.concurrency or "not known")),
-        ("limit", "proven" if record.is_proven else "not proven"),
+        ("in flight", f"at most {record.concurrency}" if record.concurrency else "not known"),
+        ("limit", "confirmed by refusals" if record.is_proven else "not confirmed yet"),
         ("fetched", f"{record.fetched:,}"),
         ("refused", f"{record.refused:,}"),
         ("failed", f"{record.failed:,}"),
@@ -215,4 +221,4 @@ def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
         return f"given up: {safe_term(record.retired, limit=40)}"
     if record.blocked_until > now:
         return f"Retry-After, {span(record.blocked_until - now)}"
-    return "open"
+    return "active"

@@ -203,13 +203,16 @@ class _Log:
         self._interval_s = interval_s
         self._due_s = interval_s
         self._pages = 0
+        self._trouble: str | None = None
 
     def show(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:
-        if elapsed_s < self._due_s:
+        is_news = stats.trouble is not None and self._trouble is None
+        self._trouble = stats.trouble
+        if elapsed_s < self._due_s and not is_news:
             return
         self._due_s = elapsed_s + self._interval_s
         fields = log_fields(stats, pace)
-        if stats.pages > self._pages:
+        if stats.pages > self._pages and not is_news:
             self._log("Crawling", **fields)
         else:
             self._log("Waiting", reason=reason_to_wait(stats), **fields)

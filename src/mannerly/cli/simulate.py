@@ -22,7 +22,8 @@ def simulate(
         str,
         typer.Option(
             metavar="SPEC",
-            help="Server to simulate, e.g. bucket:5:10; an invalid SPEC lists all forms.",
+            help="Server to simulate, such as bucket:5:10 (5 requests/s, bursts of 10). "
+            "All forms: docs/simulation.md, or an invalid SPEC.",
         ),
     ] = "bucket:5:10",
     strategy: Annotated[
@@ -175,12 +176,12 @@ def _figures(result: Result) -> list[tuple[str, str]]:
         + result.in_flight_violations
     )
     return [
-        ("steady util", _number(result.steady_util, ".3f")),
-        ("steady rejected", _number(100 * result.steady_rejected, ".2f", " %")),
+        ("limit used", _number(result.steady_util, ".3f")),
+        ("refused", _number(100 * result.steady_rejected, ".2f", " %")),
         ("regret", _number(result.regret, ".3f")),
-        ("at 85 % after", _number(result.convergence_s, ".0f", " s")),
+        ("85 % after", _number(result.convergence_s, ".0f", " s")),
         ("p95 latency", _number(result.p95_latency_s, ".2f", " s")),
-        ("broken promises", str(broken)),
+        ("rules broken", str(broken)),
     ]
 
 

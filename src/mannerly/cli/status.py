@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .figures import many, span
+from .retry import retry_command
 from .steer import unpause_command
 from .stored import Location, opened
 from .terminal import failing_clearly, print_json, safe_term, table
@@ -15,7 +16,15 @@ from .terminal import failing_clearly, print_json, safe_term, table
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
 
-_COLUMNS = ("queued", "waiting", "fetched", "failed", "lists", "skipped", "outgoing", "hosts")
+_COLUMNS = (
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
+    "hosts",
+)
+_LEGEND = {
+    "waiting": "queued URLs beyond --frontier-limit",
+    "lists": "sitemaps and public indexes",
+    "outgoing": "links on their way to another shard",
+}
 
 
 def status(
@@ -39,15 +48,20 @@ def described(facts: Status, *, now: float) -> str:
     more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
     named = [(str(number), each) for number, each in enumerate(facts.shards)]
     named.append(("all", facts.total))
-    rows = [[name, *(f"{counts[column]:,}" for column in _COLUMNS)] for name, counts in named]
+    columns = [name for name in _COLUMNS if name not in _LEGEND or facts.total[name]]
+    rows = [[name, *(f"{counts[column]:,}" for column in columns)] for name, counts in named]
+    legend = "; ".join(f"{name}: {_LEGEND[name]}" for name in columns if name in _LEGEND)
     active = span(now - facts.last_activity_at)
-    hint = f" (go on with `{unpause_command(facts.crawl)}`)" if facts.state == "paused" else ""
+    hint = f" (to continue: {unpause_command(facts.crawl)})" if facts.state == "paused" else ""
     lines = [
         f"{facts.crawl}: {facts.state}{pid}{hint}, last activity {active} ago",
         f"started from {seed}{more}, {span(now - facts.created_at)} ago",
         "",
-        table(["shard", *_COLUMNS], rows),
+        table(["shard", *(name.replace("_", " ") for name in columns)], rows),
+        *([f"({legend})"] if legend else []),
     ]
+    if facts.total["failed"] or facts.total["given_up"]:
+        lines += ["", f"To try failed and given-up URLs again: {retry_command(facts.crawl)}"]
     if facts.workers:
         lines += ["", "Workers:", *map(_worker, facts.workers)]
     if facts.longest_queues:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def pause(location: Location) -> None:
-    """Start no request until `unpause`; those under way come to their end."""
+    """Pause a crawl: no request is sent until `unpause`; requests in flight finish."""
     with failing_clearly(), opened(location) as crawl:
         crawl.pause()
         note(
-            f"Paused {crawl.location}{when(crawl)}: go on with `{unpause_command(crawl.location)}`"
+            f"Paused {crawl.location}{when(crawl)}. To continue: {unpause_command(crawl.location)}"
         )
 
 
 def unpause(location: Location) -> None:
-    """Go on with a crawl that was paused."""
+    """Continue a paused crawl."""
     from mannerly.crawler.control import in_force
 
     with failing_clearly(), opened(location) as crawl:
@@ -39,18 +39,18 @@ def unpause(location: Location) -> None:
             note(f"{crawl.location} is not paused")
             return
         crawl.unpause()
-        note(f"Unpaused {crawl.location}{when(crawl)}")
+        note(f"Continued {crawl.location}{when(crawl)}")
 
 
 def stop(location: Location) -> None:
-    """End a running crawl as Ctrl-C does; it can be resumed."""
+    """Stop a running crawl, as Ctrl-C does. It can be resumed."""
     from .endings import resume_command
 
     with failing_clearly(), opened(location) as crawl:
         if not crawl.store.is_running():
             fail(f"the crawl in {crawl.location} is not running")
         crawl.stop()
-        note(f"Stopping {crawl.location}: go on later with `{resume_command(crawl.location)}`")
+        note(f"Stopping {crawl.location}. To resume it: {resume_command(crawl.location)}")
 
 
 def add(
@@ -62,7 +62,7 @@ def add(
         ),
     ],
 ) -> None:
-    """Add seeds to a crawl; the scope then includes them."""
+    """Add seeds (start URLs) to a crawl; its scope then includes them."""
     from .seeds import read_seeds
 
     with failing_clearly(), opened(location) as crawl:
@@ -79,14 +79,15 @@ def change(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE",
-            help="max_rate, max_urls, duration, workers (none: no limit) or exclude.",
+            help="max_rate, max_urls, duration or workers with a number or none (no limit); "
+            "exclude with a glob.",
         ),
     ],
 ) -> None:
     """Change options of a crawl while it runs, such as max_rate=2."""
     with failing_clearly(), opened(location) as crawl:
         crawl.set(**_assigned(assignments))  # type: ignore[arg-type]  # checked there, by name
-        note(f"Set {safe_term(', '.join(assignments))} of {crawl.location}{when(crawl)}")
+        note(f"Set {safe_term(', '.join(assignments))} for {crawl.location}{when(crawl)}")
 
 
 def unpause_command(location: str) -> str:
@@ -98,17 +99,17 @@ def told(orders: InForce, location: str) -> list[str]:
     """Return what control records change in a crawl that is resumed, one sentence each."""
     lines = []
     if orders.is_paused:
-        lines.append(f"This crawl is paused: go on with `{unpause_command(location)}`")
+        lines.append(f"This crawl is paused. To continue: {unpause_command(location)}")
     options = [f"{name}={_figure(value)}" for name, value in orders.options.items()]
     options += [f"exclude={glob}" for glob in orders.excludes]
     if options:
-        lines.append(f"In force, by `mannerly set`: {safe_term(', '.join(options))}")
+        lines.append(f"Set earlier with `mannerly set`: {safe_term(', '.join(options))}")
     paused = [host for host, each in orders.hosts.items() if each.is_paused]
     if paused:
-        lines.append(f"Paused hosts: {_some(paused)} (go on with `mannerly host resume`)")
+        lines.append(f"Paused hosts: {_some(paused)}. To continue: mannerly host resume")
     paced = [host for host, each in orders.hosts.items() if pace(each)]
     if paced:
-        lines.append(f"Hosts with a pace of their own, by `mannerly host set`: {_some(paced)}")
+        lines.append(f"Hosts whose pace was set with `mannerly host set`: {_some(paced)}")
     return lines
 
 

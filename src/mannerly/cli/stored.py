@@ -53,7 +53,7 @@ def require_crawl(location: str | Path) -> None:
 
 def when(crawl: StoredCrawl) -> str:
     """Return a note for an order to a crawl that does not run: when it takes effect."""
-    return "" if crawl.store.is_running() else " (in force when the crawl is resumed)"
+    return "" if crawl.store.is_running() else " (takes effect when the crawl is resumed)"
 
 
 def _fail_missing(why: object) -> NoReturn:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.reasons import GIVEN_UP, error_words, skip_words
+from mannerly.crawler.inspection.reasons import error_words, skip_words
+from mannerly.crawler.model import GIVEN_UP
 
 from .endings import resume_command
 from .figures import many, rate, size, span
@@ -28,8 +29,10 @@ _HEADLINES = {
     "stopped": "Stopped",
     "terminated": "Terminated",
     "no_seed": "No seed could be fetched",
+    "crashed": "Ended because a worker process died too often",
 }
 _REASONS = 6  # of each kind; the rest is one number
+_PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
@@ -53,8 +56,10 @@ def summary(
     given_up = {reason: count for reason, count in stats.skipped.items() if reason in GIVEN_UP}
     lines = [
         _headline(result, is_resumed=is_resumed),
+        _row("trouble", safe_term(stats.trouble or "") if result.ending.value == "crashed" else ""),
         _row("fetched", _fetched(stats)),
         _row("failed", _reasons(stats.failed, error_words)),
+        _row("not read", _not_read(stats)),
         _row("skipped", _reasons(skipped, skip_words)),
         _row("given up", _reasons(given_up, skip_words)),
         _row("retries", f"{stats.retries:,}" if stats.retries else ""),
@@ -95,6 +100,12 @@ def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> str
     return ", ".join(said)
 
 
+def _not_read(stats: Stats) -> str:
+    if not stats.crashed:
+        return ""
+    return f"{many(stats.crashed, 'page')} that crashed the parser twice: their links are missing"
+
+
 def _slowest(stats: Stats, hosts: int) -> str:
     def mean_s(tally: HostTally) -> float:
         return tally.latency_s / tally.fetched if tally.fetched else 0.0
@@ -133,8 +144,20 @@ def _politeness(stats: Stats) -> str:
 
 
 def _left(result: CrawlResult, location: str | None) -> list[str]:
-    if not result.pending and result.ending.value not in ("stopped", "terminated"):
+    if not result.pending and result.ending.value not in ("stopped", "terminated", "crashed"):
         return []
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""
-    return [_row("left", left), how]
+    return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+
+
+def _held_back(stats: Stats) -> str:
+    """Return how many of the URLs that are left come last, and their patterns."""
+    ranked = sorted((+stats.held_back).items(), key=lambda item: (-item[1], item[0]))
+    if not ranked:
+        return ""
+    named = [f"{safe_term(pattern, limit=80)} ({urls:,})" for pattern, urls in ranked[:_PATTERNS]]
+    if len(ranked) > _PATTERNS:
+        named.append("…")
+    count = sum(urls for _, urls in ranked)
+    return f"{count:,} of these, whose pages lead to more of the same: {', '.join(named)}"

@@ -56,14 +56,18 @@ def fail(why: str, code: int = USAGE) -> NoReturn:
 @contextmanager
 def failing_clearly() -> Iterator[None]:
     """Turn errors of the user or the disk into one sentence and an exit code."""
-    from mannerly.crawler.store.base import StoreError
+    from mannerly.crawler.store.base import StoreError, StoreFull
 
     try:
         yield
+    except StoreFull as error:  # the state is sound: there is only no room for more
+        fail(f"{error}, and run the same command again")
     except StoreError as error:
         fail(str(error), STATE)
     except ValueError as error:  # SettingsError, ConfigError, SeedError, ExportError
         fail(str(error))
+    except MemoryError:
+        fail("out of memory: lower --memory-limit or --workers, and run the same command again", 1)
     except OSError as error:
         if (
             error.errno == errno.EPIPE

@@ -6,11 +6,13 @@ second) and acts on them. A crawl that is not running acts on them when it is re
 
 Two sorts:
 
-    lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet
+    lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet, SeedsMoved
                the sum of all of them is in force, so all are read again at every start
-    once       AddSeeds, HostForget, Stop
+    once       AddSeeds, HostForget, Retry, Stop, FetchRobots
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
+
+Workers give two orders to each other: `SeedsMoved` and `FetchRobots`.
 
 `in_force` adds the lasting ones up. This file holds values only: what they do is in `shard` and
 `runtime`.
@@ -21,6 +23,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+from .model import RobotsRequest  # noqa: TC001 - msgspec reads it at run time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +53,18 @@ class AddSeeds(_Control, frozen=True):
     """Queue these URLs (canonical), and let the scope include them."""
 
     urls: tuple[str, ...]
+
+
+class SeedsMoved(_Control, frozen=True):
+    """Let the scope include these URLs, to which seeds were redirected."""
+
+    urls: tuple[str, ...]
+
+
+class FetchRobots(_Control, frozen=True):
+    """Fetch these robots.txt for other shards: each is sent by the shard that owns its host."""
+
+    requests: tuple[RobotsRequest, ...]
 
 
 class SetOption(_Control, frozen=True):
@@ -91,17 +107,31 @@ class HostForget(_Control, frozen=True):
     host: str
 
 
+class Retry(_Control, frozen=True):
+    """Queue URLs again that failed or were given up, of one host or of all.
+
+    Hosts that were given up are taken into the crawl again.
+    """
+
+    failed: bool = True
+    given_up: bool = True
+    host: str | None = None
+
+
 Control: TypeAlias = (
     Pause
     | Unpause
     | Stop
     | AddSeeds
+    | SeedsMoved
+    | FetchRobots
     | SetOption
     | Exclude
     | HostPause
     | HostResume
     | HostSet
     | HostForget
+    | Retry
 )
 
 encode = msgspec.json.Encoder().encode
@@ -129,7 +159,7 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, HostForget, Stop) are left out.
+    Records that are acted on once (AddSeeds, HostForget, Retry, Stop) are left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

@@ -33,6 +33,7 @@ overview above and the examples in its docstrings.
 from __future__ import annotations
 
 import atexit
+import shlex
 import shutil
 import tempfile
 import threading
@@ -44,14 +45,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.options.values import from_keywords
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
-from mannerly.crawler.runtime.run import run
+from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.values import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
-    from mannerly.crawler.runtime.ending import Interrupts
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
@@ -89,10 +89,10 @@ class CrawlResult:
     """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: the reason: finished, max_urls, duration, stopped, terminated or no_seed.
+        ending: the reason: finished, max_urls, duration, stopped, terminated, no_seed or crashed.
         stats: totals of this run.
-        seconds: duration of this run.
-        pending: URLs that are not fetched yet; 0 means that the crawl is complete.
+        seconds: duration of this run in seconds.
+        pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.
     """
 
     ending: Ending
@@ -113,17 +113,18 @@ class Crawl(StoredCrawl):
 
     Args:
         seeds: a URL, or several. They may be left out to resume the crawl of a `data_dir`.
-        data_dir: where the crawl is kept; running again with the same one resumes. Without it a
-            temporary directory is used and removed in the end.
-        fresh: remove the crawl that `data_dir` holds, and start over.
-        politeness: how polite to be, as a whole; single options such as `max_rate` change it.
+        data_dir: directory of the crawl; running again with the same one resumes the crawl.
+            Without it a temporary directory is used, and removed at the end.
+        fresh: delete the crawl in `data_dir` first, and start over.
+        politeness: all settings of the politeness core; options such as `max_rate` change single
+            ones.
         options: every option of `mannerly crawl`, by its name with underscores. `processes` is 1
             unless given.
 
     Raises:
-        OptionError: an unknown option, or a value out of its range.
-        ValueError: a seed is not an http or https URL, or there is none.
-        StoreError: `data_dir` cannot be used.
+        OptionError: an option is unknown, or a value is out of its range.
+        ValueError: a seed is not an http or https URL, or no seed is given.
+        StoreError: `data_dir` is in use, damaged, or not a directory of a crawl.
     """
 
     def __init__(
@@ -207,20 +208,20 @@ class Crawl(StoredCrawl):
     def run(
         self,
         *,
-        interrupts: Interrupts | None = None,
+        interrupts: StopSwitch | None = None,
         watch: Callable[[Stats, float], None] | None = None,
         pages: PageQueue | None = None,
     ) -> CrawlResult:
-        """Run the crawl in this thread until it ends. No signal is taken.
+        """Run the crawl in this thread until it ends. No signal handler is installed.
 
         Args:
-            interrupts: asked four times a second whether to end; by default `stop` is what ends it.
+            interrupts: asked four times a second whether to stop; by default `stop` decides.
             watch: called four times a second with the totals and the seconds since the start.
-            pages: gets every page; it is settled when it is acknowledged there.
+            pages: gets every page; a page is recorded when it is acknowledged there.
 
         Raises:
-            StoreInUse: another run has the crawl.
-            StoreError: its state cannot be used.
+            StoreInUse: the crawl is already running.
+            StoreError: its stored state cannot be used.
         """
         store = open_store(self.location)  # its own: the handle is used by other threads
         try:
@@ -231,7 +232,7 @@ class Crawl(StoredCrawl):
     def _run(
         self,
         store: CrawlStore,
-        interrupts: Interrupts,
+        interrupts: StopSwitch,
         watch: Callable[[Stats, float], None] | None,
         pages: PageQueue | None,
     ) -> CrawlResult:
@@ -242,29 +243,31 @@ class Crawl(StoredCrawl):
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
-            store,
-            self.settings,
-            is_resumed=self.is_resumed,
-            interrupts=interrupts,
-            watch=watch,
-            pages=pages,
-            last_order=last_order,
+            Run(
+                store=store,
+                settings=self.settings,
+                is_resumed=self.is_resumed,
+                interrupts=interrupts,
+                watch=watch,
+                pages=pages,
+                last_order=last_order,
+            )
         )
         seconds = time.monotonic() - began
-        self._result = CrawlResult(ending, stats, seconds, pending(store))
+        self._result = CrawlResult(ending, stats, seconds, totals(store)["pending"])
         return self._result
 
     def start(self) -> Self:
-        """Run the crawl in the background. Pages are recorded as they come."""
+        """Start the crawl in a background thread, and return at once."""
         self._start(None)
         return self
 
     def wait(self, timeout_s: float | None = None) -> CrawlResult:
-        """Wait for the end of a crawl that was started, and return how it ended.
+        """Wait until a crawl that was started ends, and return its result.
 
         Raises:
             TimeoutError: it has not ended after `timeout_s` seconds.
-            StoreError: its state cannot be used any more.
+            StoreError: the crawl failed, because its stored state cannot be used any more.
         """
         if self._thread is None:
             raise RuntimeError("the crawl was not started: call start() first")
@@ -287,11 +290,11 @@ class Crawl(StoredCrawl):
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Start no more requests, and end when those under way are answered. It can be resumed."""
+        """Send no more requests, wait `grace` seconds for those in flight. It can be resumed."""
         self._interrupts.stop()
 
     def close(self) -> None:
-        """Stop at once, keep everything that is done, and remove a temporary directory."""
+        """Stop at once; pages recorded so far are kept. A temporary directory is removed."""
         self._end()
         if self._remove is not None:
             self._remove()
@@ -332,11 +335,11 @@ class Crawl(StoredCrawl):
     # ------------------------------------------------------------------ pages
 
     def __iter__(self) -> Generator[Page]:
-        """Yield pages as they come. Asking for the next one acknowledges the one before."""
+        """Yield pages as they come. Asking for the next page acknowledges the previous one."""
         return self._pages(self._end)
 
     def __aiter__(self) -> AsyncGenerator[Page]:
-        """Yield pages as they come, without holding up the event loop."""
+        """Yield pages as they come, without blocking the event loop."""
         return self._apages(self._end)
 
     def _pages(self, end: Callable[[], None]) -> Generator[Page]:
@@ -424,10 +427,10 @@ def crawl(
         for page in mannerly.crawl("https://example.org/", max_urls=500):
             print(page.url, page.status, page.title, len(page.body))
 
-    Asking for the next page acknowledges the one before: it is recorded, and its links are
-    followed. With a `data_dir`, a loop that was left (by `break`, an error or a crash) goes on when
-    it is run again, beginning with the page that was not acknowledged. Fetching waits for a slow
-    loop. The arguments are those of `Crawl`.
+    Asking for the next page acknowledges the previous one: it is recorded, and its links are
+    followed. With a `data_dir`, a loop that was left (by `break`, an error or a crash) continues
+    when the program is run again, with the page that was not acknowledged first. A slow loop slows
+    down fetching. The arguments are those of `Crawl`.
     """
     made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
     return made._pages(made.close)
@@ -441,13 +444,13 @@ def acrawl(
     politeness: Settings | None = None,
     **options: Unpack[CrawlOptions],
 ) -> AsyncGenerator[Page]:
-    """Do the same as `crawl` for `async for`, without holding up the event loop.
+    """Crawl like `crawl`, for `async for`, without blocking the event loop.
 
         async for page in mannerly.acrawl("https://example.org/", max_urls=500):
             print(page.url, page.status, page.title, len(page.body))
 
-    Python closes an asynchronous generator some time after a `break`; use `contextlib.aclosing` to
-    have the crawl stopped when the block is left.
+    Python closes an asynchronous generator some time after a `break`; with `contextlib.aclosing`
+    the crawl is stopped when the block ends.
     """
     made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
     return made._apages(made.close)
@@ -462,8 +465,9 @@ def run_crawl(
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
 ) -> CrawlResult:
-    """Run a crawl as a command does: Ctrl-C and SIGTERM end it, in the main thread of a program."""
-    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, Signals() as signals:
+    """Run a crawl as a command does: signals end it, in the main thread of a program."""
+    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}")
+    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, signals:
         return crawl.run(interrupts=signals, watch=watch)
 
 

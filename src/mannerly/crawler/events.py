@@ -12,6 +12,8 @@ through unchanged, so a listener sees one stream.
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
+    SitemapsLimited  no more sitemaps of a host will be fetched
+    UrlsHeldBack     links that will be fetched after others, because of their pattern
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
@@ -84,6 +86,20 @@ class UrlsFound(NamedTuple):
     urls: int
 
 
+class SitemapsLimited(NamedTuple):
+    """A host has more sitemaps than are fetched of one host. It is told once for each host."""
+
+    host: str
+    sitemaps: int  # that were taken
+    bytes: int  # that were read of them
+
+
+class UrlsHeldBack(NamedTuple):
+    """Links that will be fetched after other pages of their host: there are many of one pattern."""
+
+    patterns: Mapping[str, int]  # host and pattern (`web.patterns`) → links
+
+
 class HostGivenUp(NamedTuple):
     """A host will not be contacted any more."""
 
@@ -128,6 +144,8 @@ Event: TypeAlias = (
     | PageRetried
     | UrlsDropped
     | UrlsFound
+    | SitemapsLimited
+    | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted

@@ -107,7 +107,7 @@ class PageRecord(NamedTuple):
     title: str | None
     content_type: str | None
     bytes: int
-    latency_ms: float  # to the first byte
+    latency_ms: float  # to the first byte of the answer, without connecting
     fetched_at: float  # wall time
     attempts: int
     links: int
@@ -118,15 +118,29 @@ class PageRecord(NamedTuple):
     digest: str | None  # of the body, hexadecimal
     cache_status: str | None = None
     age: int | None = None
+    total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
+    noindex: bool = False  # the page or its header asks not to be indexed
+
+
+GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
+"""Reasons for which URLs are given up: they were wanted, and could not be fetched."""
+
+
+CRASHED = "crashes_parser"  # the error of a page that ended two processes that read it
 
 
 class Skipped(NamedTuple):
-    """A URL that is known and will not be fetched."""
+    """A URL that is known and will not be fetched: skipped on purpose, or given up."""
 
     url: str
     reason: str
     depth: int
     parent: str | None
+
+
+def is_given_up(reason: str) -> bool:
+    """Return whether a URL with this reason was given up; text after a colon is a detail."""
+    return reason.partition(":")[0] in GIVEN_UP
 
 
 # ---------------------------------------------------------------------- hosts
@@ -150,6 +164,16 @@ class HostRecord(NamedTuple):
     refused: int = 0
     failed: int = 0
     retired: str | None = None  # the reason, if the host was given up
+    failing_since: float = 0.0  # first refusal or failure since the last success; 0: none
+    failures_in_a_row: int = 0  # pages that failed since the last one that did not
+    breaker_failures: int = 0  # consecutive failures, as the breaker counts them
+    breaker_opens: int = 0  # consecutive openings of the breaker
+    breaker_until: float = 0.0  # no request before; 0: the breaker is closed
+    boot: str = ""  # the boot of the machine in which `updated_mono` is a monotonic instant
+    updated_mono: float = 0.0  # the same instant as `updated_at`
+    smallest_gap_s: float = 0.0  # between two requests, so far; 0: there were no two
+    required_gap_s: float = 0.0  # the gap in force at the smallest one
+    early: int = 0  # requests that were sent too early; must stay 0
 
 
 class RobotsRecord(NamedTuple):
@@ -173,12 +197,16 @@ class LocalError(StrEnum):
     BLOCKED_PORT = "blocked_port"
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
+    NO_MEMORY = "no_memory"  # the same for memory
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
+    HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent
     TRUST = "trust"  # the file of trusted certificates cannot be read
 
 
-# Local errors after which the same request is tried again, with a new permit.
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.NO_DESCRIPTORS})
+# Local errors after which the same request is tried again, with a new permit; as long as this
+# machine lacks something, or the host may not be contacted, without an end.
+STARVED = frozenset({LocalError.NO_DESCRIPTORS, LocalError.NO_MEMORY})
+PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.HELD}) | STARVED
 
 FetchError: TypeAlias = "ErrorKind | LocalError"
 

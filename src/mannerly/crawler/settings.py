@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _POLITENESS = "politeness."
 SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
+NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
 
@@ -51,6 +52,9 @@ class CrawlSettings:
     )
     max_per_host: int | None = _option(None, "Fetch at most this many pages of one host.", low=1)
     duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
+    grace_s: float = _option(
+        2.0, "Wait this long for requests under way when the crawl is stopped.", low=0
+    )
 
     politeness: Settings = _option(
         Settings(), "Settings of the politeness core: see docs/settings.md."
@@ -87,7 +91,12 @@ class CrawlSettings:
     insecure_hosts: tuple[str, ...] = _option(
         (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
     )
-    seeding: str = _option("sitemap", "Source of further seeds: " + ", ".join(SEEDING) + ".")
+    seeding: str = _option(
+        "sitemap", "Where to look for more URLs to start from: " + ", ".join(SEEDING) + "."
+    )
+    max_sitemaps: int = _option(
+        500, "Fetch at most this many sitemaps of one host in one run.", low=0
+    )
     ct_url: str = _option(CT_URL, "URL of the certificate-transparency index; {site}: the site.")
     commoncrawl_url: str = _option(
         COMMONCRAWL_URL, "URL of the Common Crawl index; {site}: the site."
@@ -96,14 +105,16 @@ class CrawlSettings:
 
     frontier_limit: int = _option(5_000_000, "Maximum URLs in the queue; more wait on disk.", low=1)
     heap_limit: int = _option(500_000, "Maximum hosts scheduled; more wait in line.", low=1)
-    parse_limit: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
+    parse_limit: int = _option(
+        256, "Start no request while this many big pages wait for a parse helper.", low=1
+    )
+    parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
     durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
     )
-    give_up_stalled: bool = _option(False, "Give a host up if it refuses all requests for long.")
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -172,6 +183,9 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
 
     Raises:
         OptionError: one of them is out of its range; the message names its place.
+
+    A source of seeds that names other hosts of the site makes the scope the site, unless a scope is
+    given: with the scope of one host, all that it finds would be left out.
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
@@ -188,6 +202,8 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
             chosen[field] = str(Path(str(value)).expanduser().absolute())
         else:
             chosen[field] = tuple(value) if isinstance(value, list) else value
+    if _names_other_hosts(crawl.get("seeding"), base) and "scope" not in crawl:
+        crawl["scope"] = ScopeMode.SITE
     try:
         settings = replace(base, **crawl)
         # The core needs the timeout, too.
@@ -205,6 +221,12 @@ def in_force(settings: CrawlSettings, option: Option) -> object:
     if option.target.startswith(_POLITENESS):
         return getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
     return getattr(settings, option.target)
+
+
+def _names_other_hosts(seeding: object, base: CrawlSettings) -> bool:
+    """Return whether this source of seeds is of no use with the scope of a new crawl."""
+    is_new = base.seeding not in NAMES_HOSTS  # a resumed crawl keeps its scope
+    return is_new and seeding in NAMES_HOSTS and base.scope is ScopeMode.HOST
 
 
 def _scope_mode(value: object, where: str) -> ScopeMode:

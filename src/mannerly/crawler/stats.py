@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as told
+from mannerly.crawler.model import CRASHED
+from mannerly.crawler.web.patterns import pattern_of
+from mannerly.crawler.web.priority import is_held_back
 from mannerly.politeness.events import Throttled
 from mannerly.politeness.model import THROTTLE, Reason
 
@@ -27,7 +30,9 @@ PACED = (
 )
 HELD = (Reason.RETRY_AFTER, Reason.BACKOFF, Reason.PARKED, Reason.TRIAL)
 BROKEN = (Reason.BREAKER_OPEN, Reason.HALF_OPEN)
-REMARKABLE = 200  # hosts whose refusals and latency are counted for the summary
+# Hosts whose refusals and latency are counted for the summary; patterns that are held back.
+REMARKABLE = 200
+OTHER_PATTERNS = "other patterns"
 
 
 @dataclass(slots=True)
@@ -79,6 +84,9 @@ class Stats:
     statuses: Counter[int] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)  # pages without a response, by error
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
+    # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
+    held_back: Counter[str] = field(default_factory=Counter)
+    crashed: int = 0  # pages that ended the processes that read them: their links are missing
     throttles: int = 0
     retries: int = 0
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
@@ -87,6 +95,7 @@ class Stats:
     queued: int = 0
     hosts: int = 0
     found: int = 0  # new URLs
+    hosts_given_up: int = 0
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
@@ -101,11 +110,21 @@ class Stats:
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
-        for name in ("fetched", "bytes", "throttles", "retries", "robots", "in_flight", "queued"):
+        for name in (
+            "fetched",
+            "bytes",
+            "crashed",
+            "throttles",
+            "retries",
+            "robots",
+            "in_flight",
+            "queued",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.undelivered += other.undelivered
         self.hosts += other.hosts
         self.found += other.found
+        self.hosts_given_up += other.hosts_given_up
         self.audited += other.audited
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
@@ -113,6 +132,7 @@ class Stats:
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
+        self.held_back.update(other.held_back)
         for host, tally in other.tallies.items():
             self.tallies.setdefault(host, HostTally()).add(tally)
         self.waits.add(other.waits)
@@ -139,6 +159,8 @@ class StatsFold:
             told.PageRetried: self._retried,
             told.UrlsDropped: self._dropped,
             told.UrlsFound: self._found,
+            told.UrlsHeldBack: self._held_back,
+            told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
             Throttled: self._throttled,
@@ -171,6 +193,7 @@ class StatsFold:
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
+        stats.crashed += record.error == CRASHED
         tally = None if event.is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1
@@ -178,9 +201,14 @@ class StatsFold:
             tally.refused += event.outcome is THROTTLE
         if event.passed_over:
             self._passed_over(event.passed_over)
+        if is_held_back(event.entry.priority):
+            pattern = self._held_pattern(record.host + pattern_of(record.url))
+            if stats.held_back[pattern] > 0:  # else an earlier run has counted it
+                stats.held_back[pattern] -= 1
 
     def _list(self, event: told.ListSettled) -> None:
         self.stats.robots += 1
+        self.stats.crashed += event.record.error == CRASHED
         self._passed_over(event.passed_over)
 
     def _passed_over(self, counts: Mapping[str, int]) -> None:
@@ -200,6 +228,17 @@ class StatsFold:
 
     def _found(self, event: told.UrlsFound) -> None:
         self.stats.found += event.urls
+
+    def _held_back(self, event: told.UrlsHeldBack) -> None:
+        for pattern, urls in event.patterns.items():
+            self.stats.held_back[self._held_pattern(pattern)] += urls
+
+    def _held_pattern(self, pattern: str) -> str:
+        known = self.stats.held_back
+        return pattern if pattern in known or len(known) < REMARKABLE else OTHER_PATTERNS
+
+    def _given_up(self, _event: told.HostGivenUp) -> None:
+        self.stats.hosts_given_up += 1
 
     def _throttled(self, _event: Throttled) -> None:
         self.stats.throttles += 1

@@ -1,4 +1,4 @@
-"""A crawl that is kept somewhere: look at it and steer it, whether it runs or not.
+"""A stored crawl: inspect it and steer it, whether it is running or not.
 
 Steering means appending a control record to the store (`control.py`), so it works from any process.
 """
@@ -38,7 +38,7 @@ CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
 class HostHandle:
-    """One host of a crawl: look at it and steer it."""
+    """One host of a crawl: inspect it and steer it."""
 
     def __init__(self, crawl: StoredCrawl, host: str) -> None:
         self._crawl = crawl
@@ -48,16 +48,16 @@ class HostHandle:
         return f"<HostHandle {self.name} of {self._crawl.location}>"
 
     def show(self) -> HostLine | None:
-        """Return what is kept of the host; None if it is no host of the crawl yet."""
+        """Return what is known about the host; None if the crawl has no URL of it yet."""
         with self._crawl.view() as crawl:
             return hosts.one_host(crawl, self.name)
 
     def pause(self) -> None:
-        """Send nothing to the host until `resume`; requests under way come to their end."""
+        """Send nothing to the host until `resume`; requests in flight finish."""
         self._crawl.order(control.HostPause(self.name))
 
     def resume(self) -> None:
-        """End a `pause`, and give a host that was given up another chance."""
+        """End a `pause`, or try a host again that was given up."""
         self._crawl.order(control.HostResume(self.name))
 
     def set(
@@ -67,17 +67,17 @@ class HostHandle:
         max_rate: control.Rate | None = None,
         per_host: int | None = None,
     ) -> None:
-        """Set the pace of the host; what is not named stays as it is.
+        """Set the pace of the host; arguments that are not given stay as they are.
 
-        It holds until it is set again, whatever the crawl's own pace is.
+        These values replace those of the crawl until they are set again.
 
         Args:
-            delay_s: smallest gap between requests, in seconds.
-            max_rate: requests a second at most, or "unlimited".
-            per_host: requests under way at once.
+            delay_s: minimum delay between requests, in seconds.
+            max_rate: maximum requests per second, or "unlimited".
+            per_host: maximum requests in flight.
 
         Raises:
-            OptionError: nothing is named, or a value is out of its range.
+            OptionError: no argument is given, or a value is out of its range.
         """
         if delay_s is None and max_rate is None and per_host is None:
             raise OptionError("nothing to set: give delay_s, max_rate or per_host")
@@ -86,15 +86,15 @@ class HostHandle:
         self._crawl.order(control.HostSet(self.name, delay_s, max_rate, per_host))
 
     def forget(self) -> None:
-        """Forget what was learned about the host; waits that it asked for stay."""
+        """Forget the pace that was learned for the host; a Retry-After still applies."""
         self._crawl.order(control.HostForget(self.name))
 
 
 class StoredCrawl:
-    """A crawl that is kept somewhere: look at it and steer it, whether it runs or not.
+    """A stored crawl: inspect it and steer it, whether it is running or not.
 
-    Orders (`pause`, `add`, `set` …) are acted on by a running crawl within a second, and by a
-    stopped one when it is resumed.
+    A running crawl acts on `pause`, `add`, `set` and so on within a second, a stopped one when it
+    is resumed.
     """
 
     def __init__(self, store: CrawlStore) -> None:
@@ -127,10 +127,9 @@ class StoredCrawl:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """Open the crawl for an inspection.
+        """Open the crawl for reading.
 
-        With connections of its own, so that any thread may look, also while the crawl runs in
-        another one.
+        It opens the store anew, so that any thread may call it, also while the crawl is running.
         """
         store = open_store(self.location)
         try:
@@ -140,12 +139,12 @@ class StoredCrawl:
             store.close()
 
     def status(self) -> Status:
-        """Return how far the crawl is."""
+        """Return the state, counts, queues and workers of the crawl."""
         with self.view() as crawl:
             return status_of(crawl, now=time.time())
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
-        """Return the first hosts by queued, fetched, refused, failed or delay, largest first."""
+        """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay."""
         try:
             order = HostSort(sort)
         except ValueError:
@@ -158,19 +157,24 @@ class StoredCrawl:
         return HostHandle(self, name)
 
     def explain(self, url: str) -> UrlExplanation:
-        """Return where a URL stands in the crawl, and why."""
+        """Return the state of a URL in the crawl, and the reason."""
         with self.view() as crawl:
             return explain.explain(crawl, url, now=time.time())
 
     def pages(self) -> Iterator[PageRecord]:
-        """Yield the record of every page so far, each once."""
+        """Yield the record of every page so far, each once: fetched or failed."""
         with self.view() as crawl:
             yield from crawl.pages()
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, with the reason."""
+        """Yield every URL that is skipped on purpose, with the reason."""
         with self.view() as crawl:
             yield from crawl.skipped()
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL whose host or robots.txt could not be reached, with the reason."""
+        with self.view() as crawl:
+            yield from crawl.given_up()
 
     # ------------------------------------------------------------------ steer
 
@@ -184,7 +188,7 @@ class StoredCrawl:
             store.close()
 
     def pause(self) -> None:
-        """Start no request until `unpause`; requests under way come to their end."""
+        """Send no request until `unpause`; requests in flight finish."""
         self.order(control.Pause())
 
     def unpause(self) -> None:
@@ -192,7 +196,7 @@ class StoredCrawl:
         self.order(control.Unpause())
 
     def stop(self) -> None:
-        """End the present run, if there is one; it can be resumed."""
+        """Stop the crawl if it is running; it can be resumed."""
         self.order(control.Stop())
 
     def add(self, urls: str | Iterable[str]) -> None:
@@ -205,11 +209,27 @@ class StoredCrawl:
         if texts:
             self.order(control.AddSeeds(tuple(canonical_seeds(texts))))
 
+    def retry(
+        self, *, failed: bool = False, given_up: bool = False, host: str | None = None
+    ) -> None:
+        """Queue URLs again that failed or were given up: both kinds if none is named.
+
+        A host that was given up is taken into the crawl again.
+
+        Args:
+            failed: pages that have an error and no status.
+            given_up: URLs whose host or robots.txt could not be reached.
+            host: only those of one host, by its name or a URL of it.
+        """
+        name = None if host is None else hosts.host_key(host)
+        neither = not failed and not given_up
+        self.order(control.Retry(failed or neither, given_up or neither, name))
+
     def exclude(self, glob: str) -> None:
-        """Fetch no URL that matches this glob from now on; queued ones are dropped.
+        """Fetch no URL that matches this glob from now on; queued ones are skipped.
 
         Raises:
-            ValueError: it can match no URL.
+            ValueError: the glob can match no URL.
         """
         from_keywords({"exclude": glob})  # raises OptionError
         Glob(glob)  # raises ValueError
@@ -218,16 +238,16 @@ class StoredCrawl:
     def set(self, **options: Unpack[CrawlOptions]) -> None:
         """Change options of the crawl: max_rate, max_urls, duration, workers, exclude.
 
-        None takes a limit away.
+        None removes a limit.
 
         Raises:
-            ValueError: another option, or a value out of its range; then nothing is changed.
+            ValueError: an option cannot be changed, or a value is wrong; then nothing is changed.
         """
         for name in options:
             if name not in CHANGEABLE:
                 allowed = ", ".join(CHANGEABLE)
                 guess = nearest(name, CHANGEABLE)
-                raise OptionError(f"{name} cannot be changed in a crawl: {allowed} can{guess}")
+                raise OptionError(f"{name} cannot be changed; allowed: {allowed}{guess}")
         given = from_keywords(options)
         with_options(CrawlSettings(), given)
         globs = _globs(options.pop("exclude", ()))
@@ -239,14 +259,14 @@ class StoredCrawl:
 
 
 def open_crawl(location: str | Path) -> StoredCrawl:
-    """Open a crawl to look at it or to steer it, wherever it is kept.
+    """Open a stored crawl to inspect it or to steer it.
 
         for record in mannerly.open("crawl-example").pages():
             print(record.url, record.status)
 
     Raises:
-        StoreMissing: there is none.
-        StoreError: it is damaged, or of another version.
+        StoreMissing: there is no crawl at `location`.
+        StoreError: the crawl is damaged, or of another version.
     """
     return StoredCrawl(open_store(location))
 
@@ -264,6 +284,8 @@ def _globs(exclude: str | Sequence[str] | None) -> list[str]:
         ValueError: one of them can match no URL.
     """
     if exclude is None:
-        raise OptionError("an excluded pattern stays excluded: exclude takes a glob, not none")
+        raise OptionError(
+            "exclude cannot be none, because an excluded pattern stays excluded: give a glob"
+        )
     globs = [exclude] if isinstance(exclude, str) else list(exclude)
     return [Glob(glob).pattern for glob in globs]

@@ -111,16 +111,29 @@ def _by_suffix(path: Path) -> Format:
 def _write(records: StoredCrawl, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
-    from .rows import FIELDS, SKIPPED, page_row, skipped_row
+    from .rows import FIELDS, REASONS
 
-    rows: Iterator[Row] = map(page_row, records.pages())
-    fields: tuple[str, ...] = FIELDS
-    if include_skipped:
-        rows = chain(rows, map(skipped_row, records.skipped()))
-        fields = (*FIELDS, SKIPPED)
+    fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
+    rows = _rows(records, include_skipped=include_skipped)
     if fmt is Format.CSV:
         return write_csv(rows, fields, file)
     return write_jsonl(rows, file)
+
+
+def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:
+    """Yield one row a URL: pages first, then those that were skipped or given up."""
+    from .rows import page_row, skipped_row
+
+    failed: set[str] = set()
+    for record in records.pages():
+        if include_skipped and record.status is None:
+            failed.add(record.url)
+        yield page_row(record)
+    if include_skipped:
+        for each in chain(records.skipped(), records.given_up()):
+            # A page that had failed may have been tried again and given up in the meantime.
+            if each.url not in failed:
+                yield skipped_row(each)
 
 
 @contextmanager

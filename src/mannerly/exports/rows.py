@@ -1,7 +1,7 @@
 """Turn a record into the values of an exported row, in the order of `PageRecord`.
 
-Instants are written as ISO 8601 in UTC. A skipped URL has the same columns, nearly all of them
-empty, and its reason in one more column, `skipped`.
+Instants are written as ISO 8601 in UTC. A URL that was skipped or given up has the same columns,
+nearly all of them empty, and its reason in one more column, `skipped` or `given_up`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from mannerly.crawler.model import PageRecord
+from mannerly.crawler.model import PageRecord, is_given_up
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row: TypeAlias = "dict[str, str | int | float | None]"
 
 FIELDS = PageRecord._fields
-SKIPPED = "skipped"
+REASONS = ("skipped", "given_up")  # columns that only URLs without a record fill
 
 
 def page_row(record: PageRecord) -> Row:
@@ -29,15 +29,15 @@ def page_row(record: PageRecord) -> Row:
 
 
 def skipped_row(skipped: Skipped) -> Row:
-    """Return a skipped URL's values by the same names, and the reason."""
-    row: Row = dict.fromkeys(FIELDS)
+    """Return the values of a URL without a record by the same names, and the reason."""
+    row: Row = dict.fromkeys((*FIELDS, *REASONS))
     row.update(
         url=skipped.url,
         depth=skipped.depth,
         parent=skipped.parent,
         host=host_key_of(skipped.url),
-        skipped=skipped.reason,
     )
+    row["given_up" if is_given_up(skipped.reason) else "skipped"] = skipped.reason
     return row
 
 

@@ -1,7 +1,8 @@
 """Write the pages of a site as a sitemap (sitemaps.org, version 0.9).
 
-It lists the pages that a search engine should show: status 2xx, HTML, and no other canonical URL. A
-page with another canonical URL is a copy. There is no <lastmod>: the time of a page's last change
+It lists the pages that a search engine should show: status 2xx, HTML, not marked noindex (by a meta
+element or an X-Robots-Tag header), and no other canonical URL. A page with another canonical URL is
+a copy. There is no <lastmod>: the time of a page's last change
 is not known, only that of its fetch.
 
 A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
@@ -40,6 +41,7 @@ def is_listed(record: PageRecord) -> bool:
         and record.error is None
         and kind in _HTML
         and record.canonical in (None, record.url)
+        and not record.noindex
         and len(record.url) <= MAX_URL_LENGTH
     )
 

@@ -107,6 +107,14 @@ class Breaker:
         self.reopen_at = now + rest_s * rng.uniform(0.8, 1.2)
         self.opens += 1
 
+    def restore(self, failures: int, opens: int, reopen_at: Instant | None) -> None:
+        """Go on where an earlier run ended; `reopen_at` is None if the breaker was closed."""
+        if reopen_at is not None:
+            self.move(BreakerEvent.TRIPPED)
+            self.reopen_at = reopen_at
+        self.consecutive = failures
+        self.opens = opens
+
     def lease(self, probe: Permit, now: Instant, settings: Settings) -> None:
         """Make this permit the only probe, until the request timeout plus a margin."""
         self.probe = probe

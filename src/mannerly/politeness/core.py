@@ -22,7 +22,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from . import events
-from .breaker import BreakerState
+from .breaker import Breaker, BreakerState
 from .host import HostState
 from .keys import host_key, site_key
 from .memory.base import Remembered
@@ -242,6 +242,17 @@ class Politeness:
         """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
+    def waits_in_vain(self, host: str, *, now: Instant) -> bool:
+        """Return whether the host would be given up before its next request may start."""
+        state = self._find(host)
+        return state is not None and state.waits_in_vain(now)
+
+    def give_up_waiting(self, host: str, *, now: Instant) -> None:
+        """Retire a host that waits in vain, when there is nothing else to do."""
+        state = self._find(host)
+        if state is not None and state.waits_in_vain(now):
+            state.give_up_waiting(now)
+
     def pause(self, host: str, *, now: Instant) -> None:
         """Refuse all requests to the host until `revive`."""
         (self._find(host) or self._find_or_create(host, now)).pause()
@@ -293,6 +304,14 @@ class Politeness:
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
 
+    def may_leave(self, permit: Permit, *, now: Instant) -> bool:
+        """Return whether a granted request may be sent now, after its connection was opened.
+
+        Ask immediately before the request is written. If it may, the delay to the next request
+        counts from `now`; if not, cancel the permit and ask for another one.
+        """
+        return not self._enabled or permit.host.may_leave(permit, now)
+
     def sent(self, permit: Permit, *, now: Instant) -> None:
         """Count the delay to the next request from `now`, when a granted request really left."""
         permit.host.contacted(now)
@@ -329,6 +348,19 @@ class Politeness:
             state.set_crawl_delay(record.crawl_delay_s, now)
         if record.blocked_until > wall:
             state.block_until(now + record.blocked_until - wall, now)
+        if record.failing_since or record.failures_in_a_row or record.breaker_until:
+            # The time between two runs does not count as a failure.
+            failing_s = max(0.0, record.updated_at - record.failing_since)
+            longest_s = 1.2 * self.settings.breaker_open_max_s
+            state.restore_health(
+                failing_s=failing_s if record.failing_since else None,
+                failures=record.failures_in_a_row,
+                opens=record.breaker_opens,
+                open_s=min(longest_s, max(0.0, record.breaker_until - wall))
+                if record.breaker_until
+                else None,
+                now=now,
+            )
         self._shared.dirty.discard(state)
 
     def drain(self, *, now: Instant, wall: float) -> list[Remembered]:
@@ -428,10 +460,19 @@ def _grouping(
 def _record(host: HostState, now: Instant, wall: float) -> Remembered:
     host.learn_deferred()
     blocked_s = host.requested.blocked_until - now
+    health = host.health
+    breaker = Breaker() if health is None else health.breaker
+    is_failing = health is not None and health.bad_since < inf
     return Remembered(
         host=host.key,
         lesson=host.strategy.lesson() if host.strategy is not None else _EMPTY_LESSON,
         crawl_delay_s=host.requested.crawl_delay_s,
         blocked_until=wall + blocked_s if blocked_s > _REMEMBER_BLOCK_S else 0.0,
         updated_at=wall,
+        failing_since=wall - (now - health.bad_since) if health and is_failing else 0.0,
+        failures_in_a_row=breaker.consecutive,
+        breaker_opens=breaker.opens,
+        breaker_until=0.0
+        if breaker.state is BreakerState.CLOSED
+        else wall + max(0.0, breaker.next_probe_at - now),
     )

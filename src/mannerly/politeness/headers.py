@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 _N = TypeVar("_N", int, float)
 
-# One response can stop a host for at most a day, so that a mistake (milliseconds for seconds, a
-# date in the year 9999) cannot stop it forever. RFC 9309 §2.4 lets a robots.txt be cached as long.
+# RateLimit headers can stop a host for at most a day, so that a mistake (milliseconds for seconds)
+# cannot stop it forever. RFC 9309 §2.4 lets a robots.txt be cached as long. A Retry-After is never
+# cut: it says when to come back, and a host that names the year 9999 is given up instead.
 MAX_WAIT_S = 86_400.0
 
 # Without a reserve, one miscounted request would exceed the quota.
@@ -81,8 +82,7 @@ _HTTP_DATES = (  # RFC 9110 §5.6.7: IMF-fixdate, then the two obsolete forms
 )
 
 # Patterns, because `int()` and `float()` also accept "1_000", full-width digits, "inf" and " 7".
-# Nineteen digits hold any 64-bit number.
-_SECONDS = r"[0-9]{1,19}(?:\.[0-9]{1,9})?"
+_SECONDS = r"[0-9]+(?:\.[0-9]+)?"
 _AGED = r"[ \t]*0*[1-9][0-9]*[ \t]*"
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 
@@ -122,18 +122,22 @@ def lowered(headers: Mapping[str, str]) -> dict[str, str]:
 def retry_after_s(value: str, *, date: str | None, received_at: float | None) -> float | None:
     """Return the wait that a Retry-After value asks for, in seconds; None if it is not valid.
 
-    Zero, a past date and invalid text count as absent, so that the caller's own backoff applies.
-    Fractions are not legal but clear: "1.5" is rounded up to 2, because ignoring it could mean to
-    return too early.
+    It is returned in full, and infinite if it is too large for a float. Zero, a past date and
+    invalid text count as absent, so that the caller's own backoff applies. Not legal but clear:
+    "1.5" is rounded up to 2, and of a header that was sent twice ("60, 120") the longest wait is
+    taken, because ignoring either could mean to return too early.
     """
     text = value.strip(" \t")
-    if re.fullmatch(_SECONDS, text):
-        wait_s = float(math.ceil(float(text)))
-    elif (until := _http_date(text)) is None or (since := _sent_at(date, received_at)) is None:
-        return None
+    if (until := _http_date(text)) is not None:
+        since = _sent_at(date, received_at)
+        wait_s = 0.0 if since is None else until - since
     else:
-        wait_s = until - since
-    return min(wait_s, MAX_WAIT_S) if wait_s > 0 else None
+        parts = [part.strip(" \t") for part in text.split(",")]
+        if not all(re.fullmatch(_SECONDS, part) for part in parts):
+            return None
+        longest_s = max(map(float, parts))
+        wait_s = longest_s if math.isinf(longest_s) else float(math.ceil(longest_s))
+    return wait_s if wait_s > 0 else None
 
 
 def rate_limits(

@@ -11,13 +11,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .breaker import Breaker, BreakerEvent, BreakerState
-from .model import OK, OVERLOAD, THROTTLE
+from .model import NEUTRAL, OK, OVERLOAD, THROTTLE
 from .retry import RetryBudget
 
 if TYPE_CHECKING:
     import random
 
-    from .model import Instant, Outcome, Permit
+    from .model import Instant, Outcome, Permit, Response
     from .retry import RetryPolicy
     from .settings import Settings
     from .stats import HostStats
@@ -43,6 +43,7 @@ class HostHealth:
         "failures",
         "forbidden",
         "is_stalled",
+        "latest",
         "retry_budget",
         "throttle_streak",
         "throttles",
@@ -57,6 +58,7 @@ class HostHealth:
         self.forbidden = 0  # 403s that were treated as throttles
         self.bad_since: Instant = inf  # when the current run without a success began
         self.is_stalled = False  # reported once per run without a success
+        self.latest = ""  # the latest refusal or failure, in a word or two
 
     def on_answer(
         self,
@@ -106,13 +108,19 @@ class HostHealth:
     def _count(self, outcome: Outcome) -> None:
         if outcome is OK:
             self.throttle_streak = 0
-            self.bad_since = inf
-            self.is_stalled = False
         elif outcome is THROTTLE:
             self.throttles += 1
             self.throttle_streak += 1
         elif outcome is OVERLOAD:
             self.failures += 1
+        if outcome is OK or outcome is NEUTRAL:  # a 404 settles a URL as well as a page does
+            self.bad_since = inf
+            self.is_stalled = False
+
+    @property
+    def has_failures(self) -> bool:
+        """Return whether anything is counted that a success will end."""
+        return self.bad_since < inf or self.breaker.consecutive > 0
 
     def suspects_block(self) -> bool:
         """Return whether to treat one more 403 soon after a success as a throttle; counts it."""
@@ -121,12 +129,16 @@ class HostHealth:
         self.forbidden += 1
         return True
 
+    def note_bad(self, response: Response, now: Instant) -> None:
+        """Note a throttle or a failure: the first one begins a run without a success."""
+        self.bad_since = min(self.bad_since, now)
+        self.latest = str(response.error) if response.status is None else f"{response.status}"
+
     def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
         """Return True once per run without a success, when the host makes no progress any more.
 
         Call it after each throttle or failure.
         """
-        self.bad_since = min(self.bad_since, now)
         is_hopeless = (
             self.throttle_streak >= settings.stall_throttles
             and gap_s >= 0.999 * settings.max_delay_s

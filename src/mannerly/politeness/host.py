@@ -78,6 +78,7 @@ class HostState:
         "in_flight",
         "key",
         "last_ok_at",
+        "left_at",
         "not_before",
         "requested",
         "requests",
@@ -100,6 +101,7 @@ class HostState:
         self._gap_s = shared.start_gap_s
         self._limit = shared.start_limit
         self.base_at: Instant = NEVER  # the delay counts from here: the last start (burst 1)
+        self.left_at: Instant = NEVER  # when the bytes of a request last left: see `may_leave`
         self.not_before: Instant = NEVER
         self.in_flight = 0
         self.requests = 0
@@ -189,6 +191,30 @@ class HostState:
         breaker.lease(permit, now, self._shared.settings)
         return Grant(permit)
 
+    def may_leave(self, permit: Permit, now: Instant) -> bool:
+        """Return whether a granted request may be sent now; if so, the delay counts from now.
+
+        Opening a connection takes time, and meanwhile the host may have asked for a pause, the
+        breaker may have opened, or the operator may have paused the host.
+        """
+        gate = self._gate
+        if (
+            now < self.requested.blocked_until
+            or permit.is_abandoned
+            or (gate is not None and not (gate is Reason.HALF_OPEN and self._is_probe(permit)))
+        ):
+            return False
+        if now < self.left_at + self._gap_s and (
+            self._shared.burst == 1 or self.requested.crawl_delay_s
+        ):
+            return False
+        self.left_at = now
+        self.contacted(now)
+        return True
+
+    def _is_probe(self, permit: Permit) -> bool:
+        return self.health is not None and self.health.breaker.probe is permit
+
     def ready_at(self, now: Instant) -> Instant:
         """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         is_full = self.in_flight >= self._limit
@@ -241,7 +267,7 @@ class HostState:
             self._apply_headers(relevant, retry_s, response, now)
         if outcome is OK:
             self.last_ok_at = now
-            if relevant is None and self.requests == 1:
+            if relevant is None and self.requests == 1 and self.health is None:
                 return outcome  # see __init__: nothing to learn yet
             if self.strategy is None and self._can_defer_sample(permit):
                 self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
@@ -302,6 +328,8 @@ class HostState:
         if outcome is OK:
             stats.add_success(latency_s, now)
             if self.health is not None:
+                if self.health.has_failures:
+                    shared.mark_dirty(self)
                 self._update_breaker(self.health, permit, OK, now)
         else:
             stats.add_answer(now, failed=outcome is OVERLOAD)
@@ -355,13 +383,21 @@ class HostState:
         now: Instant,
     ) -> None:
         health = self._ensure_health()
+        if outcome is not NEUTRAL or health.has_failures:
+            self._shared.mark_dirty(self)
         if outcome is THROTTLE:
             self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
         self._update_breaker(health, permit, outcome, now)
-        if outcome is not NEUTRAL and health.is_newly_stalled(
-            self._gap_s, now, self._shared.settings
-        ):
+        if outcome is NEUTRAL:
+            return
+        health.note_bad(response, now)
+        if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
+        bad_s = now - health.bad_since
+        if retry_s == inf:
+            self._give_up("its Retry-After is too large to read", now)
+        elif bad_s >= self._shared.settings.give_up_after_s:
+            self._give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
 
     def _ensure_health(self) -> HostHealth:
         if self.health is None:
@@ -404,7 +440,7 @@ class HostState:
     ) -> None:
         """Apply Retry-After and RateLimit headers."""
         requested = self.own_requested()
-        if retry_s is not None:
+        if retry_s is not None and retry_s < inf:
             # The jitter only adds, so that many workers do not start at the same instant.
             jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
             requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
@@ -455,6 +491,7 @@ class HostState:
                 self._gate = None
             stats.clear_errors()
             strategy.restart(now)
+            shared.mark_dirty(self)
             shared.emit(events.Closed(self.key, now))
 
     def _on_open(self, breaker: Breaker, now: Instant) -> None:
@@ -464,6 +501,28 @@ class HostState:
         shared.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
         if breaker.opens >= shared.settings.retire_after_opens:
             self.retire(f"breaker opened {breaker.opens} times in a row", now)
+
+    # ------------------------------------------------------------------ giving up
+
+    def waits_in_vain(self, now: Instant) -> bool:
+        """Return whether the next start is allowed only after the host would be given up.
+
+        `give_up_after_s` counts from the first refusal or failure since the last success; for a
+        host without one, whose Crawl-delay is that long, from now.
+        """
+        if self.in_flight or self._gate in _SET_BY_OPERATOR:
+            return False
+        since = now if self.health is None else min(now, self.health.bad_since)
+        return self.free_at(now) > since + self._shared.settings.give_up_after_s
+
+    def give_up_waiting(self, now: Instant) -> None:
+        """Give the host up now, because its next start is too far away."""
+        latest = f" (latest answer {self.health.latest})" if self.health is not None else ""
+        self._give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
+
+    def _give_up(self, reason: str, now: Instant) -> None:
+        if self._gate not in _SET_BY_OPERATOR:
+            self.retire(reason, now)
 
     # ------------------------------------------------------------------ the operator
 
@@ -549,6 +608,23 @@ class HostState:
         self.own_requested().block(until, Reason.RETRY_AFTER)
         self._park_if_long(now)
         self._reschedule()
+
+    def restore_health(
+        self,
+        *,
+        failing_s: float | None,
+        failures: int,
+        opens: int,
+        open_s: float | None,
+        now: Instant,
+    ) -> None:
+        """Restore the failures of an earlier run: their duration, their count, and the breaker."""
+        health = self._ensure_health()
+        if failing_s is not None:
+            health.bad_since = now - failing_s
+        health.breaker.restore(failures, opens, None if open_s is None else now + open_s)
+        if open_s is not None and self._gate not in _SET_BY_OPERATOR:
+            self._gate = Reason.BREAKER_OPEN
 
     def _park_if_long(self, now: Instant) -> None:
         """Refuse requests, instead of delaying them, if the pause is beyond `max_retry_after_s`."""

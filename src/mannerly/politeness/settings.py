@@ -252,6 +252,12 @@ class Settings:
     )
 
     # ------------------------------------------------------------------ many hosts
+    give_up_after_s: float = _option(
+        3600.0,
+        "Give a host up after this long without a success since its first refusal or failure.",
+        "project choice",
+        above=0,
+    )
     idle_ttl_s: float = _option(
         3600.0, "Host state that was unused for this long may be dropped.", "requirement", above=0
     )

@@ -7,9 +7,10 @@ core cannot hide itself.
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
 from math import inf
 from typing import TYPE_CHECKING
+
+from mannerly.crawler.shard.audit import announced_wait_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ class PromiseAudit:
             self._probes -= 1
             self._open_until = -inf  # the core will say again whether its breaker is open
         if status in REFUSALS and headers:
-            self._silent_until = max(self._silent_until, now + announced_wait_s(headers))
+            self._silent_until = max(self._silent_until, now + asked_wait_s(headers))
 
 
 def _gap_s(settings: Settings) -> float:
@@ -69,15 +70,10 @@ def _gap_s(settings: Settings) -> float:
     return max(settings.floor_s, 1.0 / settings.rate_ceiling)
 
 
-def announced_wait_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a Retry-After asks for; 0 without a readable one."""
+def asked_wait_s(headers: Mapping[str, str]) -> float:
+    """Return the seconds that a Retry-After asks for; 0 without a readable one.
+
+    A date counts from the `Date` of the same answer: all modelled servers send one with it.
+    """
     named = {name.lower(): value for name, value in headers.items()}
-    text = named.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        until = parsedate_to_datetime(text)
-        answered = parsedate_to_datetime(named["date"])
-    except (KeyError, ValueError, TypeError):
-        return 0.0
-    return max(0.0, (until - answered).total_seconds())
+    return announced_wait_s(named, inf)

@@ -23,7 +23,7 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
@@ -60,6 +60,7 @@ class CrawlOutcome:
     delivered: int  # of these, with status 200
     failed: int  # of these, without any status
     skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
+    given_up: Counter[str]  # URLs of hosts that were given up, by reason
     broken: Counter[str]  # broken promises by name, counted by the servers: see `crawl_servers`
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
@@ -173,7 +174,7 @@ class _Crawl:
             FakeFetcher(clock, servers.answer),
             self._shards,
             _VirtualTime(clock),
-            LocalBudget(settings.max_urls),
+            PageBudget(settings.max_urls),
             workers=settings.workers,
             tick_s=TICK_S,
         )
@@ -203,9 +204,12 @@ class _Crawl:
                 next_check = seen.requests + check_every
                 self._check()
             is_idle = engine.in_flight == 0 and engine.is_idle
-            if is_idle and not any(store.has_unread for store in self._stores):
+            has_news = any(store.has_unread for store in self._stores)
+            if is_idle and not has_news:
                 self._is_finished = True
                 break
+            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_stuck:
+                engine.give_up_stuck()
         engine.stop()
         self._check()
 
@@ -232,6 +236,7 @@ class _Crawl:
             delivered=len(delivered),
             failed=sum(count.failed for count in counts),
             skipped=Counter(skip.reason for store in self._stores for skip in store.skipped()),
+            given_up=Counter(skip.reason for store in self._stores for skip in store.given_up()),
             broken=seen.broken,
             duplicates=len(records) - len({record.url for record in records}),
             lost=self._lost(delivered) + sum(count.queued for count in counts),

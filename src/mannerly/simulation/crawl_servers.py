@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.fetch.fake import FakeReply
 from mannerly.politeness.model import ErrorKind
 
-from .audit import TOLERANCE_S, announced_wait_s
+from .audit import TOLERANCE_S, asked_wait_s
 from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
 from .servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
 from .spec import parse_server
@@ -131,7 +131,7 @@ class Servers:
         if status == 0:
             return FakeReply(latency_s=latency_s, error=ErrorKind.CONNECT)
         self.seen.refused += 1
-        host.add_silence(received_at, announced_wait_s(headers))
+        host.add_silence(received_at, asked_wait_s(headers))
         return FakeReply(status, b"", dict(headers), latency_s)
 
     def _open(self, number: int) -> _Host:

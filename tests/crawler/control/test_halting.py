@@ -117,7 +117,7 @@ def test_no_request_a_second_after_pause(stories: dict[int, Halted], processes: 
     """By the log of the servers."""
     story = stories[processes]
     assert (story.paused.code, story.paused.out) == (0, "")
-    assert story.paused.err == f"Paused {DIR}: go on with `mannerly unpause {DIR}`\n"
+    assert story.paused.err == f"Paused {DIR}. To continue: mannerly unpause {DIR}\n"
     assert not any(story.while_paused.values())
 
 
@@ -126,7 +126,7 @@ def test_status_says_paused(stories: dict[int, Halted], processes: int) -> None:
     """The state, and each worker; the text also says how to go on."""
     story = stories[processes]
     assert f"{DIR}: paused (pid " in story.status.out
-    assert f"(go on with `mannerly unpause {DIR}`)" in story.status.out
+    assert f"(to continue: mannerly unpause {DIR})" in story.status.out
     assert story.facts["state"] == "paused"
     assert [card["waits_for"] for card in story.facts["workers"]] == ["paused"] * processes
 
@@ -139,9 +139,9 @@ def test_crawl_that_was_paused_is_resumed_paused_and_says_so(
     story = stories[processes]
     assert story.interrupted.code == 130
     if story.paused_while_stopped is not None:
-        assert "(in force when the crawl is resumed)" in story.paused_while_stopped.err
-    assert f"This crawl is paused: go on with `mannerly unpause {DIR}`" in story.resumed_text
-    assert "Waiting: paused: go on with `mannerly unpause`" in story.resumed_text
+        assert "(takes effect when the crawl is resumed)" in story.paused_while_stopped.err
+    assert f"This crawl is paused. To continue: mannerly unpause {DIR}" in story.resumed_text
+    assert "Waiting: paused; to continue: mannerly unpause" in story.resumed_text
     assert not any(story.while_resumed.values())
 
 
@@ -149,7 +149,7 @@ def test_crawl_that_was_paused_is_resumed_paused_and_says_so(
 def test_unpaused_crawl_goes_on(stories: dict[int, Halted], processes: int) -> None:
     """Within a second; once more is said, but changes nothing."""
     story = stories[processes]
-    assert (story.unpaused.code, story.unpaused.err) == (0, f"Unpaused {DIR}\n")
+    assert (story.unpaused.code, story.unpaused.err) == (0, f"Continued {DIR}\n")
     assert story.first_after < 1.0
     assert (story.unpaused_again.code, story.unpaused_again.err) == (0, f"{DIR} is not paused\n")
 
@@ -158,7 +158,7 @@ def test_unpaused_crawl_goes_on(stories: dict[int, Halted], processes: int) -> N
 def test_stop_ends_the_run_as_sigterm_does(stories: dict[int, Halted], processes: int) -> None:
     """Exit 143, and it can be resumed: an old stop does not end the next run."""
     story = stories[processes]
-    assert story.stop.err == f"Stopping {DIR}: go on later with `mannerly resume {DIR}`\n"
+    assert story.stop.err == f"Stopping {DIR}. To resume it: mannerly resume {DIR}\n"
     assert story.stopped.code == 143
     assert f"To resume: mannerly resume {DIR}" in story.stopped.err
     assert story.last.code == 0

@@ -23,7 +23,7 @@ def test_learned_pace_is_forgotten(story: Forgotten) -> None:
     """The record is empty, and the server sees the pace of an unknown host."""
     assert story.before.adaptive_delay_s == pytest.approx(SLOW_S)
     assert story.forgot.code == 0
-    assert story.forgot.err.endswith("; its robots.txt will be read again\n")
+    assert story.forgot.err.endswith("; its robots.txt will be fetched again\n")
     assert story.after.adaptive_delay_s < SLOW_S
     instants = [instant for instant, _ in story.busy.log[5 : story.seen]]
     gaps = [later - earlier for earlier, later in pairwise(instants)]

@@ -204,7 +204,7 @@ def test_workers_limit_the_requests_under_way_in_all(
     before, few, many = story.at_once
     assert few <= 2 < before
     assert many > 2
-    assert story.excluded.err == f"Set exclude=*{EXCLUDED}*, workers=2 of {DIR}\n"
+    assert story.excluded.err == f"Set exclude=*{EXCLUDED}*, workers=2 for {DIR}\n"
 
 
 @BOTH

@@ -99,10 +99,10 @@ def test_orders_are_acknowledged_in_one_line(stories: dict[int, Paced], processe
     story = stories[processes]
     assert {(said.code, said.out, said.err.count("\n")) for said in story.orders} == {(0, "", 1)}
     said = [said.err for said in story.orders]
-    assert said[0] == f"Set max_rate=2 of {DIR}\n"
+    assert said[0] == f"Set max_rate=2 for {DIR}\n"
     assert said[2] == f"Set the pace of {story.hosts['slower']} to --delay 1\n"
     assert said[3] == f"Set the pace of {story.hosts['alone']} to --max-rate 10 --per-host 1\n"
-    assert said[4].startswith(f"Paused {story.hosts['paused']}: go on with")
+    assert said[4].startswith(f"Paused {story.hosts['paused']}. To continue:")
 
 
 @BOTH
@@ -176,9 +176,9 @@ def test_resumed_crawl_says_which_orders_are_in_force(
 ) -> None:
     """On the terminal, before anything else."""
     story = stories[processes]
-    assert "In force, by `mannerly set`: max_rate=2\n" in story.resumed_text
-    assert f"Paused hosts: {story.hosts['paused']} (go on with" in story.resumed_text
-    assert "Hosts with a pace of their own, by `mannerly host set`: " in story.resumed_text
+    assert "Set earlier with `mannerly set`: max_rate=2\n" in story.resumed_text
+    assert f"Paused hosts: {story.hosts['paused']}. To continue:" in story.resumed_text
+    assert "Hosts whose pace was set with `mannerly host set`: " in story.resumed_text
 
 
 @BOTH

@@ -25,9 +25,10 @@ from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Now, Request
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
-from mannerly.crawler.runtime.ending import Ending, RunLimits, StopSwitch
+from mannerly.crawler.runtime.budget import PageBudget
+from mannerly.crawler.runtime.ending import Ending, RunLimits
 from mannerly.crawler.runtime.governor import FIRST, Governor
+from mannerly.crawler.runtime.run import Run
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.audit import SpacingAudit
 from mannerly.crawler.shard.shard import Shard
@@ -233,37 +234,33 @@ def test_higher_limits_reach_hosts_that_wait(store: CrawlStore) -> None:
 # ---------------------------------------------------------------------- the audit of gaps
 
 
-def permit_of(host: str) -> Any:
+def permit_of(host: str, settings: Settings) -> Any:
     from mannerly.politeness import Politeness
 
-    granted = Politeness().reserve(host, now=0.0)
+    granted = Politeness(settings).reserve(host, now=0.0)
     assert isinstance(granted, Grant)
     return granted.permit
 
 
 def test_audit_follows_the_delay_in_force() -> None:
     """The gap from before a change to after it belongs to neither delay."""
-    audit, here, there = SpacingAudit(1.0), permit_of(HOST), permit_of(OTHER)
+    slow, quick, quickest = (
+        Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited")
+        for delay_s in (1.0, 0.1, 0.01)
+    )
+    audit = SpacingAudit(slow)
+    here, there = (permit_of(host, quickest) for host in (HOST, OTHER))
     audit.sent(HOST, here, 0.0)
     too_early = audit.sent(HOST, here, 0.5).is_early
-    audit.configure(0.1, key=HOST)
+    audit.configure(quick, key=HOST)
     audit.sent(OTHER, there, 0.0)
     after = [audit.sent(HOST, here, instant).is_early for instant in (0.55, 0.66, 0.7)]
-    audit.configure(0.01)
+    audit.configure(quickest)
     others = [audit.sent(OTHER, there, instant).is_early for instant in (0.1, 0.2)]
 
     assert too_early
     assert after == [False, False, True]
     assert others == [False, False]
-
-
-def test_crawl_without_a_delay_keeps_gaps_when_a_host_gets_one() -> None:
-    """Requests to it are then spaced by when they leave, not by when they were granted."""
-    audit = SpacingAudit(0.0)
-    before = audit.has_floor
-    audit.configure(0.5, key=HOST)
-
-    assert (before, audit.has_floor) == (False, True)
 
 
 # ---------------------------------------------------------------------- the runtime
@@ -353,10 +350,10 @@ def test_governor_that_held_back_goes_on_holding_back() -> None:
 def test_stop_counts_from_the_moment_the_run_holds_the_crawl(store: CrawlStore) -> None:
     """One from before is void; one while the run is starting is not."""
     last = store.order(Stop())
-    settings, switch = CrawlSettings(), StopSwitch()
-    old = RunLimits(settings, store, LocalBudget(None), switch, last_order=last)
+    run = Run(store=store, settings=CrawlSettings(), is_resumed=True, last_order=last)
+    old = RunLimits(run, PageBudget(None))
     open_crawl(LOCATION).order(Stop())
-    new = RunLimits(settings, store, LocalBudget(None), switch, last_order=last)
+    new = RunLimits(run, PageBudget(None))
 
     assert old.ending(1.0, is_spent=False) is None
     assert new.ending(1.0, is_spent=False) is Ending.TERMINATED

@@ -16,7 +16,7 @@ from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.fetch.guard import NetworkGuard
-from mannerly.crawler.model import Fetched, Request
+from mannerly.crawler.model import Fetched, LocalError, Request
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
@@ -231,3 +231,25 @@ def test_fetcher_closes_twice_without_complaint(world: World) -> None:
     world.fetcher.close()
 
     assert world.fetcher.in_flight == 0
+
+
+def test_a_request_that_may_not_leave_is_not_sent(world: World) -> None:
+    """It is asked once the connection is open; the request comes back, and others are sent."""
+    asked = []
+
+    def may_leave(request: Request, instant: float) -> bool:
+        asked.append((request.url, instant))
+        return not request.url.endswith("/page")
+
+    world.fetcher.ask(may_leave)
+    finished = world.run(world.request("/page"), world.request("/big"))
+    sent = world.fetcher.sent()
+
+    assert {answer.request.url: answer.error for answer in finished} == {
+        world.origin + "/page": LocalError.HELD,
+        world.origin + "/big": None,
+    }
+    assert sorted(url for url, _ in asked) == [world.origin + "/big", world.origin + "/page"]
+    assert [(request.url, instant) for request, instant in sent] == [
+        each for each in asked if each[0].endswith("/big")
+    ]

@@ -124,6 +124,63 @@ def test_guard_refuses_cloud_metadata() -> None:
     assert verdicts == {AddressVerdict.BLOCKED_ADDRESS}
 
 
+METADATA = [
+    "http://169.254.169.254/",
+    "http://169.254.170.2/",
+    "http://[fd00:ec2::254]/",
+    "http://100.100.100.200/",
+    "http://192.0.0.192/",
+    "http://168.63.129.16/",
+]
+
+
+@pytest.mark.parametrize("seed", METADATA)
+def test_guard_refuses_cloud_metadata_even_as_a_seed(seed: str) -> None:
+    """A list of seeds may come from anywhere; only `--allow-net` opens such an address."""
+    _, host, port = split_origin(seed) or ("", "", 0)
+    place = f"[{host}]" if ":" in host else host
+
+    guards = [
+        NetworkGuard([seed]),
+        NetworkGuard([seed], [host]),
+        NetworkGuard(allow_net=[f"{place}:{port}"]),
+    ]
+
+    verdicts = [guard.judge(host, port, host) for guard in guards]
+    early = [guard.judge_host(host, port) for guard in guards]
+    refused, allowed = AddressVerdict.BLOCKED_ADDRESS, AddressVerdict.ALLOWED
+    assert verdicts == early == [refused, allowed, allowed]
+
+
+def test_guard_refuses_cloud_metadata_behind_a_private_seed() -> None:
+    """A private name as a seed may lead to private addresses, but not to these."""
+    guard = NetworkGuard(["http://metadata.google.internal/"])
+
+    verdicts = [
+        guard.judge(address, 80, "metadata.google.internal")
+        for address in ("10.1.2.3", "169.254.169.254", "::ffff:169.254.169.254")
+    ]
+
+    refused = AddressVerdict.BLOCKED_ADDRESS
+    assert verdicts == [AddressVerdict.ALLOWED, refused, refused]
+
+
+def test_guard_names_the_private_seeds() -> None:
+    """Private addresses and names for private use; not the public ones, nor what stays closed."""
+    guard = NetworkGuard(
+        [
+            "http://127.0.0.1:8000/",
+            "http://[::1]:8000/",
+            "http://wiki.internal/",
+            "http://8.8.8.8/",
+            "http://169.254.169.254/",
+            "https://example.com/",
+        ]
+    )
+
+    assert guard.private_seeds == ["127.0.0.1:8000", "[::1]:8000", "wiki.internal:80"]
+
+
 @pytest.mark.parametrize("host", LOOPBACK_SPELLINGS)
 def test_guard_knows_an_address_however_it_is_spelled(host: str) -> None:
     """Every spelling of a loopback or unspecified address is refused before any lookup."""
@@ -198,17 +255,24 @@ def test_guard_refuses_an_unclear_allow_net(entry: str) -> None:
         (22, AddressVerdict.BLOCKED_PORT),
         (25, AddressVerdict.BLOCKED_PORT),
         (6379, AddressVerdict.BLOCKED_PORT),
-        (3000, AddressVerdict.ALLOWED),
+        (3000, AddressVerdict.BLOCKED_PORT),
     ],
 )
-def test_guard_keeps_to_web_ports_and_those_of_the_seeds(
-    port: int, verdict: AddressVerdict
-) -> None:
-    """On public addresses only web ports are open, and the port that a seed uses."""
+def test_guard_keeps_to_web_ports(port: int, verdict: AddressVerdict) -> None:
+    """On public addresses only web ports are open, whatever port a seed of another host has."""
     guard = NetworkGuard(seeds=["https://example.com:3000/"])
 
     assert guard.judge("8.8.8.8", port, "www.example.com") is verdict
     assert guard.judge_host("www.example.com", port) is verdict
+
+
+def test_guard_opens_the_port_of_a_seed_on_its_own_host() -> None:
+    """`https://example.com:3000/` may be crawled, and its port is its own."""
+    guard = NetworkGuard(seeds=["https://example.com:3000/"])
+
+    assert guard.judge_host("example.com", 3000) is AddressVerdict.ALLOWED
+    assert guard.judge("8.8.8.8", 3000, "example.com") is AddressVerdict.ALLOWED
+    assert guard.judge("8.8.8.8", 22, "example.com") is AddressVerdict.BLOCKED_PORT
 
 
 def test_guard_says_the_same_however_many_hosts_it_was_asked_about() -> None:

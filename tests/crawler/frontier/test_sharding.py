@@ -60,6 +60,17 @@ def test_every_host_has_a_shard(host: str, shards: int) -> None:
     assert 0 <= Sharding(shards).shard_of(host) < shards
 
 
+@given(st.integers(1, 1000), st.integers(1, 64))
+def test_shares_of_a_limit_add_up_to_it(limit: int, shards: int) -> None:
+    """All shards together keep a limit; only where it is smaller than their number each gets 1."""
+    sharding = Sharding(shards)
+
+    shares = [sharding.share(limit, shard) for shard in range(shards)]
+
+    assert min(shares) >= 1
+    assert sum(shares) == max(limit, shards)
+
+
 def test_no_shards_are_refused() -> None:
     """A crawl without a shard would lose everything."""
     with pytest.raises(ValueError, match="not 0"):

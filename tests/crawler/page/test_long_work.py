@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
+import random
+
+import pytest
 
 from mannerly.crawler.model import Entry, Fetched, Kind, Request
 from mannerly.crawler.page import ParsedPage
-from mannerly.crawler.page.long_work import BIG_BYTES, LongWork, long_work, parse_answer
-from mannerly.crawler.web.sources import listed_urls
+from mannerly.crawler.page.listings import Listing, read_list
+from mannerly.crawler.page.long_work import (
+    BIG_BYTES,
+    BIG_LIST_BYTES,
+    LongWork,
+    long_work,
+    parse_answer,
+)
+from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.web.scope import Scope
 
 URL = "http://e.example/"
+WALL = 1_700_000_000.0
 BIG = b"<title>big</title><a href=/x>" + b" " * BIG_BYTES
 
 
 def work(body: bytes, status: int = 200, kind: Kind = Kind.PAGE) -> LongWork | None:
     entry = Entry(1, URL, "e.example", 0, 0, None, 0, kind)
     headers = {"content-type": "text/html", "x-robots-tag": "me: noindex"}
-    return long_work(entry, Fetched(Request(URL, "e.example", 1.0), status, headers, body), "me")
+    answer = Fetched(Request(URL, "e.example", 1.0), status, headers, body)
+    return long_work(entry, answer, LinkRules(Scope((URL,)), "me", 5), WALL)
 
 
 def test_big_page_is_parsed_from_pickled_work_as_from_its_answer() -> None:
@@ -32,12 +46,33 @@ def test_big_page_is_parsed_from_pickled_work_as_from_its_answer() -> None:
     assert pickle.loads(pickle.dumps(page)) == page
 
 
-def test_only_big_pages_and_public_indexes_are_long_work() -> None:
-    """Small pages, errors and sitemaps are read at once."""
-    index = work(b'{"url": "http://e.example/a"}', kind=Kind.COMMONCRAWL)
+SITEMAP = b"<urlset>" + b"<url><loc>/%d</loc></url>" * 3 + b"</urlset>"
 
-    assert index is not None
-    assert (index.function, index()) == (listed_urls, ["http://e.example/a"])
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (Kind.SITEMAP, SITEMAP % (1, 2, 3) + b" " * BIG_LIST_BYTES),
+        (Kind.SITEMAP, gzip.compress(SITEMAP % (1, 2, 3) + random.Random(1).randbytes(2000))),
+        (Kind.COMMONCRAWL, b'{"url": "http://e.example/1"}\n' * 20_000),
+    ],
+)
+def test_big_list_is_read_from_pickled_work(kind: Kind, body: bytes) -> None:
+    """A list comes back with its URLs judged, so that little is left to do for the loop."""
+    made = work(body, kind=kind)
+
+    assert made is not None
+    assert made.function is read_list
+    listing = pickle.loads(pickle.dumps(made))()
+    assert isinstance(listing, Listing)
+    assert listing == made() == pickle.loads(pickle.dumps(listing))
+    assert listing.pages[0][0] == "http://e.example/1"
+
+
+def test_small_answers_are_not_long_work() -> None:
+    """Small pages and lists, and errors, are read at once."""
     assert work(b"<p>small") is None
     assert work(BIG, status=404) is None
-    assert work(BIG, kind=Kind.SITEMAP) is None
+    assert work(SITEMAP, kind=Kind.SITEMAP) is None
+    assert work(gzip.compress(SITEMAP), kind=Kind.SITEMAP) is None
+    assert work(b'{"url": "http://e.example/a"}', kind=Kind.COMMONCRAWL) is None

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mannerly.crawler.runtime.budget import CHUNK, GrantedBudget, LocalBudget, SharedBudget
+from mannerly.crawler.runtime.budget import CHUNK, PageBudget, SharedBudget
 
 WORKERS = 3
 
 
-def spend(budget: GrantedBudget | LocalBudget, wanted: int) -> int:
+def spend(budget: PageBudget, wanted: int) -> int:
     """Start as many pages as allowed."""
     granted = budget.take(wanted)
     budget.settle(granted)
@@ -26,13 +26,13 @@ class Crew:
 
     def __init__(self, limit: int | None, workers: int = WORKERS) -> None:
         self.shared = SharedBudget(limit, workers)
-        self.parts: list[GrantedBudget] = []
+        self.parts: list[PageBudget] = []
         self.up: list[deque[tuple[str, int]]] = [deque() for _ in range(workers)]
         self.down: list[deque[tuple[str, int]]] = [deque() for _ in range(workers)]
         self.parts = [self._part(number) for number in range(workers)]
 
-    def _part(self, number: int) -> GrantedBudget:
-        return GrantedBudget(lambda: self.up[number].append(("ask", 0)))
+    def _part(self, number: int) -> PageBudget:
+        return PageBudget(0, ask=lambda: self.up[number].append(("ask", 0)))
 
     def hear_one(self, number: int) -> None:
         """Let one message of a worker arrive."""
@@ -177,7 +177,7 @@ test_budget_machine = BudgetMachine.TestCase
 
 def test_what_was_not_used_goes_back() -> None:
     """Ten pages, eight taken and three used: seven are left."""
-    budget = LocalBudget(10)
+    budget = PageBudget(10)
 
     lent = budget.take(8)
     budget.settle(3)
@@ -188,7 +188,7 @@ def test_what_was_not_used_goes_back() -> None:
 
 def test_a_loan_is_not_spent() -> None:
     """Pages that were taken and may come back are no reason to end."""
-    budget = LocalBudget(10)
+    budget = PageBudget(10)
 
     budget.take(10)
     while_lent = budget.is_spent
@@ -266,7 +266,7 @@ def test_what_a_dead_worker_held_is_not_fetched_by_another() -> None:
 def test_a_limit_that_falls_is_kept_from_then_on(limit: int | None) -> None:
     """Unused pages are recalled, also those that were granted when there was no limit."""
     crew = Crew(limit, workers=2)
-    local = LocalBudget(limit)
+    local = PageBudget(limit)
     fetched = 0
     for worker in (0, 1, 0, 1):
         fetched += spend(crew.parts[worker], 5)

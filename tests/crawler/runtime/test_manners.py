@@ -21,7 +21,7 @@ from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.beginning import rules_of
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
@@ -227,7 +227,7 @@ def in_virtual_time(
         events=events,
     )
     engine = Engine(
-        fetcher, [shard], Timepiece(fetcher.clock), LocalBudget(None), workers=8, events=events
+        fetcher, [shard], Timepiece(fetcher.clock), PageBudget(None), workers=8, events=events
     )
     shard.offer(seed_candidates(seeds))
     engine.commit()

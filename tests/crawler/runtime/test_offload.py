@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import sys
 import threading
 import time
 from functools import partial
@@ -16,7 +17,7 @@ import pytest
 from tests.crawler.runtime.harness import eventually
 
 from mannerly.crawler.page.html import parse_page
-from mannerly.crawler.page.parsed import ParsedPage, ParseFailed
+from mannerly.crawler.page.parsed import HELPER_DIED, ParsedPage, ParseFailed
 from mannerly.crawler.runtime.offload import Offload
 
 if TYPE_CHECKING:
@@ -97,7 +98,20 @@ def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None
     offload.give("deadly", partial(os._exit, 9))
     offload.give("other", partial(int, "7"))
 
-    assert collected(offload, 2) == {"deadly": ParseFailed("helper_died"), "other": 7}
+    assert collected(offload, 2) == {"deadly": HELPER_DIED, "other": 7}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+def test_the_memory_of_a_helper_is_limited() -> None:
+    """A page that needs more fails alone; it is no failure of the parser, so it is tried twice."""
+    offload: Offload[str] = Offload(1, max_bytes=1024)
+
+    offload.give("huge", partial(bytearray, 1 << 30))
+    offload.give("other", partial(len, b"x" * 10_000_000))
+    results = collected(offload, 2)
+    offload.close()
+
+    assert results == {"huge": HELPER_DIED, "other": 10_000_000}
 
 
 def test_no_more_helpers_than_allowed(tmp_path: Path) -> None:

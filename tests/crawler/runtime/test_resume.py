@@ -22,7 +22,7 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, PageRecord, Skipped
 from mannerly.crawler.page import long_work
 from mannerly.crawler.runtime.beginning import rules_of
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawler.shard.shard import Shard
@@ -127,7 +127,7 @@ class Life:
             now=Now(self.now(), self.wall()),
             events=events,
         )
-        self.budget = LocalBudget(self.settings.max_urls)
+        self.budget = PageBudget(self.settings.max_urls)
         self.engine = Engine(
             self.fetcher,
             [self.shard],

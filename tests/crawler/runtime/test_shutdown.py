@@ -41,6 +41,8 @@ ANSWER_S = 60.0  # longer than any machine stalls: waiting for it would be notic
         (1, signal.SIGINT, "stopped"),
         (2, signal.SIGINT, "stopped"),
         (1, signal.SIGTERM, "terminated"),
+        (1, signal.SIGHUP, "terminated"),
+        (2, signal.SIGHUP, "terminated"),
     ],
 )
 def test_the_first_signal_drains(

@@ -41,18 +41,20 @@ class ShardWorld:
         is_resumed: bool = False,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        number: int = 0,
+        shards: int = 1,
     ) -> None:
         self.settings = settings or brisk()
-        self.store = store or MemoryStore(frontier_limit=1000)
+        self.store = store or MemoryStore.group(shards, frontier_limit=1000)[number]
         self.now = Now(0.0, EPOCH_S)
         self.events: list[Event] = []
         fold = StatsFold()
         self.stats = fold.stats
         scope = self.settings.scope_of(urls)
         self.shard = Shard(
-            0,
+            number,
             self.store,
-            Sharding(1),
+            Sharding(shards),
             self.settings,
             LinkRules(scope, self.settings.agent_token, self.settings.max_redirects),
             is_resumed=is_resumed,

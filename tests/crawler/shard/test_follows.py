@@ -6,6 +6,7 @@ import pytest
 
 from mannerly.crawler.model import (
     PASSING,
+    STARVED,
     Entry,
     Fetched,
     FetchError,
@@ -16,7 +17,9 @@ from mannerly.crawler.model import (
     RobotsRequest,
 )
 from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
+    STARVED_RETRY_S,
     Again,
     Follows,
     LearnRules,
@@ -25,9 +28,11 @@ from mannerly.crawler.shard.follows import (
     Settled,
     what_follows,
 )
+from mannerly.crawler.web.scope import Scope
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import GiveUp, GiveUpReason, Retry
 
+RULES = LinkRules(Scope(("https://a.example/",)), "mannerly", 5)
 NOW = Now(100.0, 1_700_000_000.0)
 MAX_ATTEMPTS = 3
 ROBOTS = RobotsRequest("https://a.example/robots.txt", "a.example", "https://a.example")
@@ -67,7 +72,7 @@ def follows(
     *,
     reads_elsewhere: bool = True,
 ) -> Follows:
-    means = Means(MAX_ATTEMPTS, "mannerly", reads_elsewhere)
+    means = Means(MAX_ATTEMPTS, RULES, reads_elsewhere)
     return what_follows(item, said, retry, NOW, means)
 
 
@@ -87,12 +92,27 @@ def test_any_answer_to_a_request_for_robots_is_about_rules(said: Fetched) -> Non
     assert follows(ROBOTS, said) == LearnRules(ROBOTS)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING))
+def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
+    """Nothing was sent, so it is not a try, however often it happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=LocalError.HELD)) == Again(page, NOW.mono)
+
+
+@pytest.mark.parametrize("error", sorted(STARVED))
+def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
+    """Row 2: it is asked for again however often that happens."""
+    page = entry(attempts=MAX_ATTEMPTS)
+
+    assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
+
+
+@pytest.mark.parametrize("error", sorted(PASSING - STARVED - {LocalError.HELD}))
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float
 ) -> None:
-    """Row 2: after half a second, doubled with every try, which is counted."""
+    """Row 3: after half a second, doubled with every try, which is counted."""
     page = entry(attempts=attempts)
 
     again = follows(page, answer(error=error))
@@ -104,7 +124,6 @@ def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     ("said", "attempts", "reason"),
     [
         (answer(error=LocalError.STALE_CONNECTION), MAX_ATTEMPTS, "stale_connection"),
-        (answer(error=LocalError.NO_DESCRIPTORS, detail="EMFILE"), MAX_ATTEMPTS, "EMFILE"),
         (answer(error=LocalError.BLOCKED_ADDRESS), 0, "blocked_address"),
         (answer(error=LocalError.BLOCKED_PORT), 0, "blocked_port"),
         (answer(error=LocalError.BAD_URL, detail="no such scheme"), 0, "no such scheme"),
@@ -137,10 +156,10 @@ def test_a_granted_retry_is_due_when_the_politeness_core_says_so(
     ("item", "said"),
     [
         (entry(), answer(200, BIG)),
-        (entry(Kind.CT), answer(200, b"[]")),
-        (entry(Kind.COMMONCRAWL), answer(200, b"")),
+        (entry(Kind.SITEMAP), answer(200, BIG)),
+        (entry(Kind.CT), answer(200, BIG)),
     ],
-    ids=["long page", "certificates", "common crawl"],
+    ids=["long page", "long sitemap", "certificates"],
 )
 def test_what_is_too_long_for_the_loop_is_read_in_another_process(
     item: Entry, said: Fetched
@@ -165,7 +184,7 @@ def test_what_is_too_long_for_the_loop_is_read_in_another_process(
         (entry(), answer(429), NO_MORE),
         (entry(), answer(error=ErrorKind.TIMEOUT), NO_MORE),
         (entry(), answer(error=ErrorKind.PROTOCOL), None),
-        (entry(Kind.SITEMAP), answer(200, BIG), None),
+        (entry(Kind.SITEMAP), answer(200, b"<urlset/>"), None),
         (entry(Kind.CT), answer(404), None),
     ],
 )

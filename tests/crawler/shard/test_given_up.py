@@ -49,7 +49,7 @@ def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
     reason = "2 failures in a row"
     assert started == []
     assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
-    assert [skip.reason for skip in world.store.skipped()] == [f"host_retired: {reason}"] * 4
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 4
     assert world.stats.skipped == {"host_retired": 4}
     assert world.store.counts().fetched == 2
     assert world.shard.is_idle
@@ -91,7 +91,7 @@ def test_a_retry_that_waits_is_dropped_with_its_host() -> None:
     end(world)
 
     assert is_again
-    assert Counter(skip.reason for skip in world.store.skipped()) == {
+    assert Counter(skip.reason for skip in world.store.given_up()) == {
         "host_retired: by the operator": 2
     }
     assert world.shard.is_idle
@@ -109,7 +109,7 @@ def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPat
     skipped = []
     for _ in range(5):
         end(world, ticks=1)
-        skipped.append(len(list(world.store.skipped())))
+        skipped.append(len(list(world.store.given_up())))
 
     assert skipped == [2, 4, 6, 6, 6]
     assert world.stats.skipped == {"host_retired": 6}
@@ -128,27 +128,96 @@ def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     end(world)
 
     assert started == []
-    assert [skip.reason for skip in world.store.skipped()] == [
+    assert [skip.reason for skip in world.store.given_up()] == [
         "host_retired: 2 failures in a row"
     ] * 4
     assert world.told(told.HostGivenUp) == []
     assert world.shard.is_idle
 
 
-def test_a_host_that_does_nothing_but_throttle_is_given_up_if_the_operator_says_so() -> None:
-    """With give_up_stalled a stalled host is given up; without it, it is waited for."""
-    reasons = {}
-    for is_given_up in (True, False):
-        settings = brisk(give_up_stalled=is_given_up, ignore_robots=True)
-        world = ShardWorld(*URLS[:2], settings=settings)
-        for _ in range(60):
-            world.wait(7200.0)
-            for request in world.start():
-                world.answer(request, 429)
-        end(world)
-        reasons[is_given_up] = [skip.reason for skip in world.store.skipped()]
+def test_a_host_that_does_nothing_but_throttle_is_given_up_after_a_while() -> None:
+    """Its URLs leave the queue with the reason, the refused one included; no page is recorded."""
+    pace = replace(BRISK, give_up_after_s=100.0)
+    world = ShardWorld(*URLS[:2], settings=brisk(politeness=pace, ignore_robots=True))
 
-    assert reasons == {True: ["host_retired: stalled"], False: []}
+    requests = 0
+    while world.store.counts().queued and world.now.mono < 1000.0:
+        world.wait(20.0)
+        for request in world.start():
+            requests += 1
+            world.answer(request, 429)
+        end(world, ticks=1)
+    end(world)
+
+    reason = "no success for 105 s, latest answer 429"
+    assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 2
+    assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
+    assert requests == 6
+    assert world.store.counts().fetched == 0
+    assert world.shard.is_idle
+    world.shard.frontier.check()
+
+
+def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
+    """It asks for an hour more than it is given: only when it is the last one, it is given up."""
+    world = ShardWorld(URLS[0], "https://b.example/", settings=brisk(ignore_robots=True))
+    requests = {flight_of(request).item.host: request for request in world.start()}
+
+    world.answer(requests["a.example"], 503, retry_after="7200")
+    world.wait(2.0)
+    before = world.shard.is_stuck(world.now)
+    world.answer(requests["b.example"], 200)
+    world.shard.commit(world.now)
+    after = world.shard.is_stuck(world.now)
+    world.shard.give_up_stuck(world.now)
+    end(world)
+
+    assert (before, after) == (False, True)
+    (skip,) = world.store.given_up()
+    assert skip.url == URLS[0]
+    assert skip.reason.startswith("host_retired: no request allowed for 719")
+    assert skip.reason.endswith(" s (latest answer 503)")
+    assert world.shard.is_idle
+
+
+def test_a_host_that_comes_back_in_time_is_waited_for() -> None:
+    """Nothing else is left, and the pause is shorter than `give_up_after_s`: the crawl waits."""
+    world = ShardWorld(URLS[0], settings=brisk(ignore_robots=True))
+    (request,) = world.start()
+    world.answer(request, 503, retry_after="1800")
+    world.shard.commit(world.now)
+
+    is_stuck = world.shard.is_stuck(world.now)
+    world.shard.give_up_stuck(world.now)
+    world.wait(2000.0)
+
+    assert not is_stuck
+    assert len(world.start()) == 1
+
+
+def test_a_paused_host_is_left_to_the_operator() -> None:
+    """A host that waits for `host resume` is not given up."""
+    world = ShardWorld(URLS[0], settings=brisk(ignore_robots=True))
+    world.shard.politeness.pause("a.example", now=0.0)
+    world.start()
+    world.wait(10.0)
+
+    assert not world.shard.is_stuck(world.now)
+
+
+def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
+    """Two requests would be years apart: the crawl says so instead of waiting."""
+    world = ShardWorld(URLS[0])
+    (request,) = world.start()
+    world.answer(request, 200, b"User-agent: *\nCrawl-delay: 1000000000")
+    world.start()
+    world.shard.commit(world.now)
+
+    world.shard.give_up_stuck(world.now)
+    end(world)
+
+    (skip,) = world.store.given_up()
+    assert skip.reason == "host_retired: no request allowed for 1000000000 s"
 
 
 def test_a_redirected_robots_in_the_queue_of_a_given_up_host_is_answered() -> None:
@@ -203,12 +272,11 @@ def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.Monk
     end(world, ticks=1)
 
     world.shard.politeness.revive("a.example", now=world.now.mono)
-    world.parts.hosts.revive("a.example", world.now)
-    world.parts.given_up.revive("a.example")
+    world.parts.given_up.revive("a.example", world.parts, world.now)
     world.shard.tick(world.now)
     world.wait(1.0)
     (request,) = world.start(room=1)
 
     assert "a.example" not in world.parts.given_up
-    assert len(list(world.store.skipped())) == 2
+    assert len(list(world.store.given_up())) == 2
     assert flight_of(request).item.url == URLS[2]

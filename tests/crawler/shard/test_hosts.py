@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mannerly.crawler.model import Candidate, HostRecord, Now
-from mannerly.crawler.shard.hosts import HostRecords
+from mannerly.crawler.shard.audit import SpacingAudit
+from mannerly.crawler.shard.hosts import LONGEST_UNSURE_S, HostRecords
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.politeness import Grant, Politeness, Response, Settings
+from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings
+from mannerly.politeness.breaker import BreakerState
 
 HOST = "a.example"
 WALL = 1_800_000_000.0
+BOOT = "6f1c"
 
 
 def known_store() -> MemoryStore:
@@ -19,26 +24,156 @@ def known_store() -> MemoryStore:
     return store
 
 
-def records_of(store: MemoryStore, *, is_resumed: bool) -> tuple[HostRecords, Politeness]:
+def records_of(
+    store: MemoryStore, *, is_resumed: bool, boot: str = BOOT
+) -> tuple[HostRecords, Politeness]:
     politeness = Politeness(Settings(seed=1), remember=True)
-    return HostRecords(store, politeness, is_resumed=is_resumed), politeness
+    return made(store, politeness, is_resumed=is_resumed, boot=boot), politeness
 
 
-def test_short_retry_after_survives_a_crash() -> None:
-    """Twenty seconds that a server asked for are waited for by the next process, too."""
+def made(
+    store: MemoryStore, politeness: Politeness, *, is_resumed: bool, boot: str = BOOT
+) -> HostRecords:
+    audit = SpacingAudit(politeness.settings)
+    return HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
+
+
+def refused_store(**headers: str) -> MemoryStore:
+    """A store that was left by a crash just after a server asked for a pause, at Now(0.1)."""
     store = known_store()
     records, politeness = records_of(store, is_resumed=False)
     records.recall(HOST, Now(0.0, WALL))
     decision = politeness.reserve(HOST, now=0.0)
     assert isinstance(decision, Grant)
-    politeness.report(decision.permit, Response(429, 0.1, {"retry-after": "20"}), now=0.1)
-    records.count(HOST, Now(0.0, WALL), refused=1)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    politeness.report(decision.permit, Response(429, 0.1, named), now=0.1)
     store.commit(Batch(hosts=records.changes(Now(0.1, WALL + 0.1))))
+    return store
 
-    later, again = records_of(store, is_resumed=True)
-    later.recall(HOST, Now(500.0, WALL + 5.1))
 
-    assert again.ready_at(HOST, now=500.0) >= 500.0 + 15.0
+def ready_in_s(store: MemoryStore, now: Now, *, boot: str = BOOT) -> float:
+    """How long the next run waits for the host."""
+    records, politeness = records_of(store, is_resumed=True, boot=boot)
+    records.recall(HOST, now)
+    return politeness.ready_at(HOST, now=now.mono) - now.mono
+
+
+def test_short_retry_after_survives_a_crash() -> None:
+    """Twenty seconds that a server asked for are waited for by the next process, too."""
+    store = refused_store(retry_after="20")
+
+    assert 15.0 <= ready_in_s(store, Now(5.1, WALL + 5.1)) <= 17.0
+
+
+@pytest.mark.parametrize("step_s", [86_400.0, -86_400.0, 0.0])
+def test_a_clock_that_was_set_does_not_change_a_pause(step_s: float) -> None:
+    """A day ahead does not void it and a day behind does not prolong it, within one boot."""
+    store = refused_store(retry_after="7200")
+
+    assert 7100.0 <= ready_in_s(store, Now(100.1, WALL + 100.1 + step_s)) <= 7102.0
+    assert ready_in_s(store, Now(9000.0, WALL + 9000.0 + step_s)) <= 2.0
+
+
+@pytest.mark.parametrize("boot", ["another", ""])
+@pytest.mark.parametrize("step_s", [86_400.0, -86_400.0, 0.0])
+def test_a_pause_from_before_a_reboot_is_served_in_full(boot: str, step_s: float) -> None:
+    """Nobody knows how long ago it was, so it counts from the start of this run."""
+    store = refused_store(retry_after="7200")
+
+    assert 7200.0 <= ready_in_s(store, Now(3.0, WALL + 60.0 + step_s), boot=boot) <= 7202.0
+
+
+def test_a_pause_from_before_a_reboot_is_bounded() -> None:
+    """A month may be over long since: a day is waited for at most."""
+    store = refused_store(retry_after=str(30 * 86_400))
+
+    assert ready_in_s(store, Now(3.0, WALL), boot="another") == LONGEST_UNSURE_S
+
+
+def failing_store(failures: int) -> tuple[MemoryStore, float]:
+    """A store that was left by a crash after so many failures, with the open time left then."""
+    store = known_store()
+    records, politeness = records_of(store, is_resumed=False)
+    records.recall(HOST, Now(0.0, WALL))
+    at = 0.0
+    for _ in range(failures):
+        at = politeness.ready_at(HOST, now=at)
+        decision = politeness.reserve(HOST, now=at)
+        assert isinstance(decision, Grant)
+        politeness.report(decision.permit, Response(500, 0.1), now=at)
+        records.count(HOST, Now(at, WALL + at), failed=1)
+    store.commit(Batch(hosts=records.changes(Now(at, WALL + at))))
+    return store, politeness.ready_at(HOST, now=at) - at
+
+
+def test_an_open_breaker_survives_a_crash() -> None:
+    """What is left of its open time is waited for, and it goes on counting its openings."""
+    store, left_s = failing_store(8)
+    kept = store.host(HOST)
+    assert kept is not None
+
+    now = Now(kept.updated_mono + 1.0, WALL + 1e6)
+    records, politeness = records_of(store, is_resumed=True)
+    records.recall(HOST, now)
+    at = politeness.ready_at(HOST, now=now.mono)
+    before = politeness.reserve(HOST, now=at - 0.1)
+    probe = politeness.reserve(HOST, now=at)
+
+    assert left_s > 20.0
+    assert at - now.mono == pytest.approx(left_s - 1.0)
+    assert isinstance(before, Refuse)
+    assert isinstance(probe, Grant)
+    assert probe.permit.is_probe
+    assert (kept.breaker_opens, records.failures_in_a_row(HOST)) == (4, 8)
+
+
+def test_failures_in_a_row_survive_a_crash() -> None:
+    """Four before and one after make the five that open the breaker; a success ends both."""
+    store, _ = failing_store(4)
+    records, politeness = records_of(store, is_resumed=True)
+    records.recall(HOST, Now(100.0, WALL + 100.0))
+    decision = politeness.reserve(HOST, now=200.0)
+    assert isinstance(decision, Grant)
+
+    politeness.report(decision.permit, Response(500, 0.1), now=200.0)
+
+    host = politeness.host(HOST)
+    assert host is not None
+    assert host.breaker is BreakerState.OPEN
+
+
+def test_a_success_ends_what_was_counted_and_that_is_written() -> None:
+    """A host that recovered before a crash does not start the next run with failures."""
+    store, _ = failing_store(4)
+    before = store.host(HOST)
+    records, politeness = records_of(store, is_resumed=True)
+    records.recall(HOST, Now(100.0, WALL + 100.0))
+    decision = politeness.reserve(HOST, now=200.0)
+    assert isinstance(decision, Grant)
+
+    politeness.report(decision.permit, Response(200, 0.1), now=200.0)
+    (after,) = records.changes(Now(201.0, WALL + 201.0))
+
+    assert before is not None
+    assert (before.failing_since, before.breaker_failures) == (WALL, 4)
+    assert (after.failing_since, after.breaker_failures) == (0.0, 0)
+
+
+def test_time_between_runs_does_not_count_as_failing() -> None:
+    """A host that failed for seconds a week ago is not given up at its next failure."""
+    store, _ = failing_store(4)
+    records, politeness = records_of(store, is_resumed=True, boot="another")
+    records.recall(HOST, Now(5.0, WALL + 604_800.0))
+    decision = politeness.reserve(HOST, now=20.0)
+    assert isinstance(decision, Grant)
+
+    politeness.report(decision.permit, Response(429, 0.1), now=20.0)
+
+    host = politeness.host(HOST)
+    assert host is not None
+    assert host.gate is not Reason.RETIRED
+    (record,) = records.changes(Now(20.0, WALL + 604_815.0))
+    assert 15.0 <= record.updated_at - record.failing_since < 60.0
 
 
 def test_first_request_after_a_crash_waits_one_gap() -> None:
@@ -60,7 +195,7 @@ def test_counts_of_a_forgotten_host_are_still_written() -> None:
     changes = records.changes(Now(1.0, WALL + 1.0))
     records.committed()
 
-    assert changes == [HostRecord(host=HOST, fetched=3, updated_at=WALL)]
+    assert [(record.host, record.fetched) for record in changes] == [(HOST, 3)]
     assert records.changes(Now(2.0, WALL + 2.0)) == []
 
 
@@ -74,16 +209,15 @@ def test_a_host_that_comes_back_before_the_commit_keeps_its_counts() -> None:
     records.recall(HOST, Now(1.0, WALL + 1.0))
     records.count(HOST, Now(0.0, WALL + 1.0), fetched=2)
 
-    assert records.changes(Now(2.0, WALL + 2.0)) == [
-        HostRecord(host=HOST, fetched=5, updated_at=WALL + 1.0)
-    ]
+    (record,) = records.changes(Now(2.0, WALL + 2.0))
+    assert (record.host, record.fetched) == (HOST, 5)
 
 
 def test_what_a_group_has_learned_outlives_its_first_own_page() -> None:
     """A lesson may be kept under the name of a host that has its first turn only afterwards."""
     store = known_store()
     politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
-    records = HostRecords(store, politeness, is_resumed=False)
+    records = made(store, politeness, is_resumed=False)
     records.recall("www.a.example", Now(0.0, WALL))
     politeness.robots("www.a.example", crawl_delay_s=7.0, now=0.0)
     store.commit(Batch(hosts=records.changes(Now(0.1, WALL))))
@@ -99,7 +233,7 @@ def test_what_a_group_has_learned_outlives_its_first_own_page() -> None:
 def test_a_group_that_is_given_up_takes_its_hosts_along() -> None:
     """Those that were met, and those that are met only afterwards; nobody else."""
     politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
-    records = HostRecords(known_store(), politeness, is_resumed=False)
+    records = made(known_store(), politeness, is_resumed=False)
     for host in ("www.a.example", "shop.a.example", "www.b.example"):
         records.recall(host, Now(0.0, WALL))
 
@@ -118,7 +252,7 @@ def test_a_group_that_is_given_up_takes_its_hosts_along() -> None:
 def test_all_hosts_of_a_forgotten_group_leave_memory() -> None:
     """It is as small as the politeness core's registry, whose keys are those of groups."""
     politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
-    records = HostRecords(known_store(), politeness, is_resumed=False)
+    records = made(known_store(), politeness, is_resumed=False)
     for host in ("www.a.example", "shop.a.example", "www.b.example"):
         records.recall(host, Now(0.0, WALL))
         records.count(host, Now(0.0, WALL), fetched=1)
@@ -138,7 +272,7 @@ def test_failures_in_a_row_end_with_a_success() -> None:
     records, _ = records_of(known_store(), is_resumed=False)
     records.recall(HOST, Now(0.0, WALL))
     for _ in range(3):
-        records.count(HOST, Now(0.0, WALL), failed=1)
+        records.count(HOST, Now(0.0, WALL), failed=1, is_failure=True)
         records.count(HOST, Now(0.0, WALL), refused=1)
     before = records.failures_in_a_row(HOST)
     records.count(HOST, Now(0.0, WALL), fetched=1)
@@ -159,13 +293,15 @@ def test_a_revived_host_is_taken_up_again_and_that_is_written() -> None:
 
     assert records.given_up(HOST) is None
     assert records.failures_in_a_row(HOST) == 0
-    assert store.host(HOST) == HostRecord(host=HOST, failed=3, updated_at=WALL + 1.0)
+    assert store.host(HOST) == HostRecord(
+        host=HOST, failed=3, updated_at=WALL + 1.0, updated_mono=1.0, boot=BOOT
+    )
 
 
 def test_a_revived_host_brings_its_group_back() -> None:
     """Hosts of the group that are met afterwards are not given up any more."""
     politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
-    records = HostRecords(known_store(), politeness, is_resumed=False)
+    records = made(known_store(), politeness, is_resumed=False)
     records.recall("www.a.example", Now(0.0, WALL))
     records.give_up("a.example", "it fails", Now(0.0, WALL))
 
@@ -209,4 +345,6 @@ def test_an_unlearned_host_keeps_its_counts_and_the_waits_that_it_asked_for() ->
         fetched=9,
         refused=2,
         failed=1,
+        updated_mono=1.0,
+        boot=BOOT,
     )

@@ -196,6 +196,16 @@ def test_sitemaps_of_robots_are_queued_without_excluded_ones() -> None:
     assert queued == {"sitemap": ([f"{A}/s.xml"], 1), "none": ([], 0)}
 
 
+def test_shards_share_the_limit_of_robots_fetches() -> None:
+    """With two shards each asks for half as many robots.txt at once."""
+    hosts = [f"https://h{number}.example/" for number in range(20)]
+    alone = ShardWorld(*hosts, settings=brisk(robots_limit=6))
+    one_of_two = ShardWorld(*hosts, settings=brisk(robots_limit=6), shards=2)
+
+    assert len(alone.start()) == 6
+    assert len(one_of_two.start()) == 3
+
+
 def test_no_page_goes_while_the_robots_of_its_host_is_on_its_way() -> None:
     """Nor one of its other origin, whose rules are known, when a page that was sent before the
     rules expired comes back and wakes the host for --max-per-host.

@@ -7,9 +7,10 @@ it is for the asking, never for opening.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.sqlite.database import connect_reader, shut, translated
+from mannerly.crawler.store.sqlite.database import Database
 from mannerly.crawler.store.sqlite.reader import shard_path
 from mannerly.crawler.store.sqlite.schema import SHARD
 
@@ -24,19 +25,19 @@ _CLAIMS = {
     "no URL is in two places": """
         SELECT count(*) - count(DISTINCT seq) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
     """,
     "every URL that has a place is known": """
         SELECT count(*) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
         WHERE seq NOT IN (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
     """,
     "every URL that is known has a place": """
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
         WHERE seq NOT IN (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped)
+            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
     """,
     "no number was given twice": """
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
@@ -45,15 +46,18 @@ _CLAIMS = {
     "the totals are exact": """
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
-             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0))
+             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND status NOT NULL))
              + (lists != (SELECT count(*) FROM pages WHERE kind != 0))
              + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL))
              + (skipped != (SELECT count(*) FROM skipped))
+             + (given_up != (SELECT count(*) FROM given_up))
+             + (next_position <= (SELECT coalesce(max(position), 0) FROM pages))
              + (outgoing != (SELECT coalesce(sum(count), 0) FROM outbox))
              + (hosts != (SELECT count(*) FROM hosts)) FROM totals
     """,
     "every host's queue is as long as it says": """
         SELECT count(*) FROM hosts WHERE ready != (SELECT count(*) FROM queue WHERE host = hosts.id)
+            OR given_up != (SELECT count(*) FROM given_up WHERE host = hosts.id)
     """,
 }
 
@@ -64,16 +68,11 @@ def examine(directory: Path, shard: int) -> list[str]:
     Raises:
         StoreError: it cannot even be opened or read.
     """
-    path = shard_path(directory, shard)
-    connection = connect_reader(path, SHARD)
-    try:
-        with translated(connection, path):
-            rows = connection.execute("PRAGMA integrity_check").fetchall()
-            found = [str(row[0]) for row in rows if row[0] != "ok"]
-            for claim, query in _CLAIMS.items():
-                row = connection.execute(query).fetchone()
-                if row is None or row[0]:
-                    found.append(f"not so: {claim}")
-            return found
-    finally:
-        shut(connection)
+    with closing(Database.read(shard_path(directory, shard), SHARD)) as database:
+        rows = database.rows("PRAGMA integrity_check")
+        found = [str(row[0]) for row in rows if row[0] != "ok"]
+        for claim, query in _CLAIMS.items():
+            row = database.row(query)
+            if row is None or row[0]:
+                found.append(f"not so: {claim}")
+        return found

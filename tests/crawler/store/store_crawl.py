@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import Batch, Counts, ShardStore
+from mannerly.crawler.store.base import Batch, Counts, ShardOptions, ShardStore
 from mannerly.crawler.store.contract import START, candidate, offer, page
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
@@ -98,12 +98,11 @@ def opened(
     with ExitStack() as stack:
         stores = []
         for shard in range(SHARDS):
-            store = SqliteStore.open(
+            store = SqliteStore(
                 directory,
                 shard,
+                ShardOptions(2, durable=durable),
                 shards=SHARDS,
-                frontier_limit=2,
-                durable=durable,
                 carry_over=3,
                 vfs=disk.name,
             )

@@ -16,14 +16,15 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_2 import LINKS, ORDERS
-from tests.exports.stored_example import PAGES, QUEUED, SHARDING
+from tests.crawler.store.fixtures.make_format_3 import GIVEN_UP, LINKS, ORDERS
+from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawler.model import Kind
+from mannerly.crawler.control import Retry
+from mannerly.crawler.model import Entry, Kind
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
-from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreInUse
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.store.sqlite.manifest import FORMAT
@@ -246,10 +247,12 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-def test_everything_in_the_fixture_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Pages, queue, waiting room, links, control records and suspects."""
+@pytest.mark.parametrize("number", [2, FORMAT])
+def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
+    """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
-    with closing(open_crawl(unpacked(f"crawl-{FORMAT}", tmp_path))) as crawl:
+    directory = unpacked(f"crawl-{number}", tmp_path)
+    with closing(open_crawl(directory)) as crawl:
         pages = [record for shard in range(2) for _, record in crawl.read(shard).pages()]
         with crawl.claim(here, ShardOptions(frontier_limit=1)) as store:
             (queued,) = store.queued("a.example", after=(-1, -1), limit=9)
@@ -262,6 +265,41 @@ def test_everything_in_the_fixture_is_read_as_it_was_written(tmp_path: Path) -> 
             assert store.applied() == 1
         assert list(crawl.unread_links(1 - here)) == LINKS
         assert [order for _, order in crawl.orders()] == ORDERS
+    assert [examine(directory, shard) for shard in range(2)] == [[], []]
+
+
+def test_given_up_urls_of_an_earlier_format_can_be_brought_back(tmp_path: Path) -> None:
+    """They are told apart from skipped ones by their reasons, and failed pages from fetched."""
+    directory = unpacked("crawl-2", tmp_path)
+    here = SHARDING.shard_of("b.example")
+    connection = apsw.Connection(str(directory / f"shard-{here}.db"))
+    connection.execute(
+        "UPDATE skipped SET reason = 'host_retired: 20 in a row' WHERE reason = 'max_per_host'"
+    )
+    connection.close()
+
+    with (
+        closing(open_crawl(directory)) as crawl,
+        crawl.claim(here, ShardOptions(frontier_limit=9)) as store,
+    ):
+        before = store.counts()
+        lost = [each.url for each in store.given_up()]
+        store.commit(Batch(retries=[Retry()]))
+        back = sum(len(each.new) + each.waiting for each in [store.bring_back(9) for _ in "12"])
+
+        assert (before.failed, before.given_up, before.skipped) == (1, 1, 1)
+        assert lost == [EXCESS]
+        assert back == 2
+        assert isinstance(store.find(EXCESS), Entry)
+    assert examine(directory, here) == []
+
+
+def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
+    """Given-up URLs and the times and marks of pages, as they were written."""
+    with closing(open_crawl(unpacked(f"crawl-{FORMAT}", tmp_path))) as crawl:
+        found = {each.url: each.reason for n in range(2) for each in crawl.read(n).given_up()}
+
+    assert found == GIVEN_UP
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mannerly.crawler.store import exists, open_crawl, wipe
-from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
+from mannerly.crawler.store.base import Manifest, ShardOptions, StoreError, StoreMissing
 from mannerly.crawler.store.contract import candidate, offer
 from mannerly.crawler.store.sqlite.crawl import SqliteCrawl
-from mannerly.crawler.store.sqlite.inbox import Inbox
-from mannerly.crawler.store.sqlite.link_batch import encode_links
+from mannerly.crawler.store.sqlite.inbox import Inbox, encode_links
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def test_a_crawl_is_found_again_as_it_was_created(path, manifest):
 def test_a_created_crawl_has_its_shards(path):
     """Shards can be opened at once, and nothing else is in the directory."""
     for shard in range(2):
-        SqliteStore.open(path, shard, shards=2, frontier_limit=1).close()
+        SqliteStore(path, shard, ShardOptions(1), shards=2).close()
 
     assert names(path) == [
         "control.db",
@@ -220,19 +219,19 @@ def test_a_start_that_was_cut_short_is_made_anew(tmp_path, manifest):
 
     create(tmp_path, manifest).close()
 
-    SqliteStore.open(tmp_path, 0, shards=2, frontier_limit=1).close()
+    SqliteStore(tmp_path, 0, ShardOptions(1), shards=2).close()
 
 
 def test_a_crawl_that_lost_its_manifest_is_not_started_over(path, manifest):
     """Shards with URLs in them are a crawl, whatever else is missing."""
-    with SqliteStore.open(path, 0, shards=2, frontier_limit=9) as store:
+    with SqliteStore(path, 0, ShardOptions(9), shards=2) as store:
         store.commit(offer([candidate()]))
     (path / "crawl.json").unlink()
 
     with pytest.raises(StoreError, match=r"without its crawl\.json"):
         create(path, manifest)
 
-    with SqliteStore.open(path, 0, shards=2, frontier_limit=9) as store:
+    with SqliteStore(path, 0, ShardOptions(9), shards=2) as store:
         assert store.counts().queued == 1
 
 
@@ -268,7 +267,7 @@ def test_wiping_refuses_what_is_not_ours(path):
 
 def test_wiping_waits_for_no_worker(path):
     """A worker that outlived its parent still holds its shard, and the crawl is left alone."""
-    with SqliteStore.open(path, 1, shards=2, frontier_limit=9):
+    with SqliteStore(path, 1, ShardOptions(9), shards=2):
         with pytest.raises(StoreError, match=r"shard-1\.db is in use"):
             wipe(path)
 

@@ -16,7 +16,7 @@ from tests.crawler.store.checkup import examine
 from tests.crawler.store.store_crawl import PAGES, crawl, create_stores, link, opened, state
 from tests.crawler.store.store_disk import FailingDisk
 
-from mannerly.crawler.store.base import Batch, ShardStore, StoreError, StoreFull
+from mannerly.crawler.store.base import Batch, ShardOptions, ShardStore, StoreError, StoreFull
 from mannerly.crawler.store.contract import candidate, offer, page
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
@@ -127,7 +127,7 @@ def test_a_power_cut_leaves_the_state_after_some_commit(tmp_path, template, dura
         states, acknowledged = run_until_the_cut(before, disk, durable=durable)
         disk.lose_power(rng, after)
         allowed = states[acknowledged:] if durable else states
-        with SqliteStore.open(after, 0, shards=2, frontier_limit=4) as store:
+        with SqliteStore(after, 0, ShardOptions(4), shards=2) as store:
             found = state(store)
         if found not in allowed or examine(after, 0):
             wrong.append(seed)
@@ -159,14 +159,8 @@ def run_until_the_cut(directory, disk, *, durable):
 
 
 def reopened(directory, disk, *, durable):
-    return SqliteStore.open(
-        directory,
-        0,
-        shards=2,
-        frontier_limit=4,
-        durable=durable,
-        carry_over=5,
-        vfs=disk.name,
+    return SqliteStore(
+        directory, 0, ShardOptions(4, durable=durable), shards=2, carry_over=5, vfs=disk.name
     )
 
 
@@ -175,9 +169,7 @@ def test_a_full_disk_is_told_apart_and_the_batch_can_be_offered_again(tmp_path):
     model = MemoryStore.group(2, frontier_limit=4)[0]
     create_shard(tmp_path, 0, shards=2)
     disk = FailingDisk(dies=False, error=apsw.FullError)
-    with SqliteStore.open(
-        tmp_path, 0, shards=2, frontier_limit=4, carry_over=99, vfs=disk.name
-    ) as store:
+    with SqliteStore(tmp_path, 0, ShardOptions(4), shards=2, carry_over=99, vfs=disk.name) as store:
         for number, batch in enumerate(scripted(model)):
             before = state(store)
             disk.arm(number % 4)
@@ -197,11 +189,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from mannerly.crawler.store.contract import candidate, offer, page
-from mannerly.crawler.store.base import Batch
+from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.sqlite.shard import SqliteStore
 
-store = SqliteStore.open(Path(sys.argv[1]), 0, shards=1, frontier_limit=10**6, carry_over=50)
+store = SqliteStore(Path(sys.argv[1]), 0, ShardOptions(10**6), shards=1, carry_over=50)
 store.commit(offer([candidate("/0/0")]))
 number = store.counts().fetched
 while True:
@@ -223,7 +215,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
 
     for _ in range(10):
         acknowledged = run_and_kill(tmp_path, after=rng.randrange(1, 60))
-        with SqliteStore.open(tmp_path, 0, shards=1, frontier_limit=10**6) as store:
+        with SqliteStore(tmp_path, 0, ShardOptions(10**6), shards=1) as store:
             done = store.counts().fetched
             urls = {candidate(f"/{n}/{i}").url for n in range(1, done + 1) for i in range(3)}
             record = store.host("a.example")

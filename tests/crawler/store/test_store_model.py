@@ -15,7 +15,7 @@ from tests.crawler.store.store_crawl import SHARDS, create_stores, state
 from tests.crawler.store.store_disk import FailingDisk
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import Batch, StoreFull
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreFull
 from mannerly.crawler.store.contract import START, candidate, page
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore
@@ -51,11 +51,11 @@ class TwoStores(RuleBasedStateMachine):
         self.models = MemoryStore.group(SHARDS, frontier_limit=LIMIT)
 
     def open(self, shard: int) -> SqliteStore:
-        return SqliteStore.open(
+        return SqliteStore(
             self.directory,
             shard,
+            ShardOptions(LIMIT),
             shards=SHARDS,
-            frontier_limit=LIMIT,
             carry_over=4,
             vfs=self.disk.name,
         )

@@ -9,7 +9,7 @@ import pytest
 from tests.crawler.store.checkup import examine
 
 from mannerly.crawler.model import HostRecord, Skipped
-from mannerly.crawler.store.base import Batch, StoreError
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreError
 from mannerly.crawler.store.contract import (
     START,
     StoreContract,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def open_shard(directory: Path, shard: int = 0, *, shards: int = 1) -> SqliteStore:
-    return SqliteStore.open(directory, shard, shards=shards, frontier_limit=100_000)
+    return SqliteStore(directory, shard, ShardOptions(100_000), shards=shards)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,41 @@ def test_bad_seeds_are_errors() -> None:
     for seed in ("example.com", "HTTP://example.com", "ftp://example.com/"):
         with pytest.raises(ValueError, match=f"not a canonical .*{seed!r}"):
             Scope((seed,))
+
+
+def test_seed_of_an_earlier_release_is_accepted() -> None:
+    """A seed whose escapes were stored in another spelling stands for the same folder."""
+    scope = Scope(("https://example.com/%c3%a9/x",), ScopeMode.PREFIX)
+
+    assert scope.judge("https://example.com/%C3%A9/y", 1) is None
+    assert scope.judge("https://example.com/e/y", 1) is SkipReason.OFF_PREFIX
+
+
+def test_glob_matches_any_spelling_of_escapes() -> None:
+    """A glob is compared as URLs are spelled, whatever its own escapes look like."""
+    for pattern in ("*/%c3%a9*", "*/%C3%A9*", "*/é*", "*/%c3%A9*"):
+        assert Glob(pattern).matches("https://example.com/%C3%A9/y"), pattern
+    assert Glob("*/%7ejoe/*").matches("https://example.com/~joe/")
+
+
+def test_glob_has_a_longest_length() -> None:
+    """A glob that is longer than any URL is refused before it is used."""
+    Glob("*" + "a" * 2047)
+    with pytest.raises(ValueError, match="2048 are allowed"):
+        Glob("*" + "a" * 2048)
+
+
+def test_explosive_globs_take_linear_time() -> None:
+    """A pattern that explodes a backtracking matcher is answered in one pass over the URL."""
+    url = "https://example.com/" + "a" * 2000
+    globs = [Glob("*a" * 1000 + "*b"), Glob("*" + "a*" * 1000 + "b"), Glob("*aab" * 400)]
+
+    began = time.process_time()
+    found = [glob.matches(url) for glob in globs for _ in range(10)]
+    took_s = time.process_time() - began
+
+    assert not any(found)
+    assert took_s < 0.1  # 0.003
 
 
 def test_negative_depth_is_an_error() -> None:

@@ -97,10 +97,34 @@ LOCAL_FILE = (
 )
 
 
-def test_entities_are_refused() -> None:
-    """No declaration of an entity is accepted, so none can grow or read a file."""
-    for body in (BILLION_LAUGHS, LOCAL_FILE):
-        assert read_sitemap(body) == SitemapContents(problem=SitemapProblem.ENTITIES), body
+DEFAULTS = (
+    b'<!DOCTYPE urlset [<!ATTLIST x a CDATA "' + b"v" * 900_000 + b'">]>'
+    b"<urlset>" + b"<x/>" * 100_000 + b"</urlset>"
+)
+EMPTY_SUBSET = b"<!DOCTYPE urlset []><urlset><url><loc>a</loc></url></urlset>"
+PARAMETER = (
+    b'<!DOCTYPE urlset [<!ENTITY % x SYSTEM "http://127.0.0.1:1/x.dtd"> %x;]>'
+    b"<urlset><url><loc>a</loc></url></urlset>"
+)
+
+
+def test_declarations_are_refused() -> None:
+    """No document type with declarations of its own is read: no entity, no default value."""
+    for body in (BILLION_LAUGHS, LOCAL_FILE, DEFAULTS, EMPTY_SUBSET, PARAMETER):
+        for sent in (body, gzip.compress(body), body.decode().encode("utf-16")):
+            found = read_sitemap(sent)
+            assert found == SitemapContents(problem=SitemapProblem.DTD), body[:80]
+
+
+def test_external_document_type_is_not_read() -> None:
+    """A document type elsewhere is not asked for, and its entities are unknown."""
+    doctype = b'<!DOCTYPE urlset SYSTEM "file:///etc/passwd">'
+
+    plain = read_sitemap(doctype + urlset(2))
+    used = read_sitemap(doctype + b"<urlset><url><loc>a&x;</loc></url></urlset>")
+
+    assert (len(plain.urls), plain.problem) == (2, None)
+    assert [listed.loc for listed in used.urls] == ["a"]
 
 
 def test_doctype_alone_is_harmless() -> None:
@@ -115,6 +139,7 @@ HOSTILE = {
     "nesting": (b"<urlset>" + b"<a>" * 100_000, SitemapProblem.TOO_DEEP),
     "attribute": (b"<urlset a='" + b"x" * 3_000_000, SitemapProblem.MALFORMED),
     "comment": (b"<urlset><!--" + b"x" * 3_000_000, SitemapProblem.MALFORMED),
+    "name": (b"<urlset><" + b"x" * 900_000 + b"/>", SitemapProblem.MALFORMED),
     "members": (gzip.compress(b"") * 1000, SitemapProblem.BAD_GZIP),
 }
 

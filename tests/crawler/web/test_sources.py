@@ -13,13 +13,7 @@ import pytest
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.sources import (
-    COMMONCRAWL,
-    CT,
-    hosts_with_address,
-    read_commoncrawl,
-    read_ct,
-)
+from mannerly.crawler.web.sources import COMMONCRAWL, CT, read_commoncrawl, read_ct
 from mannerly.politeness import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -82,18 +76,6 @@ def test_index_lines_name_pages() -> None:
     body = b'{"url": "http://e.example/a"}\nrate limited\n{"url": "mailto:x"}\n[]\n'
 
     assert list(read_commoncrawl(body)) == ["http://e.example/a"]
-
-
-def test_hosts_without_an_address_are_left_out() -> None:
-    """Every name is looked up once."""
-    asked: list[str] = []
-
-    def resolve(host: str) -> bool:
-        asked.append(host)
-        return host != "gone.example"
-
-    assert hosts_with_address(["a.example", "gone.example", "a.example"], resolve) == {"a.example"}
-    assert sorted(asked) == ["a.example", "gone.example"]
 
 
 def test_address_needs_a_place_for_the_site() -> None:

@@ -27,8 +27,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mannerly.crawler.model import Fetched, Request
     from mannerly.politeness.model import Instant
+
+
+def always(_request: Request, _instant: Instant) -> bool:
+    """Let every request leave: the judge of a fetcher that was not told to ask another one."""
+    return True
 
 
 class Fetcher(Protocol):
@@ -48,6 +55,13 @@ class Fetcher(Protocol):
 
         Blocks until a request finishes, a watched descriptor is readable, or the time is over.
         The time is finite; 0 means: do what can be done at once.
+        """
+        ...
+
+    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+        """Ask this immediately before a request is sent, when its connection is open.
+
+        If it may not leave, nothing is sent and it comes back with `LocalError.HELD`.
         """
         ...
 

@@ -25,7 +25,9 @@ One fetcher belongs to one thread of one process; do not carry it through a fork
 
 from __future__ import annotations
 
+import errno
 import math
+import mmap
 import socket
 import time
 from dataclasses import replace
@@ -35,6 +37,7 @@ import pycurl  # type: ignore[import-untyped]
 
 from mannerly.crawler.model import Fetched, LocalError
 
+from .base import always
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
 from .poller import new_poller
@@ -43,6 +46,8 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
@@ -53,6 +58,10 @@ _SWEEP_SHARE = 0.1
 
 # Codes that curl returns for a lack of descriptors, depending on which part needed one.
 _MAYBE_STARVED = frozenset({NO_CONNECTION, NO_NAME, NO_MEMORY, FAILED_INIT})
+
+
+# A thread's stack and some buffers. It is only reserved, not used, so trying takes no time.
+_SOME_MEMORY = 16 * 1024 * 1024
 
 
 class CurlFetcher:
@@ -70,6 +79,7 @@ class CurlFetcher:
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
         self._sent: list[tuple[Request, Instant]] = []
+        self._may_leave: Callable[[Request, Instant], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -109,7 +119,7 @@ class CurlFetcher:
         transfer = (
             self._idle.pop()
             if self._idle
-            else Transfer(self._settings, self._guard, self._trust, self._note_sent)
+            else Transfer(self._settings, self._guard, self._trust, self._leaves)
         )
         transfer.load(request, scheme, host, port, self._name_age_s())
         self._busy[transfer.handle] = transfer
@@ -137,6 +147,9 @@ class CurlFetcher:
                 finished, self._done = self._done, []
                 return finished
 
+    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+        self._may_leave = may_leave
+
     def sent(self) -> list[tuple[Request, Instant]]:
         sent, self._sent = self._sent, []
         return sent
@@ -152,7 +165,7 @@ class CurlFetcher:
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
             transfer.unload()
-            self._idle.append(transfer)
+            transfer.close()
         self._busy.clear()
         return cancelled
 
@@ -178,8 +191,12 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _note_sent(self, request: Request) -> None:
-        self._sent.append((request, time.monotonic()))
+    def _leaves(self, request: Request) -> bool:
+        now = time.monotonic()
+        if not self._may_leave(request, now):
+            return False
+        self._sent.append((request, now))
+        return True
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))
@@ -197,21 +214,34 @@ class CurlFetcher:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
         fetched = transfer.finish(code)
-        if code in _MAYBE_STARVED and self._is_starved():
-            fetched = replace(
-                fetched, error=LocalError.NO_DESCRIPTORS, detail=LocalError.NO_DESCRIPTORS.value
-            )
+        if fetched.error is not None and code and (lack := _lack(code)) is not None:
+            fetched = replace(fetched, error=lack, detail=lack.value)
         self._done.append(fetched)
-        self._idle.append(transfer)
-
-    def _is_starved(self) -> bool:
-        # curl does not say why it could not get a resolver thread or its wake-up socket, so the
-        # same is tried here.
-        try:
-            socket.socket().close()
-        except OSError as problem:
-            return problem.errno in OUT_OF_DESCRIPTORS
-        return False
+        if fetched.error is None:
+            self._idle.append(transfer)
+        else:
+            # A broken answer can leave half a header line in its handle, which would become the
+            # beginning of the next answer, from another server.
+            transfer.close()
 
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
+
+
+def _lack(code: int) -> LocalError | None:
+    """Return what this machine lacked, if that is why a transfer failed.
+
+    curl does not say why it could not get a resolver thread, its wake-up socket or a buffer, and
+    TLS fails in its own ways, so the same is tried here.
+    """
+    try:
+        if code in _MAYBE_STARVED:
+            socket.socket().close()
+        mmap.mmap(-1, _SOME_MEMORY).close()
+    except MemoryError:
+        return LocalError.NO_MEMORY
+    except OSError as problem:
+        if problem.errno in OUT_OF_DESCRIPTORS:
+            return LocalError.NO_DESCRIPTORS
+        return LocalError.NO_MEMORY if problem.errno == errno.ENOMEM else None
+    return None

@@ -34,6 +34,7 @@ _BY_CODE: dict[int, FetchFailure] = {
     WRITE: (ErrorKind.PROTOCOL, "bad_content_encoding"),  # a cut at the cap is handled before
     EMPTY_REPLY: (ErrorKind.RESET, "empty_reply"),
     SEND: (ErrorKind.RESET, "connection_reset"),
+    NO_MEMORY: (LocalError.NO_MEMORY, "no_memory"),
     BAD_ENCODING: (ErrorKind.PROTOCOL, "bad_content_encoding"),
     BAD_CA_FILE: (LocalError.TRUST, "ca_file"),
     HTTP2_STREAM: (ErrorKind.PROTOCOL, "http2_stream"),

@@ -16,8 +16,11 @@ import selectors
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.crawler.model import Fetched, FetchError, Request
+from mannerly.crawler.model import Fetched, FetchError, LocalError, Request
 from mannerly.politeness.model import ErrorKind
+from mannerly.politeness.retry import RetryQueue
+
+from .base import always
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,10 +58,22 @@ NOT_FOUND = FakeReply(status=404)
 
 
 class FakeFetcher:
-    """Answers every request from a function or a table of URLs; 404 for others."""
+    """Answers every request from a function or a table of URLs; 404 for others.
 
-    def __init__(self, clock: VirtualClock, answer: FakeSite) -> None:
+    `connect_s` returns how long it takes until a request can be sent; by default no time.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        answer: FakeSite,
+        *,
+        connect_s: Callable[[Request], float] | None = None,
+    ) -> None:
         self.clock = clock
+        self._connect_s = connect_s
+        self._connecting: RetryQueue[Request] = RetryQueue()
+        self._may_leave: Callable[[Request, float], bool] = always
         self._answer = answer if callable(answer) else _from_table(answer)
         # Answers by the instant at which they are due: many share one, and a heap of instants is
         # small where a heap of answers would not be.
@@ -73,10 +88,19 @@ class FakeFetcher:
         return self._in_flight
 
     def start(self, request: Request) -> None:
-        fetched = _fetched(request, self._answer(request))
-        now = self.clock.now
         self._in_flight += 1
-        self._sent.append((request, now))
+        if self._connect_s is None:
+            self._leave(request)
+        else:
+            self._connecting.push(self.clock.now + self._connect_s(request), request)
+
+    def _leave(self, request: Request) -> None:
+        now = self.clock.now
+        if self._may_leave(request, now):
+            self._sent.append((request, now))
+            fetched = _fetched(request, self._answer(request))
+        else:
+            fetched = Fetched(request, error=LocalError.HELD, detail=LocalError.HELD.value)
         instant = now + fetched.total_s
         due = self._due.get(instant)
         if due is None:
@@ -89,8 +113,17 @@ class FakeFetcher:
             return self._finished()
         clock = self.clock
         until = clock.now + max(0.0, timeout_s)
+        while (open_at := self._connecting.next_due()) is not None and open_at <= min(
+            [until, *self._instants[:1]]
+        ):
+            clock.now = max(clock.now, open_at)
+            for request in self._connecting.pop_due(clock.now):
+                self._leave(request)
         clock.now = max(clock.now, min(until, self._instants[0])) if self._instants else until
         return self._finished()
+
+    def ask(self, may_leave: Callable[[Request, float], bool]) -> None:
+        self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, float]]:
         sent, self._sent = self._sent, []
@@ -103,6 +136,7 @@ class FakeFetcher:
 
     def cancel_all(self) -> list[Request]:
         pending = [fetched.request for due in self._due.values() for fetched in due]
+        pending += self._connecting.discard(lambda _: True)
         self._due.clear()
         self._instants.clear()
         self._in_flight = 0

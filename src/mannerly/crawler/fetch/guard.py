@@ -9,12 +9,14 @@ registries (2025), and of IPv6 only 2000::/3 is public at all.
 Exceptions:
 
 - a seed that is *itself* private (a literal address, `localhost`, a name without a dot or under
-  a suffix for private use) allows exactly its host:port. A seed with a public name allows nothing:
-  a public name that its owner points at 127.0.0.1 is the attack;
-- `--allow-net`, a network (every port of it) or a host:port.
+  a suffix for private use) allows exactly its host:port; `private_seeds` names them, for a notice.
+  A seed with a public name allows no private address: a public name that its owner points at
+  127.0.0.1 is the attack;
+- `--allow-net`, a network (every port of it) or a host:port. Only this opens the metadata services
+  of clouds, which hand out credentials: not even a seed does.
 
-Ports: 80, 443, 8000-8999 and the seeds' own, so that no link makes the crawler contact a mail
-server.
+Ports: 80, 443, 8000-8999, and a seed's own on its own host, so that no link makes the crawler
+contact a mail server.
 
 With a proxy the guard sees URLs only: it refuses literal addresses and ports, but the proxy
 resolves the names and connects.
@@ -72,6 +74,18 @@ _PUBLIC_V6 = IPv6Network("2000::/3")
 _SPECIAL_V6 = tuple(
     IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "3fff::/20")
 )  # all inside 2000::/3; Teredo is in the first
+# Services that hand out the credentials of the machine that asks: AWS, Google, Azure and most other
+# clouds; containers at AWS; IPv6 at AWS and Google; Alibaba, Oracle, Tencent; Azure's platform.
+_METADATA = frozenset(
+    ip_address(text)
+    for text in (
+        "169.254.169.254",
+        *("169.254.170.2", "169.254.170.23", "fd00:ec2::23"),
+        *("fd00:ec2::254", "fd20:ce::254"),
+        *("100.100.100.200", "192.0.0.192", "169.254.0.23"),
+        "168.63.129.16",
+    )
+)
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
@@ -107,8 +121,9 @@ class NetworkGuard:
     """Decides which addresses may be connected, from the seeds and what `--allow-net` names."""
 
     def __init__(self, seeds: Iterable[str] = (), allow_net: Iterable[str] = ()) -> None:
-        self._ports = set(PUBLIC_PORTS)
-        self._origins: set[tuple[str, int]] = set()
+        self._allowed: set[tuple[str, int]] = set()  # hosts and ports that --allow-net names
+        self._seeds: set[tuple[str, int]] = set()  # hosts and ports of the seeds
+        self._private_seeds: set[tuple[str, int]] = set()  # of these: may be private addresses
         self._networks: list[Network] = []
         self._verdicts: dict[tuple[str, int], AddressVerdict] = {}  # of hosts and ports
         self.add_seeds(seeds)
@@ -121,9 +136,20 @@ class NetworkGuard:
             self._open_for_seed(seed)
         self._verdicts.clear()
 
+    @property
+    def private_seeds(self) -> list[str]:
+        """Return the host:port of the seeds that open a private network."""
+        literals = ((host, port, _literal(host)) for host, port in self._private_seeds)
+        return sorted(
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port, literal in literals
+            if literal is None or not (literal in _METADATA or _is_public(_unwrap(literal)))
+        )
+
     def judge(self, address: str, port: int, host: str) -> AddressVerdict:
         """Return the verdict on a connection to `address`, which `host` resolved to."""
-        if (_canonical(host), port) in self._origins:
+        place = (_canonical(host), port)
+        if place in self._allowed:
             return AddressVerdict.ALLOWED
         parsed = _parse(address)
         if parsed is None:
@@ -132,9 +158,14 @@ class NetworkGuard:
         # The plain loop, because a network never contains an address of the other family.
         if any(parsed in network or inner in network for network in self._networks):
             return AddressVerdict.ALLOWED
+        if inner in _METADATA:
+            return AddressVerdict.BLOCKED_ADDRESS
+        if place in self._private_seeds:
+            return AddressVerdict.ALLOWED
         if not _is_public(inner):
             return AddressVerdict.BLOCKED_ADDRESS
-        return AddressVerdict.ALLOWED if port in self._ports else AddressVerdict.BLOCKED_PORT
+        is_open = port in PUBLIC_PORTS or place in self._seeds
+        return AddressVerdict.ALLOWED if is_open else AddressVerdict.BLOCKED_PORT
 
     def judge_host(self, host: str, port: int) -> AddressVerdict:
         """Return the verdict that is possible before any lookup: on literal addresses and ports.
@@ -152,18 +183,20 @@ class NetworkGuard:
         literal = _literal(host)
         if literal is not None:
             return self.judge(str(literal), port, host)
-        if port in self._ports or self._networks or (_canonical(host), port) in self._origins:
-            return AddressVerdict.ALLOWED
-        return AddressVerdict.BLOCKED_PORT
+        place = (_canonical(host), port)
+        is_open = port in PUBLIC_PORTS or place in self._seeds or place in self._allowed
+        is_open = is_open or bool(self._networks)  # it may resolve to an address of these
+        return AddressVerdict.ALLOWED if is_open else AddressVerdict.BLOCKED_PORT
 
     def _open_for_seed(self, seed: str) -> None:
         origin = split_origin(seed)
         if origin is None:
             raise ValueError(f"a seed is a serialised http or https URL, not {seed!r}")
         _, host, port = origin
-        self._ports.add(port)
+        place = (_canonical(host), port)
+        self._seeds.add(place)
         if _is_private_name(host):
-            self._origins.add((_canonical(host), port))
+            self._private_seeds.add(place)
 
     def _open_for_entry(self, entry: str) -> None:
         try:
@@ -174,7 +207,7 @@ class NetworkGuard:
                 raise ValueError(
                     f"--allow-net takes a network (10.0.0.0/8) or host:port, not {entry!r}"
                 ) from None
-            self._origins.add((_canonical(origin[1]), origin[2]))
+            self._allowed.add((_canonical(origin[1]), origin[2]))
 
 
 def _has_port(entry: str) -> bool:

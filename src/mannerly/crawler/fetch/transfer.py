@@ -10,10 +10,11 @@ interim answers and trailers counted, and our own caps, which are lower, are che
 Two callbacks control what leaves:
 
 - *open socket* asks the network guard about the address that is about to be connected;
-- *before each send* tells the fetcher that the request leaves now, and stops curl's automatic
-  second attempt when the server closed a kept-alive connection. That second request would reach the
-  server without a politeness permit, so the request comes back as STALE_CONNECTION and the caller
-  asks for a new permit.
+- *before each send* asks the fetcher whether the request may still leave, now that its connection
+  is open; if not, it comes back as HELD. It also stops curl's automatic second attempt when the
+  server closed a kept-alive connection. That second request would reach the server without a
+  politeness permit, so the request comes back as STALE_CONNECTION and the caller asks for a new
+  permit.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
@@ -69,9 +70,9 @@ class Transfer:
         settings: FetchSettings,
         guard: NetworkGuard,
         trust: Trust,
-        on_sent: Callable[[Request], None],
+        leaves: Callable[[Request], bool],
     ) -> None:
-        self._on_sent = on_sent
+        self._leaves = leaves
         self.handle = pycurl.Curl()
         self._settings = settings
         self._guard = guard
@@ -192,19 +193,22 @@ class Transfer:
 
     def _on_body(self, chunk: bytes) -> int | None:
         self._room -= len(chunk)
-        if self._room >= 0:
-            self._body.write(chunk)
-            return None
-        self._body.write(chunk[: self._room])
-        self._is_cut = True
+        try:
+            if self._room >= 0:
+                self._body.write(chunk)
+                return None
+            self._body.write(chunk[: self._room])
+            self._is_cut = True
+        except MemoryError:
+            self._refusal = LocalError.NO_MEMORY
         return _REFUSE
 
     def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        if self._sends == 1:
-            self._on_sent(self.request)
+        if self._sends == 1 and self._leaves(self.request):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
-        self._refusal = LocalError.STALE_CONNECTION
+        is_first = self._sends == 1
+        self._refusal = LocalError.HELD if is_first else LocalError.STALE_CONNECTION
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:

@@ -129,6 +129,11 @@ class Frontier:
         """URLs that wait: in memory, for a retry, and on disk."""
         return self._queued
 
+    def queued_of(self, host: str) -> int:
+        """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
+        queue = self._places.hosts.get(host)
+        return 0 if queue is None else len(queue) + queue.on_disk
+
     # ------------------------------------------------------------------ in
 
     def load(self, hosts: Iterable[tuple[str, int]], *, now: Instant) -> None:

@@ -33,6 +33,11 @@ class Sharding:
     def __repr__(self) -> str:
         return f"<Sharding over {self.shards}>"
 
+    def share(self, limit: int, shard: int) -> int:
+        """Return a shard's part of a limit that holds for all of them: 1 at least."""
+        part, rest = divmod(limit, self.shards)
+        return max(1, part + (shard < rest))
+
     def _shard_of(self, host: str) -> int:
         """Return the shard that owns a host (a name or a politeness key)."""
         site = site_of(host).encode()

@@ -8,7 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.control import AddSeeds, Exclude
-from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped
+from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_given_up
+from mannerly.crawler.web.patterns import pattern_of
+from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
 from mannerly.crawler.web.words import span
@@ -34,7 +36,7 @@ class UrlExplanation(NamedTuple):
     """The state of a URL and the reason; `because` is a sentence, the rest are values."""
 
     url: str
-    state: str  # fetched, failed, skipped, queued or unknown
+    state: str  # fetched, failed, skipped, given up, queued or unknown
     because: str
     depth: int | None
     found_by: list[str]  # the parent first, the seed last
@@ -94,8 +96,8 @@ def _state(crawl: View, place: KnownUrl, now: float) -> tuple[str, str]:
     match place:
         case PageRecord():
             return _fetched(place, now)
-        case Skipped():
-            return "skipped", skip_words(place.reason)
+        case Skipped(reason=reason):
+            return "given up" if is_given_up(reason) else "skipped", skip_words(reason)
         case Entry():
             return "queued", _queued(crawl, place, now)
         case Candidate():
@@ -119,6 +121,11 @@ def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
 
 def _queued(crawl: View, entry: Entry, now: float) -> str:
     said = [f"priority {entry.priority}"]
+    if is_held_back(entry.priority):
+        pattern = pattern_of(entry.url)
+        said.append(
+            f"held back: {pattern} has many URLs that lead to more of the same, others go first"
+        )
     host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:
         if host.retired:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 from enum import StrEnum
+from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import HostRecord
 from mannerly.crawler.web.urls import canonical, host_key_of
 
 if TYPE_CHECKING:
+    from mannerly.crawler.model import HostRecord
+
     from .view import View
 
 _NEXT_URLS = 5  # of a host
@@ -22,48 +24,68 @@ class HostSort(StrEnum):
     FETCHED = "fetched"
     REFUSED = "refused"
     FAILED = "failed"
+    GIVEN_UP = "given_up"
     DELAY = "delay"
 
 
 class HostLine(NamedTuple):
-    """A host's record, and the length of its queue."""
+    """A host's record, the length of its queue, and how many of its URLs were given up."""
 
     record: HostRecord
     queued: int
     next_urls: tuple[str, ...] = ()  # only where one host was asked for
+    given_up: int = 0
+
+
+# What a shard's reader counts by host.
+_COUNTED = {
+    HostSort.QUEUED: methodcaller("queued_hosts"),
+    HostSort.GIVEN_UP: methodcaller("given_up_hosts"),
+}
 
 
 def top_hosts(crawl: View, sort: HostSort, limit: int) -> list[HostLine]:
-    """Return the first `limit` hosts, in two passes over the store, without holding all."""
-    queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
-    if sort is HostSort.QUEUED:
-        longest = heapq.nlargest(limit, queues, key=lambda pair: pair[1])
-        found = [(crawl.reader_of(host).host(host), queued) for host, queued in longest]
-        lines = [HostLine(record, queued) for record, queued in found if record is not None]
-        if lines:
-            return lines
-    field = "adaptive_delay_s" if sort is HostSort.DELAY else sort.value
-    key = "fetched" if sort is HostSort.QUEUED else field  # all queues are empty
-    records = heapq.nlargest(
-        limit,
-        (record for reader in crawl.readers for record in reader.hosts()),
-        key=lambda record: float(getattr(record, key)),
-    )
-    names = {record.host for record in records}
-    queued = {host: count for host, count in queues if host in names}
-    return [HostLine(record, queued.get(record.host, 0)) for record in records]
+    """Return the first `limit` hosts, in a few passes over the store, without holding all."""
+    names: list[str] = []
+    counted = _COUNTED.get(sort)
+    if counted is not None:
+        pairs = (pair for reader in crawl.readers for pair in counted(reader))
+        names = [host for host, _ in heapq.nlargest(limit, pairs, key=itemgetter(1))]
+    if not names:
+        field = "fetched" if counted is not None else sort.value  # all of those counts are 0
+        key = "adaptive_delay_s" if sort is HostSort.DELAY else field
+        records = (record for reader in crawl.readers for record in reader.hosts())
+        names = [each.host for each in heapq.nlargest(limit, records, key=attrgetter(key))]
+    return _lines(crawl, names)
 
 
 def one_host(crawl: View, host: str) -> HostLine | None:
     """Return everything that is kept of a host; None if it is no host of the crawl."""
-    reader = crawl.reader_of(host)
-    record = reader.host(host)
-    queued = dict(pair for pair in reader.queued_hosts() if pair[0] == host).get(host, 0)
-    if record is None and not queued:
+    lines = _lines(crawl, [host])
+    if not lines:
         return None
-    record = record or HostRecord(host)  # it was not contacted yet
-    entries = reader.queued(host, after=(-1, -1), limit=_NEXT_URLS)
-    return HostLine(record, queued, tuple(entry.url for entry in entries))
+    entries = crawl.reader_of(host).queued(host, after=(-1, -1), limit=_NEXT_URLS)
+    return lines[0]._replace(next_urls=tuple(entry.url for entry in entries))
+
+
+def _lines(crawl: View, names: list[str]) -> list[HostLine]:
+    """Return the lines of these hosts, without those that the crawl does not have."""
+    records = [record for name in names if (record := crawl.reader_of(name).host(name))]
+    wanted = {record.host for record in records}
+    counts = {
+        sort: {
+            host: count
+            for reader in crawl.readers
+            for host, count in counted(reader)
+            if host in wanted
+        }
+        for sort, counted in _COUNTED.items()
+    }
+    queued, given_up = counts[HostSort.QUEUED], counts[HostSort.GIVEN_UP]
+    return [
+        HostLine(each, queued.get(each.host, 0), given_up=given_up.get(each.host, 0))
+        for each in records
+    ]
 
 
 def host_key(text: str) -> str:

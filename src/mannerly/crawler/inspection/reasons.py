@@ -7,9 +7,6 @@ code without words is shown as it is.
 
 from __future__ import annotations
 
-GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
-"""Reasons for which URLs were given up: they were wanted, and could not be fetched."""
-
 _SKIPPED: dict[str, str | tuple[str, str]] = {
     "off_host": ("link to another host (--scope)", "links to other hosts (--scope)"),
     "off_site": ("link to another site (--scope)", "links to other sites (--scope)"),
@@ -27,6 +24,14 @@ _SKIPPED: dict[str, str | tuple[str, str]] = {
     "robots": "forbidden by robots.txt (--ignore-robots)",
     "robots_unreachable": "robots.txt unreachable (--robots-patience, --robots-unreachable)",
     "max_per_host": "beyond --max-per-host",
+    "sitemap_limit": (
+        "sitemap beyond the limits of its host (--max-sitemaps)",
+        "sitemaps beyond the limits of their host (--max-sitemaps)",
+    ),
+    "list_limit": (
+        "URL beyond those taken from one public index",
+        "URLs beyond those taken from one public index",
+    ),
     "host_retired": ("host given up", "URLs of hosts that were given up"),
 }
 
@@ -42,6 +47,8 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "blocked_port": ("port not allowed (--allow-net)", "ports not allowed (--allow-net)"),
     "bad_url": ("URL that cannot be requested", "URLs that cannot be requested"),
     "no_descriptors": "without a free file descriptor (ulimit -n)",
+    "no_memory": "without free memory",
+    "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
     "ca_file": "without readable certificate authorities (--ca-file)",
@@ -55,6 +62,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "redirect_loop": ("redirect loop", "redirect loops"),
     "not_a_sitemap": "not a sitemap",
     "malformed": "malformed XML",
+    "dtd": "XML with a document type of its own is refused",
     "entities": "XML entities are refused",
     "too_deep": "XML nested too deeply",
     "too_many_urls": "more URLs than are read from one sitemap",

@@ -11,10 +11,15 @@ from mannerly.crawler.control import in_force
 from .view import View, view
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mannerly.crawler.store.base import CrawlStore
 
 _QUEUES, _SEEDS = 5, 10  # named in a status; the others are counted
-_COUNTS = ("queued", "waiting", "fetched", "failed", "lists", "skipped", "outgoing", "hosts")
+COUNTS = (
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
+    "hosts",
+)
 
 
 class State(StrEnum):
@@ -30,10 +35,11 @@ class State(StrEnum):
 class Status(NamedTuple):
     """The progress of a crawl.
 
-    `total` and `shards` count: `fetched` and `failed` pages, `lists` (sitemaps and public indexes),
-    `queued` URLs (`waiting` of them beyond the frontier's limit), `skipped` ones, `outgoing` links
-    that one shard has found and another has not taken over yet, and `hosts`. `pid` is the first
-    worker's, or None if none is known.
+    `total` and `shards` count: `fetched` pages (with a status) and `failed` ones (with an error
+    instead), together the records of an export; `lists` (sitemaps and public indexes); `queued`
+    URLs (`waiting` of them beyond the frontier's limit); `skipped` and `given_up` ones; `outgoing`
+    links that one shard has found and another has not taken over yet; and `hosts`. `pending` is
+    what is left to do: queued and outgoing. `pid` is the first worker's, or None if none is known.
     """
 
     id: str
@@ -55,7 +61,7 @@ def status_of(crawl: View, *, now: float) -> Status:
     """Return how far a crawl is: one row a shard, whatever its size, and its longest queues."""
     store = crawl.store
     shards = [_counts(crawl, shard) for shard in range(len(crawl.readers))]
-    total = {name: sum(shard[name] for shard in shards) for name in _COUNTS}
+    total = _sum(shards)
     queues = (pair for reader in crawl.readers for pair in reader.queued_hosts())
     workers = store.workers()
     return Status(
@@ -86,27 +92,32 @@ def status_of(crawl: View, *, now: float) -> Status:
     )
 
 
-def pending(store: CrawlStore) -> int:
-    """Return how many URLs are not fetched yet, wherever they wait."""
-    total = 0
+def totals(store: CrawlStore) -> dict[str, int]:
+    """Return the counts of all shards together, with the names of `Status.total`."""
     with view(store) as crawl:
-        for shard in range(len(crawl.readers)):
-            counts = _counts(crawl, shard)
-            total += counts["queued"] + counts["outgoing"]
-    return total
+        return _sum(_counts(crawl, shard) for shard in range(len(crawl.readers)))
 
 
 def _counts(crawl: View, shard: int) -> dict[str, int]:
     counts = crawl.readers[shard].counts()
-    found = {name: getattr(counts, name) for name in _COUNTS}
+    found = {name: getattr(counts, name) for name in COUNTS}
     found["outgoing"] += crawl.store.unread(shard)
+    found["pending"] = found["queued"] + found["outgoing"]
     return found
+
+
+def _sum(shards: Iterable[dict[str, int]]) -> dict[str, int]:
+    total = dict.fromkeys((*COUNTS, "pending"), 0)
+    for counts in shards:
+        for name, count in counts.items():
+            total[name] += count
+    return total
 
 
 def _state(store: CrawlStore, total: dict[str, int]) -> State:
     is_running = store.is_running()
     has_begun = any(total.values())  # the seeds are the first thing that is committed
-    if not is_running and has_begun and not total["queued"] and not total["outgoing"]:
+    if not is_running and has_begun and not total["pending"]:
         return State.FINISHED
     if in_force(store.orders()).is_paused:
         return State.PAUSED

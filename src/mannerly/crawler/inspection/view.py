@@ -39,9 +39,14 @@ class View(NamedTuple):
                 yield record
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield all URLs that will not be fetched, each once."""
+        """Yield all URLs that are skipped, each once."""
         for reader in self.readers:
             yield from reader.skipped()
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield all URLs that were given up, each once."""
+        for reader in self.readers:
+            yield from reader.given_up()
 
 
 @contextmanager

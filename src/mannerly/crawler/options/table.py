@@ -84,6 +84,14 @@ def _limits() -> tuple[Option, ...]:
             "S",
         ),
         Option(
+            "grace",
+            ValueKind.NUMBER,
+            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
+            "later ones are cancelled and stay queued (default 2).",
+            "grace_s",
+            "S",
+        ),
+        Option(
             "scope",
             ValueKind.TEXT,
             "Follow links on the seeds' host (default), site (registrable domain), prefix "
@@ -114,10 +122,18 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "seeding_strategy",
             ValueKind.TEXT,
-            "Source of further seeds: none, sitemap (default), ct (certificate transparency), "
-            "commoncrawl, or all.",
+            "Where to look for more URLs to start from: none, sitemap (default), ct (certificate "
+            "transparency logs), commoncrawl, or all. With ct and all the scope is the site, "
+            "unless --scope is given.",
             "seeding",
             "WORD",
+        ),
+        Option(
+            "max_sitemaps",
+            ValueKind.INTEGER,
+            "Fetch at most this many sitemaps of one host in one run (default 500).",
+            "max_sitemaps",
+            "N",
         ),
         Option(
             "ct_url",
@@ -171,7 +187,7 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "ignore_robots",
             ValueKind.FLAG,
-            "Also fetch URLs that robots.txt forbids (default off).",
+            "Do not fetch robots.txt, and fetch URLs that it forbids (default off).",
             "ignore_robots",
         ),
         Option(
@@ -198,8 +214,8 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "robots_patience",
             ValueKind.NUMBER,
-            "Keep a host's URLs queued while its robots.txt is unreachable, for this many seconds; "
-            "then skip them (default 150).",
+            "Wait this many seconds for a robots.txt that cannot be fetched; then give its URLs "
+            "up (default 150).",
             "robots_patience_s",
             "S",
         ),
@@ -226,10 +242,13 @@ def _politeness() -> tuple[Option, ...]:
             "N",
         ),
         Option(
-            "give_up_stalled",
-            ValueKind.FLAG,
-            "Give a host up if it refuses all requests (429, 503) for long (default off).",
-            "give_up_stalled",
+            "give_up_after",
+            ValueKind.NUMBER,
+            "Give a host up after this many seconds without a success since it first refused or "
+            "failed; at once if it asks for a longer pause and nothing else is left "
+            "(default 3600).",
+            "politeness.give_up_after_s",
+            "S",
         ),
     )
 
@@ -305,28 +324,36 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "frontier_limit",
             ValueKind.INTEGER,
-            "Maximum URLs in the queue; more are stored and wait for room (default 5,000,000).",
+            "Maximum URLs in the queue; further URLs wait on disk (default 5,000,000).",
             "frontier_limit",
             "N",
         ),
         Option(
             "heap_limit",
             ValueKind.INTEGER,
-            "Maximum hosts scheduled at once; more wait in line (default 500,000).",
+            "Maximum hosts scheduled at once; further hosts wait (default 500,000).",
             "heap_limit",
             "N",
         ),
         Option(
             "parse_limit",
             ValueKind.INTEGER,
-            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "Start no request while this many big pages are being parsed or wait for it (default "
+            "256).",
             "parse_limit",
+            "N",
+        ),
+        Option(
+            "parse_processes",
+            ValueKind.INTEGER,
+            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "parse_processes",
             "N",
         ),
         Option(
             "check_limit",
             ValueKind.INTEGER,
-            "Maximum URLs in one look-up of known URLs in the store (default 512).",
+            "Maximum URLs that one query of the store checks for known ones (default 512).",
             "check_limit",
             "N",
         ),

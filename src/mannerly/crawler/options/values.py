@@ -36,11 +36,13 @@ class CrawlOptions(TypedDict, total=False):
     max_depth: int | None
     max_per_host: int | None
     duration: float | None
+    grace: float | None
     scope: str | None
     include: str | Sequence[str] | None
     exclude: str | Sequence[str] | None
     drop_tracking: bool | None
     seeding_strategy: str | None
+    max_sitemaps: int | None
     ct_url: str | None
     commoncrawl_url: str | None
     strategy: str | None
@@ -55,7 +57,7 @@ class CrawlOptions(TypedDict, total=False):
     user_agent: str | None
     contact: str | None
     host_failure_limit: int | None
-    give_up_stalled: bool | None
+    give_up_after: float | None
     workers: int | None
     processes: int | None
     timeout: float | None
@@ -68,6 +70,7 @@ class CrawlOptions(TypedDict, total=False):
     frontier_limit: int | None
     heap_limit: int | None
     parse_limit: int | None
+    parse_processes: int | None
     check_limit: int | None
     governor: bool | None
     durable: bool | None

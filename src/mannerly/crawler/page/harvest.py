@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.model import CRASHED, Candidate
 from mannerly.crawler.web.priority import priority
-from mannerly.crawler.web.sources import SOURCES
 from mannerly.crawler.web.urls import host_key_of
 
 from .links import resolve_links
-from .listings import harvest_index, harvest_sitemap
-from .long_work import page_arguments, parse_answer
-from .parsed import ParsedPage, ParseFailed
+from .listings import Listing, harvest_list
+from .long_work import PAGE, page_arguments, parse_answer
+from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.web.recent import Recent
 
     from .rules import LinkRules
-
-SITEMAP = Kind.SITEMAP
 
 
 def harvest(
@@ -49,11 +46,13 @@ def harvest(
 
     `work` is the result of its `LongWork`, if it had one; `recent` are the URLs passed on lately.
     """
-    if entry.kind == SITEMAP:
-        return harvest_sitemap(entry, answer, rules, wall)
-    if entry.kind in SOURCES:
-        urls = work if isinstance(work, list) else ()
-        return harvest_index(entry, answer, rules, wall, urls)
+    if work == HELPER_DIED:
+        return unreadable(entry, answer, wall, error=CRASHED)
+    if entry.kind != PAGE:
+        if isinstance(work, ParseFailed):
+            return unreadable(entry, answer, wall)
+        listing = work if isinstance(work, Listing) else None
+        return harvest_list(entry, answer, rules, wall, listing)
     status = answer.status
     if status in REDIRECTS:
         return harvest_redirect(entry, answer, rules, wall)
@@ -65,7 +64,8 @@ def harvest(
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):
-        return Harvest(page_record(entry, answer, wall, title=page.title), [], {})
+        record = page_record(entry, answer, wall, title=page.title, noindex=page.noindex)
+        return Harvest(record, [], {})
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {refusal.value: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -83,6 +83,7 @@ def harvest(
         canonical_url=links.canonical,
         links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
+        noindex=page.noindex,
     )
     return Harvest(record, found, passed_over)
 

@@ -57,6 +57,8 @@ def parse_page(
         elements = reader(body[mark:], charset, max_links + 1)
         collector = _Collector(robots, agent, max_links)
         collector.walk(elements)
+    except MemoryError:  # says nothing about the page
+        raise
     except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, elements.title, charset)

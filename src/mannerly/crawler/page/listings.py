@@ -1,16 +1,25 @@
-"""Answers that are lists of URLs, not pages: sitemaps, and public indexes of a site."""
+"""Answers that are lists of URLs, not pages: sitemaps, and public indexes of a site.
+
+    read_list      the body becomes a `Listing`: what is in scope, up to its limits; the long part
+    harvest_list   a listing becomes a record and candidates
+
+A list may name any URL of the web, so scope is asked first and limits count what is left. A sitemap
+leads to other sitemaps (`sitemaps_near`) of its own host, and to those in scope.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.scope import SkipReason
+from mannerly.crawler.web.seeds import sitemap
 from mannerly.crawler.web.sitemaps import read_sitemap
-from mannerly.crawler.web.urls import canonical, host_key_of
+from mannerly.crawler.web.sources import MAX_FOUND, MAX_HOSTS, SOURCES
+from mannerly.crawler.web.urls import LinkBase, host_key_of
 
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, redirect_target
@@ -19,79 +28,132 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mannerly.crawler.model import Entry, Fetched
+    from mannerly.crawler.web.scope import Scope
+    from mannerly.crawler.web.urls import UrlRules
 
     from .rules import LinkRules
 
-SITEMAP_NESTING = 2  # an index may name sitemaps; those may not name indexes
+SITEMAP_NESTING = 2  # an index may name indexes; those may name sitemaps only
+LIST_LIMIT = "list_limit"
+SITEMAP_LIMIT = "sitemap_limit"
 
 
-def harvest_sitemap(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:
-    """Return the record of a sitemap with the URLs in it and the sitemaps that an index names."""
+class Listing(NamedTuple):
+    """The URLs in a list that are in scope, and how many are not, by reason."""
+
+    pages: list[tuple[str, int]]  # with their priority
+    sitemaps: list[str]
+    passed_over: Counter[str]
+    problem: str | None = None
+    size: int = 0  # bytes, after decompression
+
+
+def read_list(
+    kind: Kind, body: bytes, url: str, nesting: int, scope: Scope, rules: UrlRules, wall: float
+) -> Listing:
+    """Read a list that came from `url`, in this process or in another one."""
+    if kind == Kind.SITEMAP:
+        return _read_sitemap(body, url, nesting, scope, rules, wall)
+    return _read_index(kind, body, scope)
+
+
+def harvest_list(
+    entry: Entry, answer: Fetched, rules: LinkRules, wall: float, listing: Listing | None
+) -> Harvest:
+    """Return the record of a list, and what it names; a listing is there if it has been read."""
     record = page_record(entry, answer, wall)
     status = answer.status
-    if status in REDIRECTS:
+    if status in REDIRECTS and entry.kind == Kind.SITEMAP:
         target = redirect_target(entry, answer, rules)
         record = record._replace(redirect_to=target)
         if target is None or entry.hops >= rules.max_redirects:
             return Harvest(record, [], {})
-        passed_over: Counter[str] = Counter()
-        return Harvest(record, _more_sitemaps(entry, [target], rules, passed_over), passed_over)
+        skipped: Counter[str] = Counter()
+        near = sitemaps_near(entry.url, [target], rules.scope, skipped)
+        return Harvest(record, [sitemap(each, entry.url, entry.hops + 1) for each in near], skipped)
     if status is None or not 200 <= status < 300:
         return Harvest(record, [], {})
-    sitemap = read_sitemap(answer.body)
-    found: list[Candidate] = []
-    passed_over = Counter()
-    for listed in sitemap.urls:
-        url = canonical(listed.loc, entry.url, rules.urls)
-        reason = "malformed" if url is None else rules.scope.judge(url, 1)
-        if url is None or reason is not None:
-            passed_over[str(reason)] += 1
-            continue
-        rank = priority(
-            1, sitemap_priority=listed.priority, lastmod_age_s=_age_s(listed.lastmod, wall)
-        )
-        found.append(Candidate(url, host_key_of(url), 1, rank, entry.url))
-    if entry.hops < SITEMAP_NESTING:
-        children = (canonical(child, entry.url, rules.urls) for child in sitemap.children)
-        found += _more_sitemaps(entry, children, rules, passed_over)
-    error = sitemap.problem.value if sitemap.problem else None
-    return Harvest(record._replace(links=len(found), error=error), found, passed_over)
+    if listing is None:
+        listing = read_list(*list_arguments(entry, answer, rules, wall))
+    depth = 1 if entry.kind == Kind.SITEMAP else 0
+    found = [
+        Candidate(url, host_key_of(url), depth, rank, entry.url) for url, rank in listing.pages
+    ]
+    found += [sitemap(url, entry.url, entry.hops + 1) for url in listing.sitemaps]
+    record = record._replace(links=len(found), error=listing.problem or record.error)
+    return Harvest(record, found, listing.passed_over, listing.size)
 
 
-def harvest_index(
-    entry: Entry, answer: Fetched, rules: LinkRules, wall: float, urls: Iterable[str]
-) -> Harvest:
-    """Return the record of a public index; `urls` are those it names, in scope they are seeds."""
-    record = page_record(entry, answer, wall)
-    found: list[Candidate] = []
-    passed_over: Counter[str] = Counter()
-    for url in urls:
-        reason = rules.scope.judge(url, 0)
-        if reason is None:
-            found.append(Candidate(url, host_key_of(url), 0, priority(0), entry.url))
-        else:
-            passed_over[reason.value] += 1
-    return Harvest(record._replace(links=len(found)), found, passed_over)
+def list_arguments(
+    entry: Entry, answer: Fetched, rules: LinkRules, wall: float
+) -> tuple[Kind, bytes, str, int, Scope, UrlRules, float]:
+    """Return the arguments of `read_list`."""
+    return (entry.kind, answer.body, entry.url, entry.hops, rules.scope, rules.urls, wall)
 
 
-def _more_sitemaps(
-    entry: Entry, urls: Iterable[str | None], rules: LinkRules, passed_over: Counter[str]
-) -> list[Candidate]:
-    """Return the sitemaps that a sitemap leads to: those of its own host, and those in scope.
+def sitemaps_near(
+    place: str, urls: Iterable[str | None], scope: Scope, passed_over: Counter[str]
+) -> list[str]:
+    """Return the sitemaps that one at `place` may lead to: of the same host, or in scope.
 
-    Only robots.txt may name a sitemap of another host; otherwise one sitemap could send the crawl
-    to any number of hosts.
+    Otherwise one file could send the crawl to any number of hosts. None is a malformed URL.
     """
-    found = []
+    host = host_key_of(place)
+    found: dict[str, None] = {}
     for url in urls:
-        host = "" if url is None else host_key_of(url)
-        reason = "malformed" if url is None else rules.scope.judge(url, 0)
-        is_near = host == entry.host and reason is not SkipReason.EXCLUDED
-        if url is not None and (is_near or reason is None):
-            found.append(Candidate(url, host, 0, 0, entry.url, entry.hops + 1, Kind.SITEMAP))
+        reason = "malformed" if url is None else scope.judge(url, 0)
+        is_near = url is not None and host_key_of(url) == host
+        if url is not None and (reason is None or (is_near and reason != SkipReason.EXCLUDED)):
+            found[url] = None
         else:
             passed_over[str(reason)] += 1
-    return found
+    return list(found)
+
+
+def _read_sitemap(
+    body: bytes, url: str, nesting: int, scope: Scope, rules: UrlRules, wall: float
+) -> Listing:
+    contents = read_sitemap(body)
+    resolve = LinkBase(url, rules=rules).resolve
+    pages: list[tuple[str, int]] = []
+    passed_over: Counter[str] = Counter()
+    for loc, lastmod, said in contents.urls:
+        found = resolve(loc)
+        reason = scope.judge(found, 1) if isinstance(found, str) else found
+        if isinstance(found, str) and reason is None:
+            age_s = _age_s(lastmod, wall)
+            pages.append((found, priority(1, sitemap_priority=said, lastmod_age_s=age_s)))
+        else:
+            assert reason is not None
+            passed_over[reason.value] += 1
+    children: list[str] = []
+    if nesting < SITEMAP_NESTING:
+        named = map(resolve, contents.children)
+        urls = (each if isinstance(each, str) else None for each in named)
+        children = sitemaps_near(url, urls, scope, passed_over)
+    elif contents.children:
+        passed_over[SITEMAP_LIMIT] = len(contents.children)
+    problem = contents.problem.value if contents.problem else None
+    return Listing(pages, children, passed_over, problem, contents.size)
+
+
+def _read_index(kind: Kind, body: bytes, scope: Scope) -> Listing:
+    pages: list[tuple[str, int]] = []
+    hosts: set[str] = set()
+    passed_over: Counter[str] = Counter()
+    first = priority(0)
+    for url in SOURCES[kind].read(body):
+        reason = scope.judge(url, 0)
+        if reason is not None:
+            passed_over[reason.value] += 1
+            continue
+        host = host_key_of(url)
+        if len(pages) >= MAX_FOUND or (host not in hosts and len(hosts) >= MAX_HOSTS):
+            passed_over[LIST_LIMIT] += 1
+            continue
+        hosts.add(host)
+        pages.append((url, first))
+    return Listing(pages, [], passed_over, None, len(body))
 
 
 def _age_s(lastmod: str | None, wall: float) -> float | None:

@@ -1,9 +1,8 @@
 """The parts of reading an answer that take too long for the loop, as values for another process.
 
 A parser holds the interpreter while it works: the tree of 8 MB takes a third of a second, in which
-no host is served. So a page above `BIG_BYTES` and an answer of a public index (its hosts are looked
-up) become a `LongWork`: a function of a module and its arguments, both picklable. Its result goes
-to `harvest`.
+no host is served. So a large page or list (a sitemap, an answer of a public index) becomes a
+`LongWork`: a function of a module and its arguments, both picklable. Its result goes to `harvest`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Kind
-from mannerly.crawler.web.sources import SOURCES, listed_urls
+from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
 from .html import parse_page
+from .listings import list_arguments, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Fetched
 
     from .parsed import ParsedPage, ParseFailed
+    from .rules import LinkRules
 
 BIG_BYTES = 1024 * 1024  # 40 ms, if the page needs a tree
+BIG_LIST_BYTES = 256 * 1024  # some 2,000 URLs: 20 ms
+BIG_GZIP_BYTES = 1024  # gzip makes up to a thousand times as much of it
 
 PAGE = Kind.PAGE
 
@@ -40,16 +43,18 @@ class LongWork:
         return self.function(*self.arguments)
 
 
-def long_work(entry: Entry, answer: Fetched, agent: str) -> LongWork | None:
+def long_work(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> LongWork | None:
     """Return what is too long for the loop; None if the answer can be harvested at once."""
-    status, body = answer.status, answer.body
-    if status is None or not 200 <= status < 300:
+    status, size = answer.status, len(answer.body)
+    if status is None or not 200 <= status < 300 or size < BIG_GZIP_BYTES:
         return None
-    if entry.kind in SOURCES:
-        return LongWork(listed_urls, (entry.kind, body))
-    if entry.kind != PAGE or len(body) < BIG_BYTES:
+    if entry.kind == PAGE:
+        if size < BIG_BYTES:
+            return None
+        return LongWork(parse_answer, page_arguments(entry, answer, rules.agent))
+    if size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC):
         return None
-    return LongWork(parse_answer, page_arguments(entry, answer, agent))
+    return LongWork(read_list, list_arguments(entry, answer, rules, wall))
 
 
 def page_arguments(

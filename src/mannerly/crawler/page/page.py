@@ -1,10 +1,10 @@
-"""A page as the library hands it to a program. What costs time is done when it is asked for."""
+"""A page as the library hands it to a program. Text and links are computed when they are read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.charset import decoded, encoding
 
 from .html import parse_page
 from .links import resolve_links
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Page:
     """One fetched URL, with its content.
 
-    A page that could not be fetched has a `status` of None and an `error`. Going on to the next
-    page tells the crawl that this one is done; `done()` says so earlier.
+    A page that could not be fetched has a `status` of None and an `error`. Asking the crawl for the
+    next page acknowledges this one; `done()` does so earlier.
 
     Attributes:
         record: the record as it is stored and exported.
@@ -62,7 +62,7 @@ class Page:
 
     @property
     def error(self) -> str | None:
-        """A reason code if something went wrong, such as "timeout"; else None."""
+        """A reason code such as "timeout" if something went wrong, else None."""
         return self.record.error
 
     @property
@@ -77,7 +77,7 @@ class Page:
 
     @property
     def depth(self) -> int:
-        """Links from a seed to this page."""
+        """The number of links from a seed to this page; 0 for a seed."""
         return self.record.depth
 
     @property
@@ -99,7 +99,7 @@ class Page:
     def html(self) -> str:
         """The body as text, by the charset of the response; undecodable bytes are replaced."""
         charset, mark = encoding(self.body, self.content_type)
-        return self.body[mark:].decode(charset, "replace")
+        return decoded(self.body[mark:], charset)
 
     @property
     def links(self) -> list[str]:
@@ -113,6 +113,6 @@ class Page:
         return self._links
 
     def done(self) -> None:
-        """Tell the crawl that this page is dealt with: it will not be delivered again."""
+        """Acknowledge this page: it is recorded, and will not be delivered again."""
         if self._done is not None:
             self._done()

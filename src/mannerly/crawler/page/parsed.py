@@ -51,6 +51,10 @@ class ParseFailed(NamedTuple):
     reason: str
 
 
+HELPER_DIED = ParseFailed("helper_died")
+"""The result of work that ended every process that was asked to do it."""
+
+
 class Element(Protocol):
     """One element, of any parser."""
 

@@ -23,6 +23,7 @@ class Harvest(NamedTuple):
     record: PageRecord
     found: list[Candidate]
     passed_over: dict[str, int]  # links that were not taken, by reason
+    list_size: int = 0  # bytes of a list, after decompression
 
 
 def page_record(
@@ -35,6 +36,7 @@ def page_record(
     links: int = 0,
     redirect_to: str | None = None,
     error: str | None = None,
+    noindex: bool = False,
 ) -> PageRecord:
     """Return the record of an answer that was finished at `wall`.
 
@@ -67,6 +69,8 @@ def page_record(
         digest=xxh3_128_hexdigest(body) if body else None,
         cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
         age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
+        total_ms=round(answer.total_s * 1000.0, 3),
+        noindex=noindex,
     )
 
 

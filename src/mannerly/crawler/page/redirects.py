@@ -38,7 +38,7 @@ def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: floa
     if target == entry.url:
         return Harvest(record._replace(error="redirect_loop"), [], {})
     if entry.depth == 0 and has_moved(entry.url, target):
-        rules.widen(target)
+        rules.seed_moved(target)
     reason = rules.scope.judge(target, entry.depth)
     if reason is not None:
         return Harvest(record, [], {reason.value: 1})

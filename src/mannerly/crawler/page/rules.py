@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.urls import DEFAULT_RULES, UrlRules
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LinkRules:
-    """Scope, spelling and limits of links. The scope grows when a seed has moved."""
+    """Scope, spelling and limits of links. The scope grows when a seed has moved.
+
+    `moved` are the targets that the scope had to grow for, until other processes are told.
+    """
 
     scope: Scope
     agent: str  # our name in robots directives that are addressed to one crawler
@@ -23,8 +26,15 @@ class LinkRules:
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory = field(default_factory=HrefMemory)
 
+    moved: list[str] = field(default_factory=list)
+
     def widen(self, *urls: str) -> None:
         """Include further URLs in the scope: added seeds, or where a seed has moved to."""
-        seeds = dict.fromkeys((*self.scope.seeds, *urls))
-        if len(seeds) > len(self.scope.seeds):
-            self.scope = replace(self.scope, seeds=tuple(seeds))
+        self.scope = self.scope.including(*urls)
+
+    def seed_moved(self, target: str) -> None:
+        """Include where a seed was redirected to."""
+        before = self.scope
+        self.widen(target)
+        if self.scope is not before:
+            self.moved.append(target)

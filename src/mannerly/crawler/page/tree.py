@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from turbohtml import Namespace, parse
 
+from mannerly.crawler.web.charset import decoded
+
 from .disarm import disarmed
 from .parsed import from_tree
 
@@ -28,11 +30,14 @@ if TYPE_CHECKING:
     from .parsed import Elements
 
 MAX_TAGS = 2000
+MAX_NULS = 1000
 
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document. The first `find` builds an index of it, the others are cheap."""
-    text = body.decode(codec, "replace")
+    text = decoded(body, codec)
+    if text.count("\0") > MAX_NULS:
+        text = text.replace("\0", "")  # in text they mean nothing, and each would cost 50 bytes
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)

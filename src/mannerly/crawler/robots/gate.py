@@ -268,7 +268,7 @@ class RobotsGate:
         sitemaps: tuple[str, ...] = ()
         if known.rules is not None and known.rules.sitemaps and not record.failing_since:
             before = previous.body if previous is not None else None
-            listed = self._read(before).rules.sitemaps if before else ()
+            listed = frozenset(self._read(before).rules.sitemaps if before else ())
             sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
         return self._learned(record, host_key_of(origin + "/"), known, sitemaps)
 

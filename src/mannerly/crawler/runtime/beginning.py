@@ -13,7 +13,7 @@ from mannerly.crawler.model import Candidate
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.store.base import Manifest
-from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
+from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
 
@@ -39,8 +39,7 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
     """Return the seeds, the usual places of their sitemaps, and public indexes of their sites."""
     candidates = seed_candidates(manifest.seeds)
     if settings.seeding in ("sitemap", "all"):
-        origins = dict.fromkeys(url[: url.index("/", 8)] for url in manifest.seeds)
-        candidates += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+        candidates += usual_sitemaps(manifest.seeds)
     for source, template in ((CT, settings.ct_url), (COMMONCRAWL, settings.commoncrawl_url)):
         if settings.seeding in (source.name, "all"):
             # Asked for here only: the first question reads the list of public suffixes.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 
 # First, so that a signal can end the child only in its first 10 ms.
-for _name in ("SIGINT", "SIGTERM", "SIGBREAK", "SIGTTOU"):
+for _name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", "SIGTTOU"):
     if hasattr(signal, _name):
         signal.signal(getattr(signal, _name), signal.SIG_IGN)
 
@@ -33,8 +33,9 @@ def main(module: str, descriptor: int | None = None) -> None:
     """
     gc.set_threshold(RARELY)
     _load_package()
-    from mannerly.crawler.runtime.child import Channel
+    from mannerly.crawler.runtime.child import Channel, Child
 
+    Child.group = None
     channel = Channel(_socket(descriptor))
     status = 1
     try:

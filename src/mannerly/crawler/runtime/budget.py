@@ -1,14 +1,13 @@
 """Limit the pages of one run (--max-urls), however many processes fetch them.
 
-The engine of each process asks its own budget, which never waits:
+The engine of each process asks its own `PageBudget`, which never waits:
 
     take(n)      before looking for work: up to n pages may be started
-    settle(m)    m of them were started; the others go back
+    settle(m)    m of them were started
     give_back    a page that has to be asked for again was not fetched yet
 
-With one process that is a `LocalBudget`. With several, the supervisor has the `SharedBudget` and
-grants pages to workers in chunks, over the same channels as everything else; a worker spends them
-from its `GrantedBudget`:
+With one process that has the whole limit. With several, the supervisor has the `SharedBudget` and
+grants pages to the budgets of its workers in chunks, over the same channels as everything else:
 
     worker → supervisor    ask          it has (nearly) none left
                            returned n   unused pages, because they were recalled
@@ -41,72 +40,44 @@ FREELY = 1_000_000  # pages; the chunk without a limit
 LOW = CHUNK // 2  # ask before the last page is used: a grant takes a turn of the loop to arrive
 
 
-class LocalBudget:
-    """The budget of a single process."""
+class PageBudget:
+    """The pages that one process may still start.
 
-    def __init__(self, limit: int | None) -> None:
-        self._limit = _number(limit)
-        self._used = 0
-        self._loan = 0
+    A single process has all of `limit`. A worker begins with none (`limit` 0), asks its supervisor
+    for more with `ask`, and takes over what is `granted`.
+    """
 
-    def take(self, wanted: int) -> int:
-        """Return as many pages as there are, up to `wanted`."""
-        self._loan = int(max(0, min(wanted, self._limit - self._used)))
-        return self._loan
-
-    def settle(self, used: int) -> None:
-        """Give back what was taken and not used."""
-        self._used += used
-        self._loan = 0
-
-    def give_back(self, pages: int) -> None:
-        """Take back pages that will be asked for again."""
-        self._used -= pages
-
-    @property
-    def is_spent(self) -> bool:
-        """Return whether nothing is left, and nothing will come back from a loan."""
-        return self._used >= self._limit
-
-    def set_limit(self, limit: int | None) -> None:
-        """Change the limit of this run."""
-        self._limit = _number(limit)
-
-
-class GrantedBudget:
-    """A worker's part of a shared budget."""
-
-    def __init__(self, ask: Callable[[], None]) -> None:
+    def __init__(self, limit: int | None, ask: Callable[[], None] | None = None) -> None:
         self.used = 0  # pages started, less those that were given back
+        self._left = _number(limit)
         self._ask = ask
-        self._left = 0
-        self._loan = 0
         self._has_asked = False
 
     def take(self, wanted: int) -> int:
-        """Return as many pages as are here, up to `wanted`; ask for more if there are none."""
-        self._loan = max(0, min(wanted, self._left))
+        """Return how many of `wanted` pages may be started; `settle` follows."""
         if self._left <= 0:
             self._ask_once()
-        return self._loan
+        return int(max(0, min(wanted, self._left)))
 
     def settle(self, used: int) -> None:
-        """Give back what was taken and not used."""
-        self._loan = 0
+        """Count the pages that were started of those that were taken."""
         self._left -= used
         self.used += used
         if used and self._left < LOW:
             self._ask_once()
 
     def give_back(self, pages: int) -> None:
-        """Take back pages that will be asked for again."""
-        self._left += pages
-        self.used -= pages
+        """Take back pages that were started, failed and will be asked for again."""
+        self.settle(-pages)
 
     @property
     def is_spent(self) -> bool:
-        """Return whether nothing is left here; the supervisor may have more."""
+        """Return whether nothing is left here; a supervisor may have more."""
         return self._left <= 0
+
+    def set_limit(self, limit: int | None) -> None:
+        """Change the limit of this run, for a single process."""
+        self._left = _number(limit) - self.used
 
     def granted(self, pages: int) -> None:
         """Take over what the supervisor has granted."""
@@ -114,13 +85,12 @@ class GrantedBudget:
         self._has_asked = False
 
     def recalled(self) -> int:
-        """Give everything unused back, and return how much that is."""
-        assert self._loan == 0, "between two turns of the loop nothing is taken"
-        unused, self._left = self._left, 0
+        """Give everything unused back, between two turns of the loop; return how much that is."""
+        unused, self._left = int(self._left), 0
         return unused
 
     def _ask_once(self) -> None:
-        if not self._has_asked:
+        if self._ask is not None and not self._has_asked:
             self._has_asked = True
             self._ask()
 

@@ -7,9 +7,10 @@ record 0020). It is the same on Linux, macOS and Windows, for workers and for pa
   notebook or `python -c` can start children, too.
 - The child uses the package of its parent, wherever that was found, and never has the working
   directory on its path: a file `json.py` that lies there is not run.
-- It is in a process group of its own and ignores SIGINT and SIGTERM: a terminal's Ctrl-C reaches
-  only the parent, which decides what to do.
-- When the parent ends, even by SIGKILL, its channel ends, and then the child ends.
+- It is in a process group of its own, with its own children, and ignores SIGINT, SIGTERM and
+  SIGHUP: a terminal's Ctrl-C reaches only the parent, which decides what to do.
+- When the parent ends, even by SIGKILL, its channel ends, and then the child ends. One that is
+  frozen is killed by its parent, together with its group.
 
 A message is a pickled value with its length in front. Both ends are sockets, since Windows can wait
 for nothing else. No call blocks unless it says so: the rest of a message that does not fit into the
@@ -21,11 +22,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 BOOTSTRAP = Path(__file__).absolute().with_name("bootstrap.py")
 _LENGTH = struct.Struct("!Q")
 _PIECE = 256 * 1024  # bytes asked for at once
+_KILLED_S = 1.0  # for a process to end that was killed
 _SHORT_S = 0.02  # while there is something to send and to read: the time for each in turn
 
 
@@ -150,6 +154,10 @@ class Child:
     The child runs `main(channel)` of a module; `order` is the first message that it receives.
     """
 
+    # The process group of children that are started here: 0 is one of their own. In a child it is
+    # None, its own group, so that killing the group ends grandchildren too.
+    group: int | None = 0
+
     def __init__(self, module: str, order: object, *, directory: str | None = None) -> None:
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
@@ -159,6 +167,7 @@ class Child:
         except BaseException:
             ours.close()
             raise
+        _running.add(self)
         self.channel.send(_path())
         self.channel.send(order)
 
@@ -171,18 +180,46 @@ class Child:
         """Return whether the process runs. One that has ended is reaped by this call."""
         return self._process.poll() is None
 
+    @property
+    def exit_status(self) -> int | None:
+        """Return its exit status, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Kill the process, and those that it has started, without waiting."""
+        if self._process.poll() is not None:
+            return
+        if sys.platform != "win32" and self.group == 0:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.kill()
+
     def end(self, timeout_s: float = 0.0) -> None:
-        """Wait for the process to end, kill it after `timeout_s`, and reap it."""
+        """Wait for the process to end, kill it after `timeout_s`, and reap it.
+
+        One that even SIGKILL does not end, because it waits for a disk, is left behind.
+        """
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_KILLED_S)
+        _running.discard(self)
 
     def close(self) -> None:
         """End the process and close its channel; closing twice is harmless."""
         self.end()
         self.channel.close()
+
+
+_running: set[Child] = set()
+
+
+def kill_all() -> None:
+    """Kill every child of this process, without waiting. Any thread may call this."""
+    for child in list(_running):
+        child.kill()
 
 
 def _start(module: str, theirs: socket.socket, directory: str | None) -> subprocess.Popen[bytes]:
@@ -200,7 +237,7 @@ def _start(module: str, theirs: socket.socket, directory: str | None) -> subproc
         pass_fds=(theirs.fileno(),),
         env=environment,
         cwd=directory,
-        process_group=0,
+        process_group=Child.group,
     )
 
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import threading
+from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
 
 from mannerly.crawler.control import SetOption, Stop
+from mannerly.crawler.store import exists
+from mannerly.crawler.store.base import StoreError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
 
-    from .budget import LocalBudget, SharedBudget
+    from .budget import PageBudget, SharedBudget
+    from .run import Run
 
+HANGS_S = 1.0  # after the second signal
 WATCH_S = 0.25  # between two checks of limits, interrupts and control records
 
 
@@ -29,103 +37,117 @@ class Ending(Enum):
     STOPPED = "stopped"
     TERMINATED = "terminated"
     NO_SEED = "no_seed"
-
-
-class Interrupts(Protocol):
-    """A request from outside to end a run. It is checked four times a second."""
-
-    @property
-    def wants_end(self) -> bool:
-        """Return whether to start no more requests, and to wait for those under way."""
-
-    @property
-    def wants_end_now(self) -> bool:
-        """Return whether to end without waiting for the requests under way."""
-
-    @property
-    def ending(self) -> Ending:
-        """Return the ending of a run that was interrupted."""
-
-
-class Signals:
-    """SIGINT and SIGTERM as `Interrupts`, while it is entered: one drains, two stop at once.
-
-    Only the main thread of a program can take signals; in another one there are no interrupts.
-    """
-
-    def __init__(self) -> None:
-        self.interrupts = 0
-        self.is_terminated = False
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.interrupts += 1
-        if number == signal.SIGTERM:
-            self.is_terminated = True
-
-    @property
-    def wants_end(self) -> bool:
-        """Return whether there was a signal."""
-        return self.interrupts > 0
-
-    @property
-    def wants_end_now(self) -> bool:
-        """Return whether there was a second one."""
-        return self.interrupts > 1
-
-    @property
-    def ending(self) -> Ending:
-        """Return TERMINATED after a SIGTERM, else STOPPED."""
-        return Ending.TERMINATED if self.is_terminated else Ending.STOPPED
+    CRASHED = "crashed"  # a worker process died too often
 
 
 class StopSwitch:
-    """`Interrupts` for a program that runs a crawl: any thread may call `stop`."""
+    """A request from outside to end a run: any thread may call `stop`.
 
-    ending = Ending.STOPPED
+    The run looks at it four times a second. `wants_end`: start no more requests, and wait for those
+    under way. `wants_end_now`: do not wait for them.
+    """
 
     def __init__(self) -> None:
         self.wants_end = self.wants_end_now = False
+        self.ending = Ending.STOPPED
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the run. Requests under way are waited for, unless `at_once`."""
         self.wants_end = True
-        if at_once:
-            self.wants_end_now = True
+        self.wants_end_now |= at_once
+
+
+class Signals(StopSwitch):
+    """SIGINT, SIGTERM and SIGHUP as a switch, while it is entered: one drains, two stop at once.
+
+    If the run has not ended `HANGS_S` after the second one, whatever hangs, its child processes are
+    killed and this process exits: a thread hears the signals too, because the main thread may be
+    waiting for a disk. `last_words` are printed then.
+
+    Only the main thread of a program can take signals; in another one nothing is switched. SIGHUP
+    stays ignored if it was (`nohup`).
+    """
+
+    def __init__(self, last_words: str = "") -> None:
+        super().__init__()
+        self._last_words = last_words
+        self._previous: dict[int, Any] = {}
+        self._is_over = threading.Event()
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and not self._is_ignored_hangup(number):
+                self._previous[number] = signal.signal(number, self._note)
+        self._bell, rung = socket.socketpair()
+        self._bell.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
+        with suppress(RuntimeError):  # there is no memory for a thread
+            threading.Thread(target=self._guard, args=(rung,), name="signals", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if not self._previous:
+            return
+        signal.set_wakeup_fd(self._wakeup)
+        self._bell.close()
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    @staticmethod
+    def _is_ignored_hangup(number: int) -> bool:
+        return number != signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.stop(at_once=self.wants_end)
+        if number != signal.SIGINT:
+            self.ending = Ending.TERMINATED
+
+    def _guard(self, rung: socket.socket) -> None:
+        """Count signals; after the second, end the process if the run does not end itself."""
+        heard: list[int] = []
+        with rung:
+            while len(heard) < 2:
+                numbers = rung.recv(16)
+                if not numbers:
+                    return
+                heard += [number for number in numbers if number in self._previous]
+        if self._is_over.wait(HANGS_S):
+            return
+        from .child import kill_all
+
+        kill_all()
+        with suppress(OSError):
+            os.write(2, f"\nStopped without waiting. {self._last_words}\n".encode())
+        os._exit(130 if set(heard) == {signal.SIGINT} else 143)
+
+
+def require(store: CrawlStore) -> None:
+    """Raise StoreError if a crawl was removed while it was running."""
+    if not exists(store.location):
+        raise StoreError(
+            f"{store.location} was removed while the crawl was running: what it held is lost, "
+            "start over"
+        )
 
 
 class RunLimits:
     """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
     Limits that were set by a control record replace those of the settings. A Stop from before this
-    run is void: `last_order` is the number of the last record from before it.
+    run is void.
     """
 
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        store: CrawlStore,
-        budget: LocalBudget | SharedBudget,
-        interrupts: Interrupts,
-        *,
-        last_order: int = 0,
-    ) -> None:
-        self._duration_s = settings.duration_s
-        self._store = store
+    def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
+        self._duration_s = run.settings.duration_s
+        self._store = run.store
         self._budget = budget
-        self._interrupts = interrupts
+        self._interrupts = run.interrupts
         self._is_stopped = False
-        self._last_before = last_order
+        self._last_before = run.last_order
         self._last = 0  # the number of the last control record that was read
         self.read_orders()
 
@@ -150,3 +172,27 @@ class RunLimits:
         if self._duration_s is not None and elapsed_s >= self._duration_s:
             return Ending.DURATION
         return Ending.MAX_URLS if is_spent else None
+
+
+class Draining:
+    """Says how long requests under way are waited for once a run has to end.
+
+    A run that was stopped waits for `grace_s`, another one for as long as they take.
+    """
+
+    def __init__(self, ending: Ending, grace_s: float, now: Instant) -> None:
+        self._ending = ending
+        self._is_stopped = ending in (Ending.STOPPED, Ending.TERMINATED)
+        self._until = now + grace_s if self._is_stopped else inf
+
+    def is_over(self, now: Instant, interrupts: StopSwitch) -> bool:
+        """Return whether to cancel what is still under way."""
+        return interrupts.wants_end_now or now >= self._until
+
+    def told(self, in_flight: int, now: Instant) -> str | None:
+        """Return a sentence for the operator who has stopped the run."""
+        if not self._is_stopped:
+            return None
+        requests = "1 request" if in_flight == 1 else f"{in_flight:,} requests"
+        left_s = max(0.0, self._until - now)
+        return f"stopping: {requests} under way, {left_s:.0f} s at most; Ctrl-C stops at once"

@@ -13,7 +13,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
-from mannerly.crawler.model import Now
+from mannerly.crawler.model import STARVED, LocalError, Now
 from mannerly.crawler.stats import StatsFold
 from mannerly.crawler.store.base import StoreFull
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.fetch.base import Fetcher
-    from mannerly.crawler.model import InFlight, Request
+    from mannerly.crawler.model import Fetched, InFlight, Request
     from mannerly.crawler.shard.elsewhere import Reading
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant
 
+    from .budget import PageBudget
     from .delivery import Delivery
     from .offload import Offload
 
@@ -37,7 +38,15 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
-FULL_PATIENCE_S = 300.0  # on a full disk; then the crawl ends, and can be resumed
+STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
+FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
+
+LACKS = {
+    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
+    "--workers",
+    LocalError.NO_MEMORY: "out of memory: raise the limit (ulimit -v), or lower --workers and "
+    "--memory-limit",
+}
 
 
 class Clock(Protocol):
@@ -46,22 +55,6 @@ class Clock(Protocol):
     def now(self) -> Instant: ...
 
     def wall(self) -> float: ...
-
-
-class Budget(Protocol):
-    """The number of pages that this run may still start, over all processes."""
-
-    def take(self, wanted: int) -> int:
-        """Return how many of `wanted` pages may be started; they are taken off the budget."""
-
-    def settle(self, used: int) -> None:
-        """Give back the pages that were taken and not started; `used` were started."""
-
-    def give_back(self, pages: int) -> None:
-        """Give back pages that were started, failed and will be requested again."""
-
-    @property
-    def is_spent(self) -> bool: ...
 
 
 class Engine:
@@ -75,12 +68,13 @@ class Engine:
         fetcher: Fetcher,
         shards: Sequence[Shard],
         clock: Clock,
-        budget: Budget,
+        budget: PageBudget,
         *,
         workers: int,
         governed: bool = True,
         tick_s: float = TICK_S,
         offload: Offload[Reading] | None = None,
+        parse_limit: int = 256,
         delivery: Delivery | None = None,
         events: Events | None = None,
     ) -> None:
@@ -93,7 +87,9 @@ class Engine:
         self._workers = workers
         self._tick_s = tick_s
         self._offload = offload
+        self._parse_limit = parse_limit
         self._delivery = delivery
+        fetcher.ask(self._may_leave)
         if offload is not None:
             fetcher.watch(offload.descriptor)
         self._governor = Governor(workers) if governed else None
@@ -105,6 +101,9 @@ class Engine:
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + COMMIT_AFTER_S
         self._full_since: Instant | None = None
+        self._starved_since: Instant | None = None
+        self._lack: str | None = None  # what this machine lacks, until `_next_start`
+        self._next_start = now
         self._trouble: str | None = None
         self.is_draining = False
         self.is_paused = False
@@ -118,6 +117,21 @@ class Engine:
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, unless another shard sends links."""
         return all(shard.is_idle for shard in self._shards)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return whether all that is left are hosts that would be given up before they are due."""
+        if self.is_paused or self.is_idle:
+            return False
+        now = self._now()
+        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+
+    def give_up_stuck(self) -> None:
+        """Give those hosts up: nothing else is left to do in the crawl."""
+        now = self._now()
+        for shard in self._shards:
+            shard.give_up_stuck(now)
+        self._next_tick = now.mono
 
     @property
     def undelivered(self) -> int:
@@ -152,13 +166,7 @@ class Engine:
             flight = _flight(request)
             self._by_number[flight.shard].sent(flight, instant)
         if answers:
-            now = self._now()
-            for answer in answers:
-                flight = _flight(answer.request)
-                if self._by_number[flight.shard].answered(flight, answer, now):
-                    self._budget.give_back(1)
-            if self._governor is not None:
-                self._governor.turned(self._clock.now() - now.mono)
+            self._take(answers)
         if self._offload is not None:
             self._collect(self._offload)
         if self._delivery is not None:
@@ -169,12 +177,48 @@ class Engine:
         except StoreFull as error:
             self._wait_for_room(error)
 
+    def _may_leave(self, request: Request, instant: Instant) -> bool:
+        flight = _flight(request)
+        return self._by_number[flight.shard].may_leave(flight, instant)
+
+    def _take(self, answers: list[Fetched]) -> None:
+        now = self._now()
+        for answer in answers:
+            flight = _flight(answer.request)
+            if answer.error is None:
+                self._starved_since = None
+            elif isinstance(answer.error, LocalError) and answer.error in STARVED:
+                self._start_less(answer.error, now.mono)
+            if self._by_number[flight.shard].answered(flight, answer, now):
+                self._budget.give_back(1)
+        if self._governor is not None:
+            self._governor.turned(self._clock.now() - now.mono)
+
     def _now(self) -> Now:
         return Now(self._clock.now(), self._clock.wall())
 
     @property
     def _may_start(self) -> bool:
-        return not self.is_draining and not self.is_paused and self._full_since is None
+        if self.is_draining or self.is_paused or self._full_since is not None:
+            return False
+        if self._next_start > self._clock.now():
+            return False  # this machine lacks something
+        return self._offload is None or self._offload.pending < self._parse_limit
+
+    def _start_less(self, lack: LocalError, now: Instant) -> None:
+        """Start less while this machine lacks memory or descriptors.
+
+        Raises:
+            OSError: no request has succeeded for FULL_PATIENCE_S.
+        """
+        if self._starved_since is None:
+            self._starved_since = now
+        if now - self._starved_since >= FULL_PATIENCE_S:
+            raise OSError(f"{LACKS[lack]} (waited {FULL_PATIENCE_S:g} s)")
+        self._lack = LACKS[lack]
+        self._next_start = now + STARVED_PAUSE_S
+        if self._governor is not None:
+            self._governor.starved(now)
 
     def _start(self, now: Now) -> None:
         total = self._workers if self._governor is None else self._governor.total
@@ -198,7 +242,8 @@ class Engine:
             return
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
-            self._by_number[flight.shard].read(flight, answer, outcome, work, now)
+            if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
+                self._budget.give_back(1)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""
@@ -225,11 +270,17 @@ class Engine:
 
     @property
     def _is_worth_a_commit(self) -> bool:
-        """Return whether to commit early: the batch is large, or there is nothing else to do."""
-        if self._is_unoccupied:
-            return any(shard.has_batch for shard in self._shards)
-        is_large = any(shard.pending_pages >= COMMIT_PAGES for shard in self._shards)
-        return is_large and self._full_since is None
+        """Return whether to commit early.
+
+        The batch is large, there is nothing else to do, or a host asked for a pause: after a crash
+        now, the next run would contact it.
+        """
+        if self._is_unoccupied and any(shard.has_batch for shard in self._shards):
+            return True
+        is_needed = any(
+            shard.is_urgent or shard.pending_pages >= COMMIT_PAGES for shard in self._shards
+        )
+        return is_needed and self._full_since is None
 
     def hurry(self) -> None:
         """If nothing is under way, check at once whether other shards have sent links."""
@@ -287,6 +338,8 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
+        if self._lack is not None and self._clock.now() < self._next_start:
+            stats.trouble = self._lack
         return stats
 
     def stop(self) -> None:

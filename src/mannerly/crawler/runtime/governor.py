@@ -3,6 +3,8 @@
     commit ≥ 0.5 s     by commits ← 0.7 · by commits    at most once a second
     commit < 0.25 s    by commits ← + 5 %
 
+    no memory or descriptors   by commits ← half        at most once a second
+
     turn ≥ 0.1 s       by turns ← 0.9 · by turns        a turn: reading what has come in
     turn < 0.05 s      by turns ← + 12 %
 
@@ -67,6 +69,12 @@ class Governor:
             self._changed_at = now
         elif took_s < FAST_COMMIT_S and total < self.most:
             self._by_commits = min(self.most, int(1.05 * total) + 1)
+            self._changed_at = now
+
+    def starved(self, now: Instant) -> None:
+        """Halve the limit: this machine has no memory or no descriptors for so many requests."""
+        if now - self._changed_at >= EVERY_S:
+            self._by_commits = max(1, min(self._by_commits, self._by_turns) // 2)
             self._changed_at = now
 
     def turned(self, took_s: float) -> None:

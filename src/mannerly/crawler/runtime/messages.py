@@ -33,6 +33,10 @@ class Round(NamedTuple):
     number: int
 
 
+class GiveUpStuck(NamedTuple):
+    """Give up the hosts that would be given up before they are due: nothing else is left."""
+
+
 class Drain(NamedTuple):
     """Start no more requests."""
 
@@ -61,7 +65,7 @@ class Acknowledged(NamedTuple):
     tokens: list[int]
 
 
-ToWorker: TypeAlias = Round | Drain | End | Alive | GrantPages | Recall | Acknowledged
+ToWorker: TypeAlias = Round | GiveUpStuck | Drain | End | Alive | GrantPages | Recall | Acknowledged
 
 
 class Report(NamedTuple):
@@ -73,6 +77,7 @@ class Report(NamedTuple):
     in_flight: int
     received: int  # links from other shards, since the worker began
     used: int  # pages started, since the worker began
+    is_stuck: bool = False  # only hosts are left that would be given up before they are due
 
 
 class Ask(NamedTuple):
@@ -94,7 +99,7 @@ class Pages(NamedTuple):
 class Failed(NamedTuple):
     """The worker cannot continue: the crawl ends with this error."""
 
-    error: StoreError
+    error: StoreError | OSError
 
 
 ToSupervisor: TypeAlias = Report | Ask | Returned | Pages | Failed

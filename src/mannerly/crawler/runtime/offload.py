@@ -6,14 +6,16 @@ is a child process (`child`). At most `limit` of them run, each started when it 
 since most crawls never see such a page, and ended after `IDLE_S` without work, which gives its
 memory back. More work than helpers waits in line.
 
-Every helper has a thread here that sends work and waits for its result, nothing else: a megabyte
-does not fit into a socket's buffer, and the loop must not wait for a helper that is just starting.
-A result makes `descriptor` readable, and the loop collects it.
+One thread here talks to the helpers: a megabyte does not fit into a socket's buffer, and the loop
+must not wait for a helper that is just starting. Work and results pass between the loop and the
+thread through two queues, so nothing is shared; a result makes `descriptor` readable.
 
-Each piece of work returns one result. If a helper dies, only its own piece is affected: it is given
-to a new helper, and if that one dies too, the result is `ParseFailed("helper_died")`. A piece that
-takes longer than `LONGEST_S` ends its helper, even if the parser never releases the interpreter.
-If no helper can be started (no memory, no descriptors), the work is done in the thread here.
+Each piece of work returns one result. If a helper dies or has no memory for its piece, only that is
+affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. A
+helper that takes longer than `LONGEST_S` is killed, even if its parser never releases the
+interpreter. If no helper can be started (no memory, no descriptors), the work is done in the thread
+here. The memory of a helper is limited by the size of the largest page: some bytes of markup can
+become fifty bytes of tree each.
 """
 
 from __future__ import annotations
@@ -21,11 +23,17 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import selectors
+import sys
 import threading
+import time
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from mannerly.crawler.page.parsed import ParseFailed
+from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
 from .child import Child
 from .waking import WakingQueue
@@ -36,8 +44,11 @@ if TYPE_CHECKING:
     from .child import Channel
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
-LONGEST_S = 60.0  # the largest page takes a second
+LONGEST_S = 30.0  # the largest page takes a second
 TRIES = 2  # helpers that one piece of work may crash
+HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
+TREE = 24  # and so many times the largest page: four copies of it, and its tree
+PARSER = "mannerly.crawler.page.long_work"
 
 T = TypeVar("T")
 
@@ -45,15 +56,15 @@ T = TypeVar("T")
 class Offload(Generic[T]):
     """Helper processes of a loop. Every piece of work returns one result, unless it is closed."""
 
-    def __init__(self, limit: int, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, limit: int, *, max_bytes: int = 0, idle_s: float = IDLE_S) -> None:
+        self._given: WakingQueue[_Piece | None] = WakingQueue()  # None: close
+        self._done: WakingQueue[tuple[int, object]] = WakingQueue()
+        self._tags: dict[int, T] = {}
+        self._last = 0
         self._limit = limit
+        self._memory = HELPER_BYTES + TREE * max_bytes if max_bytes else None
         self._idle_s = idle_s
-        self._helpers: set[_Helper[T]] = set()
-        self._line: deque[tuple[T, Callable[[], object]]] = deque()
-        self._changed = threading.Condition()  # guards all of these
-        self._done: WakingQueue[tuple[T, object]] = WakingQueue()
-        self._pending = 0
-        self._is_closed = False
+        self._thread: threading.Thread | None = None
 
     @property
     def descriptor(self) -> int:
@@ -63,138 +74,204 @@ class Offload(Generic[T]):
     @property
     def pending(self) -> int:
         """Return how many pieces were given and not yet collected."""
-        return self._pending
+        return len(self._tags)
 
     def give(self, tag: T, work: Callable[[], object]) -> None:
         """Give work to a helper: a picklable function without arguments, such as a `partial`.
 
         `tag` stays here, and comes back with the result.
         """
-        self._pending += 1
-        with self._changed:
-            self._line.append((tag, work))
-            if len(self._helpers) < min(self._limit, self._pending):
-                helper = _Helper(self)
-                self._helpers.add(helper)
-                helper.start()
-            self._changed.notify()
+        self._last += 1
+        self._tags[self._last] = tag
+        self._given.put([_Piece(self._last, work)])
+        if self._thread is None:
+            helpers = _Helpers(self._given, self._done, self._limit, self._memory, self._idle_s)
+            self._thread = threading.Thread(
+                target=helpers.run, name="mannerly-offload", daemon=True
+            )
+            self._thread.start()
 
     def collect(self) -> list[tuple[T, object]]:
         """Return the results that have arrived, without waiting."""
-        finished = self._done.take()
-        self._pending -= len(finished)
-        return finished
+        return [(self._tags.pop(number), result) for number, result in self._done.take()]
 
     def close(self) -> None:
         """End the helpers; their unfinished work is dropped. Closing twice is harmless."""
-        with self._changed:
-            self._is_closed = True
-            self._line.clear()
-            helpers = list(self._helpers)
-            self._changed.notify_all()
-        for helper in helpers:
-            helper.kill()
-        for helper in helpers:
-            helper.join()
+        self._given.put([None])
+        if self._thread is not None:
+            self._thread.join()
+        self._given.close()
         self._done.close()
 
-    # ------------------------------------------------------------------ called by helpers' threads
 
-    @property
-    def is_closed(self) -> bool:
-        """Return whether results are not wanted any more."""
-        return self._is_closed
+class _Piece(NamedTuple):
+    """Work with its number, and how many helpers it may still crash."""
 
-    def next_piece(self, helper: _Helper[T]) -> tuple[T, Callable[[], object]] | None:
-        """Wait for work; None if there was none for `idle_s`: then the helper has to end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._line or self._is_closed, self._idle_s)
-            if self._line and not self._is_closed:
-                return self._line.popleft()
-            self._helpers.discard(helper)
-            return None
-
-    def finish(self, tag: T, result: object) -> None:
-        """Keep a result for the loop, and wake the loop."""
-        self._done.put([(tag, result)])
+    number: int
+    work: Callable[[], object]
+    tries: int = TRIES
 
 
-class _Helper(threading.Thread, Generic[T]):
-    """The thread that talks to one helper process."""
+@dataclass(slots=True, eq=False)
+class _Helper:
+    """A helper process; `piece` is what it works on, `until` when its patience ends."""
 
-    def __init__(self, offload: Offload[T]) -> None:
-        super().__init__(name="mannerly-offload", daemon=True)
-        self._offload = offload
-        self._child: Child | None = None
-        self._lock = threading.Lock()  # starting a child and killing it exclude each other
+    child: Child
+    piece: _Piece | None
+    until: float
+
+
+class _Helpers:
+    """The thread that talks to the helpers. Only `run` is called from another thread."""
+
+    def __init__(
+        self,
+        given: WakingQueue[_Piece | None],
+        done: WakingQueue[tuple[int, object]],
+        limit: int,
+        memory: int | None,
+        idle_s: float,
+    ) -> None:
+        self._given = given
+        self._done = done
+        self._limit = limit
+        self._memory = memory
+        self._idle_s = idle_s
+        self._line: deque[_Piece] = deque()
+        self._helpers: list[_Helper] = []
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(given, selectors.EVENT_READ)
 
     def run(self) -> None:
+        """Work until told to close, then kill the helpers."""
         try:
-            while (piece := self._offload.next_piece(self)) is not None:
-                tag, work = piece
-                self._offload.finish(tag, self._result(work))
+            while self._take_given():
+                self._assign()
+                self._wait()
+                self._end_overdue()
         finally:
-            self._put_away()
+            for helper in list(self._helpers):
+                self._end(helper)
+            self._selector.close()
 
-    def kill(self) -> None:
-        """End the process; its thread stops waiting for a result then."""
-        with self._lock:
-            if self._child is not None:
-                self._child.end()
+    def _take_given(self) -> bool:
+        """Queue the work that came in; return whether to go on."""
+        for piece in self._given.take():
+            if piece is None:
+                return False
+            self._line.append(piece)
+        return True
 
-    def _result(self, work: Callable[[], object]) -> object:
-        for _ in range(TRIES):
+    def _assign(self) -> None:
+        """Give waiting work to idle helpers, and start helpers for the rest."""
+        idle = [helper for helper in self._helpers if helper.piece is None]
+        while self._line and (idle or len(self._helpers) < self._limit):
+            piece = self._line.popleft()
             try:
-                channel = self._channel()
-            except EOFError:
-                break
+                helper = idle.pop() if idle else self._start()
             except OSError:
-                return _done(work)
+                self._do_here(piece)
+                continue
             try:
-                channel.send(work)
-                channel.flush(LONGEST_S)
-                return channel.wait()
-            except EOFError:
-                self._put_away()
+                helper.child.channel.send(piece.work)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
-                return ParseFailed(type(error).__name__)  # the work cannot be pickled
-        return ParseFailed("helper_died")
+                self._done.put([(piece.number, ParseFailed(type(error).__name__))])
+                idle.append(helper)
+                continue
+            helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
 
-    def _channel(self) -> Channel:
-        with self._lock:
-            if self._offload.is_closed:
-                raise EOFError("there is no helper any more")
-            if self._child is None:
-                self._child = Child(__name__, None)
-            return self._child.channel
+    def _wait(self) -> None:
+        """Wait for results, for room to send more of a page, for work, or for a time limit."""
+        for helper in self._helpers:
+            channel = helper.child.channel
+            sends = selectors.EVENT_WRITE if channel.has_unsent else 0
+            self._selector.modify(channel, selectors.EVENT_READ | sends, helper)
+        until = min((helper.until for helper in self._helpers), default=None)
+        timeout_s = None if until is None else max(0.0, until - time.monotonic())
+        for key, _ in self._selector.select(timeout_s):
+            if isinstance(key.data, _Helper):
+                self._hear(key.data)
 
-    def _put_away(self) -> None:
-        with self._lock:
-            if self._child is not None:
-                self._child.close()
-                self._child = None
+    def _hear(self, helper: _Helper) -> None:
+        for result in helper.child.channel.receive():
+            assert helper.piece is not None, "a helper answers only its work"
+            self._done.put([(helper.piece.number, result)])
+            helper.piece, helper.until = None, time.monotonic() + self._idle_s
+        if helper.child.channel.is_ended:
+            self._end(helper)
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        for helper in [each for each in self._helpers if each.until <= now]:
+            self._end(helper)
+
+    def _start(self) -> _Helper:
+        helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
+        self._helpers.append(helper)
+        self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)
+        return helper
+
+    def _end(self, helper: _Helper) -> None:
+        """End a helper that is idle, dead or overdue; its work is tried once more."""
+        self._helpers.remove(helper)
+        self._selector.unregister(helper.child.channel)
+        helper.child.close()
+        piece = helper.piece
+        if piece is not None:
+            self._try_again(piece)
+
+    def _do_here(self, piece: _Piece) -> None:
+        """Do work for which no helper can be started."""
+        try:
+            self._done.put([(piece.number, _done(piece.work))])
+        except MemoryError:
+            self._try_again(piece)
+
+    def _try_again(self, piece: _Piece) -> None:
+        if piece.tries > 1:
+            self._line.appendleft(piece._replace(tries=piece.tries - 1))
+        else:
+            self._done.put([(piece.number, HELPER_DIED)])
 
 
 def main(channel: Channel) -> None:
     """Run a helper process: do one piece of work after the other until the parent is gone."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
-        channel.wait()  # the order is None: all helpers are alike
+        _limit_memory(channel.wait())
         while True:
             try:
                 work = channel.wait()
-                # Not a Python thread: it ends the process even if a parser never returns.
+                # The parent kills a helper that takes too long; this is for one without a parent.
                 faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=nowhere)
                 channel.send(_done(work))
             except EOFError:
                 return
+            except MemoryError:  # the parent starts another helper for it
+                os._exit(1)
             except Exception as error:  # noqa: BLE001 - the work or its result cannot be pickled
                 channel.send(ParseFailed(type(error).__name__))
             finally:
                 faulthandler.cancel_dump_traceback_later()
 
 
+def _limit_memory(room: int | None) -> None:
+    """Let this process use so many bytes more than now, where the system can limit that."""
+    if room is None or not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    import_module(PARSER)  # before the limit is set: its code counts too
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + room
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
 def _done(work: Callable[[], object]) -> object:
     try:
         return work()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a page that fails affects no other page
         return ParseFailed(type(error).__name__)

@@ -4,20 +4,21 @@ With one process the worker is in this process. With more, every worker is a chi
 process has the `supervisor`: it adds up their reports, restarts one that died, finds out when all
 is finished, and ends the run. Either way the calling thread never blocks for long.
 
-The first interrupt drains the run: no request is started, those under way may finish. The second
-stops it at once. Either way the crawl can be resumed.
+The first interrupt drains the run: no request is started, those under way may finish within
+`grace_s`. The second stops it at once. Either way the crawl can be resumed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.inspection.status import pending
+from mannerly.crawler.control import Retry
+from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
-from .budget import LocalBudget
-from .ending import WATCH_S, Ending, RunLimits
+from .budget import PageBudget
+from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,113 +26,108 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
-    from .ending import Interrupts
+    from .worker import Worker
 
 
-def run(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    *,
-    is_resumed: bool,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None] | None = None,
-    pages: PageQueue | None = None,
-    last_order: int = 0,
-) -> tuple[Ending, Stats]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Everything that one run of a crawl is given."""
+
+    store: CrawlStore
+    settings: CrawlSettings
+    is_resumed: bool
+    interrupts: StopSwitch = field(default_factory=StopSwitch)
+    # Gets the totals and the seconds since the start, four times a second.
+    watch: Callable[[Stats, float], None] | None = None
+    # Gets every page, which is settled when the program acknowledges it.
+    pages: PageQueue | None = None
+    last_order: int = 0  # a Stop up to this control record is from before the run
+
+
+def run(this: Run) -> tuple[Ending, Stats]:
     """Run a crawl until it ends; return the reason and the totals. The store stays held.
 
-    `watch` gets the totals and the seconds since the start, four times a second. No signal is
-    taken here: `interrupts` is asked instead, and any thread may change it. `pages` gets every
-    page, which is settled when the program acknowledges it. A Stop up to the control record
-    `last_order` is from before this run.
+    No signal is taken here: `interrupts` is asked instead, and any thread may change it.
 
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
     """
-    store.hold()
-    processes = min(settings.processes, store.manifest.shards)
-    settings = replace(settings, processes=processes)
-    watch = watch or _ignore
+    this.store.hold()
+    processes = min(this.settings.processes, this.store.manifest.shards)
+    this = replace(this, settings=replace(this.settings, processes=processes))
+    if this.is_resumed and not totals(this.store)["fetched"]:
+        this.store.order(Retry())  # no seed could be fetched yet
     if processes == 1:
-        ending, stats = _run_here(
-            store,
-            settings,
-            interrupts,
-            watch,
-            is_resumed=is_resumed,
-            pages=pages,
-            last_order=last_order,
-        )
+        ending, stats = _run_here(this)
     else:
         from .supervisor import supervise
 
-        ending, stats = supervise(
-            store,
-            settings,
-            interrupts,
-            watch,
-            is_resumed=is_resumed,
-            pages=pages,
-            last_order=last_order,
-        )
-    if ending is Ending.MAX_URLS and not pending(store):
+        ending, stats = supervise(this)
+    total = totals(this.store)
+    if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not is_resumed and not stats.fetched:
+    if ending is Ending.FINISHED and not total["fetched"]:
         ending = Ending.NO_SEED
     return ending, stats
 
 
-def _run_here(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None],
-    *,
-    is_resumed: bool,
-    pages: PageQueue | None,
-    last_order: int,
-) -> tuple[Ending, Stats]:
+def _run_here(this: Run) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
     from .engine import TICK_S
     from .worker import Worker
 
+    store, settings, pages, interrupts = this.store, this.settings, this.pages, this.interrupts
     clock = MonotonicClock()
-    budget = LocalBudget(settings.max_urls)
-    limits = RunLimits(settings, store, budget, interrupts, last_order=last_order)
+    budget = PageBudget(settings.max_urls)
+    limits = RunLimits(this, budget)
     began = next_watch = clock.now()
     ending: Ending | None = None
+    draining: Draining | None = None
     numbers = list(range(store.manifest.shards))
     deliver = None if pages is None else pages.put
-    worker = Worker(store, settings, numbers, budget, is_resumed=is_resumed, deliver=deliver)
+    worker = Worker(store, settings, numbers, budget, is_resumed=this.is_resumed, deliver=deliver)
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
     try:
-        while ending is None or (engine.in_flight and not interrupts.wants_end_now):
+        while ending is None or engine.in_flight:
             engine.turn(TICK_S)
             now = clock.now()
             # With nothing under way the run may be finished: check at once.
-            if now < next_watch and engine.in_flight and not interrupts.wants_end_now:
+            if now < next_watch and engine.in_flight and not interrupts.wants_end:
                 continue
+            if ending is None:
+                is_spent = budget.is_spent and engine.in_flight == 0
+                ending = limits.ending(now - began, is_spent=is_spent)
+                if ending is not None:
+                    engine.is_draining = True
+                    draining = Draining(ending, settings.grace_s, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                watch(worker.stats(), now - began)
-            if ending is None:
-                is_spent = budget.is_spent and engine.in_flight == 0
-                ending = limits.ending(now - began, is_spent=is_spent)
-                engine.is_draining = ending is not None
+                if this.watch is not None:
+                    this.watch(_shown(worker, draining, now), now - began)
+            if draining is not None and draining.is_over(now, interrupts):
+                break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
+            elif ending is None and not engine.in_flight and worker.is_stuck:
+                engine.give_up_stuck()
     except BaseException:
         worker.abandon()
         raise
+    assert ending is not None
     worker.close()
     return ending, engine.stats()
 
 
-def _ignore(_stats: Stats, _elapsed_s: float) -> None:
-    """Ignore the totals."""
+def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+    """Return the totals to show, with the requests that the end of the run waits for."""
+    stats = worker.stats()
+    if draining is not None:
+        stats.trouble = draining.told(worker.engine.in_flight, now) or stats.trouble
+    return stats

@@ -1,5 +1,8 @@
 """Run a crawl in several processes: start workers, add up their reports, find the end.
 
+**Stuck** is found in the same way: what is left then are hosts that would be given up before they
+are due, so the workers are told to give them up.
+
 **Finished** is found in rounds of questions. A round begins when all answers to the one before have
 arrived. The crawl is finished after two rounds in a row in which every worker was idle with an
 empty inbox and outbox, if no worker received a link in between: then there was an instant with
@@ -8,7 +11,9 @@ one worker to another and back between two questions.
 
 A worker that dies is started again and continues with its shards from the store, as after a crash
 of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
-A worker that reports an error ends the crawl with that error.
+One that gives no sign of life is named after `SILENT_S`, and after `STUCK_S` it is killed and
+replaced. If a worker dies too often within an hour, the run ends. A worker that reports an error
+ends the crawl with that error.
 
 Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
 process only. It does not import the engine, so the workers start sooner.
@@ -28,7 +33,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .child import Child
-from .ending import WATCH_S, Ending, RunLimits
+from .ending import WATCH_S, Draining, Ending, RunLimits, require
 from .messages import (
     Acknowledged,
     Alive,
@@ -36,6 +41,7 @@ from .messages import (
     Drain,
     End,
     Failed,
+    GiveUpStuck,
     GrantPages,
     Pages,
     Recall,
@@ -48,19 +54,20 @@ from .messages import (
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
-    from .delivery import Delivered, PageQueue
-    from .ending import Interrupts
+    from .delivery import Delivered
     from .messages import ToSupervisor, ToWorker
+    from .run import Run
 
 WORKER = "mannerly.crawler.runtime.worker_process"
-RESTARTS = 5  # of one worker; after that the crawl ends with an error
+RESTARTS = 5  # of one worker within FORGIVEN_S; after that the run ends
+FORGIVEN_S = 3600.0
+SILENT_S = 10.0  # a worker reports four times a second; one that does not is named
+STUCK_S = 20.0  # and then it is killed and replaced
+STARTING_S = 120.0  # the same for one that is just opening its store
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
+STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
 
@@ -72,7 +79,9 @@ class _Member:
     def __init__(self, index: int, shards: list[int]) -> None:
         self.index = index
         self.shards = shards
-        self.starts = 0
+        self.deaths: list[Instant] = []  # lately
+        self.heard_at: Instant = 0.0
+        self.has_spoken = False  # it may take long to open a large store
         self.worker = 0  # the number of its present process
         self.is_alive = False
         self._past = Stats()  # totals of its predecessors
@@ -91,7 +100,7 @@ class _Member:
         self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
         self.report = _nothing_yet()
         self.child = child
-        self.starts += 1
+        self.heard_at, self.has_spoken = MonotonicClock().now(), False
         self.is_alive = True
 
 
@@ -102,39 +111,30 @@ def _nothing_yet() -> Report:
 class Supervisor:
     """The workers of one run."""
 
-    def __init__(
-        self,
-        store: CrawlStore,
-        settings: CrawlSettings,
-        interrupts: Interrupts,
-        *,
-        is_resumed: bool,
-        pages: PageQueue | None = None,
-        last_order: int = 0,
-    ) -> None:
-        self._store = store
-        self._pages = pages
-        self._settings = settings
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._directory = str(Path.cwd())  # a location may be relative to it
         self._selector = selectors.DefaultSelector()
-        shards, count = store.manifest.shards, settings.processes
-        self._interrupts = interrupts
-        self._budget = SharedBudget(settings.max_urls, count)
-        self._limits = RunLimits(settings, store, self._budget, interrupts, last_order=last_order)
+        shards, count = run.store.manifest.shards, run.settings.processes
+        self._budget = SharedBudget(run.settings.max_urls, count)
+        self._limits = RunLimits(run, self._budget)
         self._members = [
             _Member(index, list(range(index, shards, count))) for index in range(count)
         ]
         self._round = self._launched = 0
+        self._draining: Draining | None = None
+        self._end_by: Instant | None = None  # for workers that were told to end
+        self._died: str | None = None  # why the run ends with CRASHED
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
         self._next_alive = self._next_look = MonotonicClock().now()
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
-        if pages is not None:
-            pages.route = self.acknowledge
+        if run.pages is not None:
+            run.pages.route = self.acknowledge
         try:
             for member in self._members:
-                self._launch(member, is_resumed=is_resumed)
+                self._launch(member, is_resumed=run.is_resumed)
         except BaseException:
             self.close()
             raise
@@ -144,43 +144,56 @@ class Supervisor:
         total = Stats()
         for member in self._members:
             total.add(member.stats)
+        total.trouble = self._trouble() or total.trouble
         return total
 
-    def run(self, watch: Callable[[Stats, float], None]) -> Ending:
+    def run(self) -> Ending:
         """Run until all workers have ended; return the reason.
 
         Raises:
             StoreError: a worker cannot continue.
-            RuntimeError: a worker died too often.
         """
         clock = MonotonicClock()
         began = clock.now()
         ending: Ending | None = None
-        is_over = False
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
+            now = clock.now()
             for member in self._alive():
-                self._hear(member)
+                self._hear(member, now)
+                if self._is_stuck(member, now):
+                    member.child.kill()
                 if member.child.channel.is_ended:
                     self._reap(member)
-                    if ending is None:
-                        self._restart(member)
-            now = clock.now()
+                    if ending is None and not self._restart(member, now):
+                        ending = self._drain(Ending.CRASHED, now)
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                watch(self.stats(), now - began)
+                if self._run.watch is not None:
+                    self._run.watch(self.stats(), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
                 if ending is not None:
-                    self._drain()
-            if ending is not None and not is_over:
-                is_over = self._interrupts.wants_end_now or self._is_quiet(ending)
-                if is_over:
-                    self._pass_on_acknowledged()  # what came before the wish to end counts
-                    self._tell(End())
+                    self._drain(ending, now)
+            if ending is not None:
+                self._end_workers(ending, now)
         return ending
+
+    def _end_workers(self, ending: Ending, now: Instant) -> None:
+        """Tell workers to end when they may, and kill those that do not."""
+        if self._end_by is None and self._is_drained(ending, now):
+            self._pass_on_acknowledged()  # what came before the wish to end counts
+            self._tell(End())
+            self._end_by = now + STOP_S
+        if self._end_by is None:
+            return
+        if self._run.interrupts.wants_end_now:
+            self._end_by = min(self._end_by, now + STOP_AT_ONCE_S)
+        if now >= self._end_by:
+            for member in self._alive():
+                member.child.kill()
 
     def acknowledge(self, page: Delivered) -> None:
         """Note that the program is done with a page. Any thread may call this."""
@@ -189,18 +202,21 @@ class Supervisor:
     def close(self) -> None:
         """End all workers."""
         self._tell(End())
+        by = MonotonicClock().now() + STOP_S
         for member in self._alive():
-            member.child.end(STOP_S)
+            member.child.end(max(0.0, by - MonotonicClock().now()))
             with suppress(StoreError):  # the first error that was reported ends the crawl
-                self._hear(member)
+                self._hear(member, by)
             self._reap(member)
         self._selector.close()
         self._acknowledged.close()
 
     # ------------------------------------------------------------------ messages from workers
 
-    def _hear(self, member: _Member) -> None:
+    def _hear(self, member: _Member, now: Instant) -> None:
         for message in member.child.channel.receive():
+            member.heard_at = now
+            member.has_spoken = True
             self._take(member, message)
 
     def _take(self, member: _Member, message: ToSupervisor) -> None:
@@ -213,8 +229,8 @@ class Supervisor:
             case Returned(pages):
                 self._budget.returned(member.index, pages)
             case Pages(pages):
-                if self._pages is not None:
-                    self._pages.put(pages)
+                if self._run.pages is not None:
+                    self._run.pages.put(pages)
             case Failed(error):
                 raise error
 
@@ -255,11 +271,13 @@ class Supervisor:
         reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
-        is_idle = all(report.is_idle for report in reports)
+        is_quiet = all(report.is_idle or report.is_stuck for report in reports)
         received = [report.received for report in reports]
-        if is_idle and received == self._received:
-            return Ending.FINISHED
-        self._received = received if is_idle else None
+        if is_quiet and received == self._received:
+            if all(report.is_idle for report in reports):
+                return Ending.FINISHED
+            self._tell(GiveUpStuck())
+        self._received = received if is_quiet else None
         is_spent = self._budget.is_spent
         if is_spent and self._was_spent and not any(report.in_flight for report in reports):
             return Ending.MAX_URLS
@@ -271,17 +289,39 @@ class Supervisor:
         self._round += 1
         self._tell(Round(self._round))
 
-    def _drain(self) -> None:
+    def _drain(self, ending: Ending, now: Instant) -> Ending:
         """Let workers start no more requests. Reports of the next round are from after that."""
+        self._draining = Draining(ending, self._run.settings.grace_s, now)
         self._tell(Drain())
         self._next_round()
+        return ending
 
-    def _is_quiet(self, ending: Ending) -> bool:
-        """Return whether no worker that is alive has requests under way."""
+    def _is_drained(self, ending: Ending, now: Instant) -> bool:
+        """Return whether workers may end: nothing is under way, or it is not waited for."""
+        assert self._draining is not None
         reports = [member.report for member in self._alive()]
-        return ending is Ending.FINISHED or all(
-            report.round == self._round and report.in_flight == 0 for report in reports
+        return (
+            ending in (Ending.FINISHED, Ending.CRASHED)
+            or self._draining.is_over(now, self._run.interrupts)
+            or all(report.round == self._round and report.in_flight == 0 for report in reports)
         )
+
+    def _trouble(self) -> str | None:
+        """Return what the operator should know: a worker does not answer, the run is stopping."""
+        now = MonotonicClock().now()
+        if self._died is not None:
+            return self._died
+        for member in self._alive():
+            silent_s = now - member.heard_at
+            if member.has_spoken and silent_s >= SILENT_S:
+                return (
+                    f"worker process {member.child.pid} (shards {member.shards}) has not answered "
+                    f"for {silent_s:.0f} s; after {STUCK_S:.0f} s it is replaced"
+                )
+        if self._draining is None:
+            return None
+        in_flight = sum(member.report.in_flight for member in self._alive())
+        return self._draining.told(in_flight, now)
 
     # ------------------------------------------------------------------ processes
 
@@ -291,11 +331,11 @@ class Supervisor:
     def _launch(self, member: _Member, *, is_resumed: bool) -> None:
         self._launched += 1
         order = Start(
-            self._store.location,
-            self._settings,
+            self._run.store.location,
+            self._run.settings,
             member.shards,
             is_resumed,
-            delivers=self._pages is not None,
+            delivers=self._run.pages is not None,
             worker=self._launched,
         )
         member.begin(Child(WORKER, order, directory=self._directory), self._launched)
@@ -305,40 +345,41 @@ class Supervisor:
     def _reap(self, member: _Member) -> None:
         """Reap a worker that has ended, expected or not."""
         member.is_alive = False
-        if self._pages is not None:
-            self._pages.lost(member.worker)
+        if self._run.pages is not None:
+            self._run.pages.lost(member.worker)
         self._selector.unregister(member.child.channel)
         member.child.end(STOP_S)
         member.child.close()
         self._budget.died(member.index)
         self._received = None
         with suppress(StoreError):  # the card expires by itself
-            self._store.retire(worker_id(member.child.pid))
+            self._run.store.retire(worker_id(member.child.pid))
 
-    def _restart(self, member: _Member) -> None:
-        if member.starts > RESTARTS:
-            raise RuntimeError(
-                f"the worker process of shards {member.shards} died {member.starts} times"
+    def _is_stuck(self, member: _Member, now: Instant) -> bool:
+        """Return whether a worker gives no sign of life: it is killed then, and replaced."""
+        return now - member.heard_at >= (STUCK_S if member.has_spoken else STARTING_S)
+
+    def _restart(self, member: _Member, now: Instant) -> bool:
+        """Replace a worker that ended; return False if its like died too often lately."""
+        member.deaths = [at for at in member.deaths if now - at < FORGIVEN_S] + [now]
+        if len(member.deaths) > RESTARTS:
+            status = member.child.exit_status
+            how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+            self._died = (
+                f"the worker process of shards {member.shards} died {len(member.deaths)} times "
+                f"within an hour, lastly with {how}"
             )
+            return False
+        require(self._run.store)
         self._launch(member, is_resumed=True)
+        return True
 
 
-def supervise(
-    store: CrawlStore,
-    settings: CrawlSettings,
-    interrupts: Interrupts,
-    watch: Callable[[Stats, float], None],
-    *,
-    is_resumed: bool,
-    pages: PageQueue | None = None,
-    last_order: int = 0,
-) -> tuple[Ending, Stats]:
+def supervise(run: Run) -> tuple[Ending, Stats]:
     """Run a crawl in several processes, until it ends."""
-    supervisor = Supervisor(
-        store, settings, interrupts, is_resumed=is_resumed, pages=pages, last_order=last_order
-    )
+    supervisor = Supervisor(run)
     try:
-        ending = supervisor.run(watch)
+        ending = supervisor.run()
     finally:
         supervisor.close()
     return ending, supervisor.stats()

@@ -15,7 +15,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import AddSeeds, Pause, SetOption, Stop, Unpause
+from mannerly.crawler.control import (
+    AddSeeds,
+    FetchRobots,
+    Pause,
+    SeedsMoved,
+    SetOption,
+    Stop,
+    Unpause,
+)
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
@@ -35,13 +43,12 @@ from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
 from .beginning import first_candidates, rules_of
+from .boot import boot_id
 from .delivery import Delivery
-from .ending import WATCH_S
+from .descriptors import room
+from .ending import WATCH_S, require
 from .engine import Engine
-from .messages import (
-    machine,
-    worker_id,
-)
+from .messages import machine, worker_id
 from .offload import Offload
 
 if TYPE_CHECKING:
@@ -54,13 +61,14 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.politeness.model import Instant
 
+    from .budget import PageBudget
     from .delivery import Delivered
-    from .engine import Budget
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
+CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
-PAUSED = "paused: go on with `mannerly unpause`"
+PAUSED = "paused; to continue: mannerly unpause"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
@@ -72,7 +80,7 @@ class Worker:
         store: CrawlStore,
         settings: CrawlSettings,
         numbers: list[int],
-        budget: Budget,
+        budget: PageBudget,
         *,
         is_resumed: bool,
         deliver: Callable[[list[Delivered]], None] | None = None,
@@ -83,6 +91,7 @@ class Worker:
         self._settings = settings
         self._numbers = numbers
         manifest = store.manifest
+        self._room = room(len(numbers))
         workers = self._share(settings.workers)
         rules = rules_of(settings, manifest)
         sharding = Sharding(manifest.shards)
@@ -100,13 +109,15 @@ class Worker:
             self._guard,
             FetchSettings(
                 user_agent=settings.user_agent,
-                max_connections=workers + HEADROOM,
+                max_connections=self._connections(workers),
                 proxy=settings.proxy,
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
             ),
         )
-        self._offload: Offload[Reading] = Offload(settings.parse_limit)
+        self._offload: Offload[Reading] = Offload(
+            settings.parse_processes, max_bytes=settings.max_bytes
+        )
         self._delivery: Delivery | None = None
         if deliver is not None:
             owned = zip(numbers, self._stores, strict=True)
@@ -127,6 +138,7 @@ class Worker:
                 events=events,
                 reader=self._offload,
                 consumer=self._delivery,
+                boot=boot_id(),
             )
             for number, each in zip(numbers, self._stores, strict=True)
         ]
@@ -138,6 +150,7 @@ class Worker:
             workers=workers,
             governed=settings.governor,
             offload=self._offload,
+            parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
         )
@@ -148,18 +161,24 @@ class Worker:
         self.engine.commit()
         self._is_paused = self._is_held = False
         self._last_order = 0
-        self._next_orders = self._next_card = now.mono
+        self._next_orders = self._next_card = self._next_check = now.mono
         self._failed_cards = 0
         self.look(now.mono)
 
     @property
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
-        return (
-            self.engine.is_idle
-            and all(self._store.unread(each) == 0 for each in self._numbers)
-            and not self._store.orders(after=self._last_order)  # they may add seeds
-        )
+        return self.engine.is_idle and self._has_no_news
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return the same of a worker that has nothing but hosts which would be given up first."""
+        return self.engine.is_stuck and self._has_no_news
+
+    @property
+    def _has_no_news(self) -> bool:
+        unread = any(self._store.unread(each) for each in self._numbers)
+        return not unread and not self._store.orders(after=self._last_order)  # they may add seeds
 
     @property
     def received(self) -> int:
@@ -188,15 +207,25 @@ class Worker:
         self._apply_pause()
 
     def look(self, now: Instant) -> None:
-        """Act on new control records and renew the card, each when it is due."""
+        """Act on new control records, renew the card, look for the crawl, each when it is due.
+
+        Raises:
+            StoreError: the crawl's directory was removed.
+        """
         if now >= self._next_orders:
             self._next_orders = now + WATCH_S
             for number, order in self._store.orders(after=self._last_order):
                 self._last_order = number
                 self._act(number, order, Now(now, self._clock.wall()))
+            if self._store.manifest.shards > 1:
+                self._tell_others()
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
+            self._take_robots(Now(now, self._clock.wall()))
+        if now >= self._next_check:
+            self._next_check = now + CHECK_S
+            require(self._store)
 
     def close(self, *, with_process: bool = False) -> None:
         """Cancel the requests under way, commit, and release everything.
@@ -230,7 +259,7 @@ class Worker:
             case SetOption(name="workers", value=value):
                 wanted = self._settings.workers if value is None else int(value)
                 workers = self._share(wanted)
-                self._fetcher.set_max_connections(workers + HEADROOM)
+                self._fetcher.set_max_connections(self._connections(workers))
                 self.engine.set_workers(workers)
             case Stop() | SetOption(name="max_urls" | "duration"):
                 pass  # read by `RunLimits`
@@ -240,6 +269,26 @@ class Worker:
                     self._include_moved(order.urls)
                 for shard in self._shards:
                     shard.control(number, order, now)
+
+    def _tell_others(self) -> None:
+        """Order what concerns the shards of other workers, too."""
+        with suppress(StoreFull):  # the engine waits for room and reports that
+            if self._rules.moved:
+                self._store.order(SeedsMoved(tuple(self._rules.moved)))
+                self._rules.moved.clear()
+            for shard in self._shards:
+                if requests := shard.parts.foreign.take_new():
+                    self._store.order(FetchRobots(tuple(requests)))
+
+    def _take_robots(self, now: Now) -> None:
+        """Take over the robots.txt that other shards have fetched for shards of this worker."""
+        asked = {each: shard for shard in self._shards for each in shard.parts.foreign.origins}
+        for number in range(self._store.manifest.shards) if asked else ():
+            with suppress(StoreError), self._store.read(number) as reader:
+                for origin, shard in asked.items():
+                    record = reader.robots(origin)
+                    if record is not None and record.expires_at > now.wall:
+                        shard.robots_found(record, now)
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""
@@ -251,7 +300,12 @@ class Worker:
 
     def _share(self, workers: int) -> int:
         """Return this process's part of the requests in flight."""
-        return min(max(1, workers // self._settings.processes), max_sockets())
+        share = max(1, workers // self._settings.processes)
+        return min(share, max_sockets(), self._room.requests)
+
+    def _connections(self, workers: int) -> int:
+        """Return how many connections may be open, kept alive ones included."""
+        return min(workers + HEADROOM, self._room.connections)
 
     def _renew(self) -> None:
         stats = self.engine.stats()

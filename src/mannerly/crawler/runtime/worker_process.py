@@ -15,7 +15,7 @@ from mannerly.crawler.store import open_crawl
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
-from .budget import GrantedBudget
+from .budget import PageBudget
 from .ending import WATCH_S
 from .engine import TICK_S
 from .messages import (
@@ -24,6 +24,7 @@ from .messages import (
     Drain,
     End,
     Failed,
+    GiveUpStuck,
     GrantPages,
     Pages,
     Recall,
@@ -47,7 +48,7 @@ SILENCE_S = 2.0  # twice ALIVE_S, the longest time between two messages of a sup
 class _Conversation:
     """A worker's side of the channel to its supervisor."""
 
-    def __init__(self, worker: Worker, budget: GrantedBudget, channel: Channel) -> None:
+    def __init__(self, worker: Worker, budget: PageBudget, channel: Channel) -> None:
         self._worker = worker
         self._engine = worker.engine
         self._budget = budget
@@ -72,7 +73,7 @@ class _Conversation:
 
     def last_report(self) -> Report:
         """Return the report for the end of the process."""
-        return self._report(is_idle=False, in_flight=0)
+        return self._report(is_idle=False, is_stuck=False, in_flight=0)
 
     def _listen(self) -> None:
         now = self._clock.now()
@@ -87,6 +88,8 @@ class _Conversation:
             case Round(number):
                 self._round, self._is_asked = number, True
                 self._engine.hurry()
+            case GiveUpStuck():
+                self._engine.give_up_stuck()
             case Drain():
                 self._engine.is_draining = True
             case End():
@@ -108,11 +111,12 @@ class _Conversation:
         if self._channel.has_unsent:
             return  # the supervisor does not read: send the next report when it does
         self._next_report, self._is_asked = now + WATCH_S, False
-        self._channel.send(self._report(is_idle=is_idle, in_flight=in_flight))
+        is_stuck = not is_idle and in_flight == 0 and self._worker.is_stuck
+        self._channel.send(self._report(is_idle=is_idle, is_stuck=is_stuck, in_flight=in_flight))
 
-    def _report(self, *, is_idle: bool, in_flight: int) -> Report:
+    def _report(self, *, is_idle: bool, is_stuck: bool, in_flight: int) -> Report:
         stats, received = self._worker.stats(), self._worker.received
-        return Report(stats, self._round, is_idle, in_flight, received, self._budget.used)
+        return Report(stats, self._round, is_idle, in_flight, received, self._budget.used, is_stuck)
 
 
 def main(channel: Channel) -> None:
@@ -124,12 +128,12 @@ def main(channel: Channel) -> None:
             _work(store, order, channel)
         finally:
             store.close()
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         channel.send(Failed(error))
 
 
 def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
-    budget = GrantedBudget(lambda: channel.send(Ask()))
+    budget = PageBudget(0, ask=lambda: channel.send(Ask()))
     worker = Worker(
         store,
         order.settings,

@@ -1,60 +1,219 @@
 """Check our own spacing, independently of the politeness core that is checked.
 
-It sees when each request really left and compares the gap with the operator's minimum delay. An
-early request must never happen. The servers' logs have the last word (`mannerly.demo.log`).
+Each request is judged at the moment when it leaves, against everything that was in force then:
+
+    gap to the one before  ≥  the operator's minimum delay and maximum rate
+                              Crawl-delay and Request-rate, as robots.txt was parsed
+                              the pace that the strategy published, or the server's RateLimit quota
+    the moment itself      ≥  the end of a Retry-After, as it was received
+                              the end of the breaker's open time, as it was announced
+
+The audit keeps its own instants and its own record of what servers asked for. Of the politeness
+core it reads only what the strategy and the quota say, never the host's schedule, so a limit that
+`politeness.host` forgets is seen here. A request that is too early must never happen. The servers'
+logs have the last word (`mannerly.demo.log`).
 """
 
 from __future__ import annotations
 
+import re
+from email.utils import parsedate_to_datetime
+from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import RequestSent
+from mannerly.politeness import events as polite
+from mannerly.politeness.model import NEVER
+from mannerly.politeness.pace import STRATEGY_CLASSES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mannerly.crawler.model import HostRecord
+    from mannerly.politeness import Settings
     from mannerly.politeness.model import Instant, Permit
 
 TOLERANCE = 0.98  # the promise allows 2 %
+ROUNDING_S = 1e-6
+
+_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT")
+
+
+class _Rule:
+    """The operator's part of the gap, from the settings."""
+
+    __slots__ = ("bursts", "is_on", "least_gap_s", "longest_crawl_delay_s", "start_gap_s")
+
+    def __init__(self, settings: Settings) -> None:
+        self.is_on = settings.enabled
+        self.least_gap_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
+        start = STRATEGY_CLASSES[settings.strategy](settings)
+        self.start_gap_s = 1.0 / start.rate
+        self.bursts = start.burst > 1 and settings.floor_s == 0.0
+        is_capped = settings.long_crawl_delay == "cap"
+        self.longest_crawl_delay_s = settings.max_crawl_delay_s if is_capped else inf
+
+
+class _Budget:
+    """One budget: when it was last used, and what was asked for."""
+
+    __slots__ = (
+        "crawl_delay_s",
+        "early",
+        "last_sent",
+        "open_until",
+        "required_gap_s",
+        "silent_until",
+        "smallest_gap_s",
+    )
+
+    def __init__(self) -> None:
+        self.last_sent: Instant = NEVER
+        self.crawl_delay_s = 0.0
+        self.silent_until: Instant = NEVER
+        self.open_until: Instant = NEVER
+        self.smallest_gap_s = inf
+        self.required_gap_s = 0.0  # when the gap was smallest
+        self.early = 0
 
 
 class SpacingAudit:
-    """Remembers when each budget was last used. `floor_s` is the operator's minimum delay."""
+    """Judges every request of one shard, by the budget that it uses."""
 
-    __slots__ = ("_floor_s", "_last_sent", "_own_floors_s")
+    __slots__ = ("_budgets", "_is_grouped", "_own_rules", "_rule")
 
-    def __init__(self, floor_s: float) -> None:
-        self._floor_s = floor_s
-        self._own_floors_s: dict[str, float] = {}  # of budgets with a pace of their own
-        self._last_sent: dict[str, Instant] = {}
+    def __init__(self, settings: Settings) -> None:
+        self._rule = _Rule(settings)
+        self._own_rules: dict[str, _Rule] = {}  # of budgets with a pace of their own
+        self._budgets: dict[str, _Budget] = {}
+        self._is_grouped = settings.group_by != "host"
 
-    @property
-    def has_floor(self) -> bool:
-        """Return whether the operator set a minimum delay for any budget."""
-        return self._floor_s > 0.0 or any(self._own_floors_s.values())
-
-    def configure(self, floor_s: float, *, key: str | None = None) -> None:
-        """Change the minimum delay, of one budget or of all; gaps count from the next request.
+    def configure(self, settings: Settings, *, key: str | None = None) -> None:
+        """Change the settings, of one budget or of all; gaps count from the next request.
 
         The gap from a request before the change to one after it belongs to neither delay.
         """
         if key is None:
-            self._floor_s = floor_s
-            self._last_sent.clear()
+            self._rule = _Rule(settings)
+            changed = list(self._budgets.values())
         else:
-            self._own_floors_s[key] = floor_s
-            self._last_sent.pop(key, None)
+            self._own_rules[key] = _Rule(settings)
+            changed = [self._budget(key)]
+        for budget in changed:
+            budget.last_sent = NEVER
+
+    # ------------------------------------------------------------------ what was asked for
+
+    def robots(self, key: str, delay_s: float | None) -> None:
+        """Note the delay that robots.txt asks for; of several hosts in a group the longest."""
+        budget = self._budget(key)
+        delay_s = min(delay_s or 0.0, self._own_rules.get(key, self._rule).longest_crawl_delay_s)
+        is_longest = not self._is_grouped or delay_s > budget.crawl_delay_s
+        if is_longest:
+            budget.crawl_delay_s = delay_s
+
+    def refused(self, key: str, headers: Mapping[str, str], now: Instant, wall: float) -> None:
+        """Note the Retry-After of an answer that was no success; header names in lower case."""
+        self.blocked(key, now + announced_wait_s(headers, wall))
+
+    def blocked(self, key: str, until: Instant) -> None:
+        """Note that nothing may be sent before `until`."""
+        budget = self._budget(key)
+        budget.silent_until = max(budget.silent_until, until)
+
+    def told(self, event: polite.Event) -> None:
+        """Note when the breaker of a budget is open."""
+        if isinstance(event, polite.Opened):
+            self._budget(event.host).open_until = event.until
+        elif isinstance(event, (polite.HalfOpened, polite.Closed, polite.Revived)):
+            budget = self._budget(event.host)
+            budget.open_until = NEVER
+            if budget.silent_until == inf:  # the operator knows better than an unreadable header
+                budget.silent_until = NEVER
+
+    def unlearned(self, key: str) -> None:
+        """Note that the operator had the rules of robots.txt forgotten."""
+        self._budget(key).crawl_delay_s = 0.0
+
+    # ------------------------------------------------------------------ what was done
 
     def sent(self, host: str, permit: Permit, instant: Instant) -> RequestSent:
-        """Note that a request to a host has left; return the event with its gap."""
+        """Judge a request that has left; return the event with its gap and the gap in force."""
         key = permit.host.key
-        last = self._last_sent.get(key)
-        self._last_sent[key] = instant
-        delay_s = permit.host.delay_s
-        if last is None:
-            return RequestSent(host, None, delay_s, False)
+        budget = self._budgets.get(key) or self._budget(key)
+        last, budget.last_sent = budget.last_sent, instant
+        rule = self._own_rules.get(key, self._rule) if self._own_rules else self._rule
+        if not rule.is_on:
+            return RequestSent(host, None if last == NEVER else instant - last, 0.0, False)
+        required_s = _required_gap_s(rule, budget, permit)
+        silent_until = max(budget.silent_until, budget.open_until)
+        is_early = instant < silent_until - ROUNDING_S
+        if last == NEVER:
+            budget.early += is_early
+            return RequestSent(host, None, required_s, is_early)
         gap_s = instant - last
-        floor_s = self._own_floors_s.get(key, self._floor_s)
-        return RequestSent(host, gap_s, delay_s, gap_s < TOLERANCE * floor_s)
+        is_early = is_early or gap_s < TOLERANCE * required_s
+        if gap_s < budget.smallest_gap_s:
+            budget.smallest_gap_s, budget.required_gap_s = gap_s, required_s
+        budget.early += is_early
+        return RequestSent(host, gap_s, required_s, is_early)
+
+    def noted(self, key: str) -> tuple[float, float, int]:
+        """Return the smallest gap so far (0: none), the gap in force then, and early requests."""
+        budget = self._budgets.get(key)
+        if budget is None:
+            return 0.0, 0.0, 0
+        smallest_s = budget.smallest_gap_s
+        return 0.0 if smallest_s == inf else smallest_s, budget.required_gap_s, budget.early
+
+    def recall(self, key: str, record: HostRecord) -> None:
+        """Go on with what earlier runs noted of a host."""
+        budget = self._budget(key)
+        budget.crawl_delay_s = record.crawl_delay_s
+        budget.smallest_gap_s = record.smallest_gap_s or inf
+        budget.required_gap_s = record.required_gap_s
+        budget.early = record.early
 
     def forget(self, key: str) -> None:
         """Forget an idle budget: its next request comes later than any gap."""
-        self._last_sent.pop(key, None)
+        self._budgets.pop(key, None)
+
+    def _budget(self, key: str) -> _Budget:
+        budget = self._budgets.get(key)
+        if budget is None:
+            budget = self._budgets[key] = _Budget()
+        return budget
+
+
+def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
+    if rule.bursts and not budget.crawl_delay_s:
+        return 0.0
+    strategy, quota = permit.host.strategy, permit.host.requested.quota
+    if quota is not None and quota.rate is not None:
+        pace_s = 1.0 / quota.rate  # the server's number replaces the estimate
+    else:
+        pace_s = rule.start_gap_s if strategy is None else 1.0 / strategy.rate
+    return max(rule.least_gap_s, budget.crawl_delay_s, pace_s)
+
+
+def announced_wait_s(headers: Mapping[str, str], wall: float) -> float:
+    """Return the seconds that a Retry-After asks for; 0 without a readable one.
+
+    `wall` is the wall time of the answer, for a date in an answer without a `Date`.
+    """
+    text = headers.get("retry-after", "").strip(" \t")
+    parts = [part.strip(" \t") for part in text.split(",")]
+    if all(part.isascii() and part.isdigit() for part in parts):
+        return max(map(float, parts))
+    if not _DATE.fullmatch(text):
+        return 0.0
+    try:
+        return max(0.0, _seconds(text) - _seconds(headers.get("date", ""), wall))
+    except ValueError:
+        return 0.0
+
+
+def _seconds(date: str, otherwise: float | None = None) -> float:
+    if otherwise is not None and not _DATE.fullmatch(date.strip(" \t")):
+        return otherwise
+    return parsedate_to_datetime(date).timestamp()

@@ -3,10 +3,13 @@
     answer                                        follows
     ------------------------------------------    -----------------------------------------------
     to a request for robots.txt                   LearnRules: the origin's rules, or another hop
+    held back before it was sent                  Again; that is not a try
+    this machine lacks memory or descriptors      Again after 2 s, however often
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
+    refused, and its host is given up             Abandoned, with the URLs that are queued
     refused or failed, and a retry is granted     Again when the politeness core says so
-    a page too long for the loop, a public index  Read in another process
+    a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
 
 Whether a retry is granted is decided by the politeness core before this is asked.
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.crawler.model import PASSING, Entry, LocalError, RobotsRequest
+from mannerly.crawler.model import PASSING, STARVED, Entry, LocalError, RobotsRequest
 from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
 
@@ -24,9 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.model import Fetched, Now
+    from mannerly.crawler.page.rules import LinkRules
     from mannerly.politeness.retry import GiveUp
 
 LOCAL_RETRY_S = 0.5  # doubled with every try
+STARVED_RETRY_S = 2.0
 
 
 class Again(NamedTuple):
@@ -54,7 +59,13 @@ class Settled(NamedTuple):
     failure: str | None = None
 
 
-Follows: TypeAlias = Again | LearnRules | Read | Settled
+class Abandoned(NamedTuple):
+    """It is not fetched, because its host was given up."""
+
+    reason: str
+
+
+Follows: TypeAlias = Again | LearnRules | Read | Settled | Abandoned
 
 SETTLED = Settled()  # what follows from nearly every answer
 
@@ -63,8 +74,13 @@ class Means(NamedTuple):
     """The means that a shard has to deal with answers."""
 
     max_attempts: int
-    agent: str
-    reads_elsewhere: bool  # there are helper processes for long pages
+    rules: LinkRules
+    reads_elsewhere: bool  # there are helper processes for long work
+
+
+def starved(entry: Entry, now: Now) -> Again:
+    """Return what follows when this machine could not do it: the page loses no attempt."""
+    return Again(entry, now.mono + STARVED_RETRY_S)
 
 
 def what_follows(
@@ -73,20 +89,30 @@ def what_follows(
     retry: Retry | GiveUp | None,
     now: Now,
     means: Means,
+    given_up: str | None = None,
 ) -> Follows:
-    """Return what to do with an answer. It changes nothing."""
+    """Return what to do with an answer. It changes nothing.
+
+    `given_up` is the reason if the answer was a refusal and its host was given up.
+    """
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
+    if answer.error is LocalError.HELD:
+        return Again(item, now.mono)
     if isinstance(answer.error, LocalError):
+        if answer.error in STARVED:
+            return starved(item, now)
         if answer.error in PASSING and item.attempts < means.max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
             return Again(item._replace(attempts=item.attempts + 1), due)
         return Settled(answer.detail or answer.error.value)
+    if given_up is not None:
+        return Abandoned(given_up)
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)
     if means.reads_elsewhere:
-        work = long_work(item, answer, means.agent)
+        work = long_work(item, answer, means.rules, now.wall)
         if work is not None:
             return Read(work)
     return SETTLED

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import HostMemory
     from mannerly.politeness import Politeness
 
+    from .audit import SpacingAudit
+
 
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
+LONGEST_UNSURE_S = 86_400.0  # of a wait from before a reboot: it may be over long since
 
 
 class _Counts:
@@ -40,6 +43,7 @@ class _Counts:
         self.record = record
         self.fetched = record.fetched
         self.failed = record.failed
+        self.failures_in_a_row = record.failures_in_a_row
         self.refused = record.refused
         self.updated_at = record.updated_at
 
@@ -52,15 +56,26 @@ class _Counts:
             fetched=self.fetched,
             refused=self.refused,
             failed=self.failed,
+            failures_in_a_row=self.failures_in_a_row,
         )
 
 
 class HostRecords:
     """The records of the hosts that are active in this run."""
 
-    def __init__(self, memory: HostMemory, politeness: Politeness, *, is_resumed: bool) -> None:
+    def __init__(
+        self,
+        memory: HostMemory,
+        politeness: Politeness,
+        audit: SpacingAudit,
+        *,
+        is_resumed: bool,
+        boot: str = "",
+    ) -> None:
         self._memory = memory
         self._politeness = politeness
+        self._audit = audit
+        self._boot = boot
         self._is_resumed = is_resumed
         self._counts: dict[str, _Counts] = {}
         self.known = self._counts.keys()  # the hosts that were recalled
@@ -98,22 +113,35 @@ class HostRecords:
         if key not in self._politeness:  # else another host of its group was here first
             learned = record if key == host else self._memory.host(key)
             if learned is not None and learned.updated_at:
-                remembered = _remembered(learned, now.wall)
+                pause_s = _left_s(
+                    learned, learned.next_at or learned.blocked_until, self._boot, now
+                )
+                open_s = _left_s(learned, learned.breaker_until, self._boot, now)
+                remembered = _remembered(learned, now.wall, pause_s, open_s)
                 self._politeness.recall(remembered, now=now.mono, wall=now.wall)
+                self._audit.recall(key, learned)
+                self._audit.blocked(key, now.mono + max(pause_s, open_s))
             if self._is_resumed:
                 self._politeness.contacted(host, now=now.mono)
 
     def count(
-        self, host: str, now: Now, *, fetched: int = 0, failed: int = 0, refused: int = 0
+        self,
+        host: str,
+        now: Now,
+        *,
+        fetched: int = 0,
+        failed: int = 0,
+        refused: int = 0,
+        is_failure: bool = False,
     ) -> None:
-        """Add to a known host's counts."""
+        """Add to a known host's counts; `is_failure` tells whether the host was in trouble."""
         counts = self._counts[host]
         counts.fetched += fetched
         counts.failed += failed
         counts.refused += refused
         counts.updated_at = now.wall
-        if failed:
-            counts.failures_in_a_row += failed
+        if is_failure:
+            counts.failures_in_a_row += 1
         elif fetched:
             counts.failures_in_a_row = 0
         self._touched.add(host)
@@ -143,6 +171,13 @@ class HostRecords:
         counts.failures_in_a_row = 0
         self._write(counts, counts.complete(host)._replace(retired=None, updated_at=now.wall))
 
+    def came_back(self, host: str, failed: int, now: Now) -> None:
+        """Some pages of a known host that had failed are queued again."""
+        counts = self._counts[host]
+        counts.failed = max(0, counts.failed - failed)
+        counts.updated_at = now.wall
+        self._touched.add(host)
+
     def group_of(self, host: str) -> list[str]:
         """Return the known hosts that share a known host's budget, itself included."""
         return self._members[self._politeness.key(host)] if self._is_grouped else [host]
@@ -165,13 +200,23 @@ class HostRecords:
         """Return the records that the next commit has to write; the same again if it fails."""
         for lesson in self._politeness.drain(now=now.mono, wall=now.wall):
             self._learn(lesson)
-        return [*self._departed.values(), *(self._dated(host, now) for host in self._touched)]
+        records = [self._counts[host].complete(host) for host in self._touched]
+        return [self._dated(record, now) for record in (*self._departed.values(), *records)]
 
-    def _dated(self, host: str, now: Now) -> HostRecord:
+    def _dated(self, record: HostRecord, now: Now) -> HostRecord:
         """Add the next instant at which it may be contacted: a crash must not shorten a wait."""
-        record = self._counts[host].complete(host)
+        host = record.host
         wait_s = self._politeness.not_before(host) - now.mono
-        return record._replace(next_at=now.wall + wait_s) if wait_s > WORTH_KEEPING_S else record
+        smallest_gap_s, required_gap_s, early = self._audit.noted(self._politeness.key(host))
+        return record._replace(
+            next_at=now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
+            updated_at=now.wall,
+            updated_mono=now.mono,
+            boot=self._boot,
+            smallest_gap_s=smallest_gap_s or record.smallest_gap_s,
+            required_gap_s=required_gap_s or record.required_gap_s,
+            early=early or record.early,
+        )
 
     def committed(self) -> None:
         """The changes are in the store."""
@@ -219,10 +264,20 @@ def unlearned(record: HostRecord) -> HostRecord:
     )
 
 
-def _remembered(record: HostRecord, wall: float) -> Remembered:
-    blocked_until = max(record.blocked_until, record.next_at)
-    # A clock that was set back since must not make a pause longer than it was.
-    was_left_s = blocked_until - record.updated_at
+def _left_s(record: HostRecord, until: float, boot: str, now: Now) -> float:
+    """Return how much is left of a wait that ends at `until`; 0 if it is over.
+
+    Both ends of what was left then come from one clock, so no step of it matters. The time since
+    then is known if the machine was not rebooted; else the wall clock would be the only witness,
+    which may be a day wrong, so the wait is served in full.
+    """
+    was_left_s = until - record.updated_at
+    if boot and boot == record.boot:
+        return max(0.0, was_left_s - max(0.0, now.mono - record.updated_mono))
+    return max(0.0, min(was_left_s, LONGEST_UNSURE_S))
+
+
+def _remembered(record: HostRecord, wall: float, pause_s: float, open_s: float) -> Remembered:
     return Remembered(
         host=record.host,
         lesson=Lesson(
@@ -234,8 +289,12 @@ def _remembered(record: HostRecord, wall: float) -> Remembered:
             is_proven=record.is_proven,
         ),
         crawl_delay_s=record.crawl_delay_s,
-        blocked_until=min(blocked_until, wall + was_left_s),
+        blocked_until=wall + pause_s,
         updated_at=record.updated_at,
+        failing_since=record.failing_since,
+        failures_in_a_row=record.breaker_failures,
+        breaker_opens=record.breaker_opens,
+        breaker_until=wall + open_s if record.breaker_until else 0.0,
     )
 
 
@@ -250,4 +309,8 @@ def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
         is_proven=lesson.lesson.is_proven,
         blocked_until=lesson.blocked_until,
         updated_at=lesson.updated_at,
+        failing_since=lesson.failing_since,
+        breaker_failures=lesson.failures_in_a_row,
+        breaker_opens=lesson.breaker_opens,
+        breaker_until=lesson.breaker_until,
     )

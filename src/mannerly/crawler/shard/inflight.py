@@ -69,8 +69,12 @@ class Flights:
         return self._pages.get(host, 0)
 
     def is_connecting(self, key: str) -> bool:
-        """Return whether the latest request of a budget has not left: its gap has not begun."""
-        return key in self._unsent
+        """Return whether the latest request of a budget has not left: its gap has not begun.
+
+        A budget without a gap may open several connections at once.
+        """
+        flight = self._unsent.get(key)
+        return flight is not None and flight.permit.host.delay_s > 0.0
 
     # ------------------------------------------------------------------ from stage to stage
 

@@ -4,6 +4,7 @@ the host's record is not in memory    Unknown: it is brought in, and the host is
 the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
 the URL was excluded meanwhile        Drop
+a sitemap beyond its host's limits    Drop
 robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
 --max-per-host                        GO, Drop or Later
 """
@@ -13,7 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import GO, Drop, Kind, Later, Unknown
+from mannerly.crawler.page.listings import SITEMAP_LIMIT
 from mannerly.crawler.web.scope import SkipReason
+
+from .given_up import dropped_because
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Judgement
@@ -23,7 +27,8 @@ if TYPE_CHECKING:
 
 CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 
-_PAGE = Kind.PAGE
+_PAGE, _SITEMAP = Kind.PAGE, Kind.SITEMAP
+_BEYOND = Drop(SITEMAP_LIMIT)
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
 
@@ -48,11 +53,13 @@ class Judge:
             return Unknown(url[: url.index("/", 8)])
         given_up = hosts.given_up(host)
         if given_up is not None:
-            return Drop(f"host_retired: {given_up}")
-        if self._parts.keeps_gaps and self._is_connecting(self._key(host)):
+            return Drop(dropped_because(given_up))
+        if self._is_connecting(self._key(host)) and self._parts.politeness.settings.enabled:
             return Later(now + CONNECTING_LOOK_S)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
+        if entry.kind == _SITEMAP and self._parts.sitemaps.is_spent(host):
+            return _BEYOND
         ruling = self._robots.judge(entry, now)
         if ruling is GO and self._quota is not None and entry.kind == _PAGE:
             return self._quota.judge(host)

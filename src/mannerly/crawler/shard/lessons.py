@@ -8,8 +8,10 @@ from mannerly.crawler.model import Entry, LocalError
 from mannerly.politeness import Response
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 
+from .hosts import WORTH_KEEPING_S
+
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Fetched, InFlight, Now
+    from mannerly.crawler.model import Fetched, InFlight, Now, PageRecord
     from mannerly.politeness.model import Outcome
     from mannerly.politeness.retry import GiveUp, Retry
 
@@ -30,6 +32,11 @@ def report(
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
     outcome = politeness.report(permit, response, now=now.mono)
+    if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
+        parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)
+    if outcome is THROTTLE or outcome is OVERLOAD:
+        # What a crash must not forget: it is committed before anything else happens.
+        parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
@@ -45,11 +52,16 @@ def report(
     return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=now.mono)
 
 
-def count(host: str, outcome: Outcome, parts: Parts, now: Now) -> None:
-    """Count a page for its host; a host that fails too often in a row is given up."""
+def count(record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
+    """Count a page for its host; a host that fails too often in a row is given up.
+
+    Pages are counted as the store counts them: one with a status is fetched. Whether the host is
+    in trouble is for the outcome to say: an answer of 503 is fetched, and a failure all the same.
+    """
+    host, has_status = record.host, record.status is not None
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
     parts.given_up.recall(host, parts, now)
-    parts.hosts.count(host, now, fetched=not is_failure, failed=is_failure)
+    parts.hosts.count(host, now, fetched=has_status, failed=not has_status, is_failure=is_failure)
     if is_failure and host not in parts.given_up:
         failures = parts.hosts.failures_in_a_row(host)
         if failures >= parts.settings.host_failure_limit:

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.control import (
     AddSeeds,
     Exclude,
+    FetchRobots,
     HostForget,
     HostOrders,
     HostPause,
     HostResume,
     HostSet,
+    Retry,
+    SeedsMoved,
     SetOption,
     merged,
 )
-from mannerly.crawler.events import UrlsDropped
-from mannerly.crawler.web.scope import SkipReason
-from mannerly.crawler.web.seeds import seed_candidates, sitemap_candidates
+from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
+
+from . import origins
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
-    from mannerly.crawler.model import Now
+    from mannerly.crawler.model import Now, RobotsRequest
     from mannerly.politeness import Settings
 
     from .parts import Parts
@@ -40,10 +43,12 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     if is_new:
         parts.batch.applied = number
     match order:
-        case AddSeeds(urls):
+        case AddSeeds(urls) | SeedsMoved(urls):
             parts.rules.widen(*urls)
-            if is_new:
+            if is_new and isinstance(order, AddSeeds):
                 _add_seeds(urls, parts)
+        case FetchRobots(requests) if is_new:
+            _fetch_for_others(requests, parts, now)
         case Exclude(glob):
             scope = parts.rules.scope
             if glob not in scope.exclude:
@@ -55,6 +60,10 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
         case HostPause(host) | HostResume(host) | HostSet(host) | HostForget(host):
             if parts.routes.owns(host):
                 _steer(order, host, parts, now, is_new=is_new)
+        case Retry(host=host) if is_new and (host is None or parts.routes.owns(host)):
+            if host is not None:
+                parts.given_up.revive(host, parts, now)
+            parts.batch.retries.append(order)
         case _:
             pass  # for the runtime
 
@@ -62,13 +71,15 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
 def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
     found = seed_candidates(urls)
     if parts.settings.seeding in ("sitemap", "all"):
-        origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
-        found += sitemap_candidates([f"{origin}/sitemap.xml" for origin in origins], None)
+        found += usual_sitemaps(urls)
     mine = [each for each in found if parts.routes.owns(each.host)]
-    wanted = parts.routes.wanted(mine)
-    if excluded := len(mine) - len(wanted):
-        parts.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
-    parts.routes.all(wanted, parts.batch)
+    parts.routes.all(parts.wanted(mine), parts.batch)
+
+
+def _fetch_for_others(requests: tuple[RobotsRequest, ...], parts: Parts, now: Now) -> None:
+    for request in requests:
+        if parts.routes.owns(request.host):
+            origins.follow(request, parts, now)
 
 
 def _steer(
@@ -83,35 +94,41 @@ def _steer(
     parts.given_up.recall(host, parts, now)
     match order:
         case HostPause():
+            parts.paused_hosts.add(host)
             politeness.pause(host, now=now.mono)
         case HostResume():
+            parts.paused_hosts.discard(host)
             politeness.revive(host, now=now.mono)
             # An old one ends an old pause only: the host may have been given up since.
             if is_new:
-                parts.given_up.revive(host)
-                parts.hosts.revive(host, now)
+                _take_in_again(host, parts, now)
         case HostSet():
             key = politeness.key(host)
             parts.paces[key] = merged(parts.paces.get(key, HostOrders()), order)
             _set_own_pace(key, parts)
         case HostForget() if is_new:
+            _take_in_again(host, parts, now)
             politeness.unlearn(host)
+            parts.audit.unlearned(politeness.key(host))
             parts.hosts.unlearn(host, now)
             for origin in (f"https://{host}", f"http://{host}"):
-                parts.robots.forget(origin)
-                parts.batch.robots.pop(origin, None)
-                parts.store.forget_robots(origin)
+                parts.forget_robots(origin)
     for each in parts.hosts.group_of(host):
         parts.frontier.wake(each, now=now.mono)
+
+
+def _take_in_again(host: str, parts: Parts, now: Now) -> None:
+    """Revive a host, and bring back what was given up with it."""
+    parts.given_up.revive(host, parts, now)
+    parts.batch.retries.append(Retry(failed=False, given_up=True, host=host))
 
 
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
-    parts.audit.configure(settings.floor_s)
+    parts.audit.configure(settings)
     for key in parts.paces:
         _set_own_pace(key, parts)
-    _keep_gaps(parts)
     parts.frontier.wake_all(now=now.mono)
 
 
@@ -125,9 +142,4 @@ def _set_own_pace(key: str, parts: Parts) -> None:
     if pace.per_host is not None:
         settings = replace(settings, max_concurrency=pace.per_host)
     parts.politeness.configure(settings, host=key)
-    parts.audit.configure(settings.floor_s, key=key)
-    _keep_gaps(parts)
-
-
-def _keep_gaps(parts: Parts) -> None:
-    parts.keeps_gaps = parts.politeness.settings.enabled and parts.audit.has_floor
+    parts.audit.configure(settings, key=key)

@@ -2,6 +2,7 @@
 
 The gate (`robots.gate`) decides what is known and what an answer means. Here its requests go to the
 frontier, its records into the batch, its delays to the politeness core, and hosts are woken.
+A redirect to a host of another shard is followed by that shard (`foreign`).
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import RobotsAnswered
-from mannerly.crawler.model import RobotsRequest
+from mannerly.crawler.model import Fetched, Request, RobotsRequest
 from mannerly.crawler.robots.gate import request_for
-from mannerly.crawler.web.seeds import sitemap_candidates
 from mannerly.crawler.web.urls import host_key_of
+from mannerly.politeness.model import ErrorKind
+
+from . import sitemaps
 
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.model import Need
-    from mannerly.crawler.model import Fetched, Now
+    from mannerly.crawler.model import Now, RobotsRecord
     from mannerly.crawler.robots.gate import Learned
 
     from .parts import Parts
@@ -51,15 +54,39 @@ def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) ->
     stored = parts.stored_robots(*request.origins)
     follows = parts.robots.answered(request, answer, stored, now)
     if isinstance(follows, RobotsRequest):
-        parts.given_up.recall(follows.host, parts, now)
-        if parts.hosts.given_up(follows.host) is None:
-            parts.frontier.request(follows, now=now.mono)
-        else:
-            give_up(follows, parts, now)
+        follow(follows, parts, now)
         return
     _learn(follows, parts, now)
     if not follows:  # it failed on our side for the moment: its pages are judged again
         parts.frontier.wake(host_key_of(request.origin + "/"), now=now.mono)
+
+
+def follow(request: RobotsRequest, parts: Parts, now: Now) -> None:
+    """Send the next hop of a redirect, or have it sent by the shard that owns its host."""
+    if not parts.routes.owns(request.host):
+        parts.foreign.ask(request, now)
+        return
+    parts.given_up.recall(request.host, parts, now)
+    if parts.hosts.given_up(request.host) is None:
+        parts.frontier.request(request, now=now.mono)
+    else:
+        give_up(request, parts, now)
+
+
+def found_elsewhere(record: RobotsRecord, parts: Parts, now: Now) -> None:
+    """Take over a robots.txt that another shard has fetched for an origin of this one."""
+    parts.foreign.answered(record.origin)
+    if record.origin in parts.robots.fetching:
+        parts.robots.withdrawn(request_for(record.origin))
+        _learn([parts.robots.load(record, now)], parts, now)
+
+
+def give_up_overdue(parts: Parts, now: Now) -> None:
+    """Learn that no other shard has answered: the file is unreachable for the moment."""
+    for request in parts.foreign.take_overdue(now):
+        if request.origin in parts.robots.fetching:
+            asked = Request(request.url, "", 0.0)
+            answered(request, Fetched(asked, error=ErrorKind.TIMEOUT), parts, now)
 
 
 def give_up(request: RobotsRequest, parts: Parts, now: Now) -> None:
@@ -74,10 +101,11 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
         parts.batch.robots[learned.origin] = learned.record
         _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
-            listed = sitemap_candidates(learned.sitemaps, learned.origin + "/robots.txt")
-            parts.routes.links(parts.wanted(listed), parts.batch)
+            sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
         parts.frontier.wake(learned.host, now=now.mono)
 
 
 def _obey(learned: Learned, parts: Parts, now: Now) -> None:
-    parts.politeness.robots(learned.host, crawl_delay_s=learned.crawl_delay_s, now=now.mono)
+    delay_s = learned.crawl_delay_s
+    parts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
+    parts.audit.robots(parts.politeness.key(learned.host), delay_s)

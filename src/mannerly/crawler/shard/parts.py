@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped
+from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.quota import HostQuota
-from mannerly.crawler.robots.gate import RobotsGate
+from mannerly.crawler.frontier.shares import MANY_URLS, Shares
+from mannerly.crawler.model import Kind
+from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 
 from .audit import SpacingAudit
+from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .routes import Routes
+from .sitemaps import SitemapQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +30,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import HostOrders
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, Entry, Now, PageRecord, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
+
+_PAGE = Kind.PAGE
 
 
 @dataclass(slots=True)
@@ -45,15 +51,20 @@ class Parts:
     politeness: Politeness
     frontier: Frontier
     robots: RobotsGate
+    robots_limit: int  # robots.txt files that this shard may fetch at once
     hosts: HostRecords
     flights: Flights
     routes: Routes
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
-    keeps_gaps: bool  # the operator asks for a minimum delay, of all hosts or of one
+    sitemaps: SitemapQuota
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
+    paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
+    shares: Shares = field(default_factory=Shares)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
@@ -61,12 +72,33 @@ class Parts:
         fresh, stored = self.batch.robots, self.store.robots
         return {origin: fresh.get(origin) or stored(origin) for origin in origins}
 
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched again."""
+        self.robots.forget(origin)
+        self.batch.robots.pop(origin, None)
+        self.store.forget_robots(origin)
+
     def wanted(self, candidates: list[Candidate]) -> list[Candidate]:
         """Leave out what is excluded, and tell how many that were."""
         wanted = self.routes.wanted(candidates)
         if excluded := len(candidates) - len(wanted):
             self.emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
         return wanted
+
+    def pass_on(self, entry: Entry, record: PageRecord, candidates: list[Candidate]) -> None:
+        """Put the new links of a page into the batch, in their place if its host has many URLs."""
+        links = self.routes.unmet(candidates)
+        host = entry.host
+        if entry.kind == _PAGE and (host in self.shares or self._has_many(host, len(links))):
+            links, held_back = self.shares.place(entry, record, links)
+            if held_back:
+                self.emit(UrlsHeldBack(held_back))
+        self.routes.all(links, self.batch)
+
+    def _has_many(self, host: str, more: int) -> bool:
+        """Return whether a host is large enough for its queue to be shared out."""
+        fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
+        return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
@@ -94,6 +126,7 @@ def make_parts(
     on_politeness: Callable[[PolitenessEvent], None],
     *,
     is_resumed: bool,
+    boot: str,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -103,7 +136,8 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
-    hosts = HostRecords(store, politeness, is_resumed=is_resumed)
+    audit = SpacingAudit(pace)
+    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
     limit = settings.max_per_host
     return Parts(
@@ -113,17 +147,19 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
-        frontier=Frontier(politeness, heap_limit=settings.heap_limit),
+        robots_limit=sharding.share(settings.robots_limit, number),
+        frontier=Frontier(politeness, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
             ignore=settings.ignore_robots,
             patience_s=settings.robots_patience_s,
+            memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
         ),
         hosts=hosts,
         flights=flights,
         routes=Routes(number, sharding, rules),
-        audit=SpacingAudit(pace.floor_s),
-        keeps_gaps=pace.enabled and pace.floor_s > 0.0,
+        audit=audit,
+        sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )

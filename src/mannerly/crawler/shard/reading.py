@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Fetched
+from mannerly.crawler.model import CRASHED, Fetched
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
 
@@ -35,13 +35,20 @@ def harvest_safely(
     work: object = None,
     failure: str | None = None,
 ) -> Harvest:
-    """Return the record and links of an answer; `failure` becomes the record's error."""
+    """Return the record and links of an answer; `failure` becomes the record's error.
+
+    Raises:
+        MemoryError: there is no memory for it now, which says nothing about the page.
+    """
     store = parts.store
     if store.suspects and store.suspects.get(entry.seq, 0) >= DEATHS:
-        return unreadable(entry, answer, now.wall, error="crashes_parser")
+        return unreadable(entry, answer, now.wall, error=CRASHED)
     store.parsing(entry.seq)
     try:
         found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
+    except MemoryError:
+        store.parsing(0)
+        raise
     except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
         found = unreadable(entry, answer, now.wall)
     store.parsing(0)

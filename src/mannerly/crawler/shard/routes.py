@@ -35,8 +35,12 @@ class Routes:
 
     def links(self, candidates: Iterable[Candidate], batch: Batch) -> None:
         """Pass on links, without those that were passed on lately."""
+        self.all(self.unmet(candidates), batch)
+
+    def unmet(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Return links without those that were passed on lately, and note them."""
         is_new = self.recent.add
-        self.all([candidate for candidate in candidates if is_new(candidate.url)], batch)
+        return [candidate for candidate in candidates if is_new(candidate.url)]
 
     def all(self, candidates: Iterable[Candidate], batch: Batch) -> None:
         """Pass on everything. A seed keeps the tracking parameters that links lose, so it is not

@@ -4,6 +4,7 @@ Read top to bottom, this is the way of a URL. Every step is a plain call that is
 returns a value; nothing is called back.
 
     start_due   whose turn is it, may it go, what is still missing to say so
+    may_leave   its connection is open: may it still go?
     sent        a request has left
     answered    learn from an answer, then do what follows from it (`follows`)
     read        a page that was parsed elsewhere comes back
@@ -23,14 +24,15 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
-from mannerly.crawler.model import Entry, Kind, Request
+from mannerly.crawler.model import Entry, Kind, LocalError, Request
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
-from . import lessons, orders, origins
+from . import lessons, orders, origins, sitemaps
 from .elsewhere import PageResult
-from .follows import Again, LearnRules, Means, Read, what_follows
+from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
+from .given_up import dropped_because
 from .judge import Judge
 from .parts import make_parts
 from .reading import credible, harvest_safely
@@ -39,7 +41,7 @@ from .requests import RequestMaker
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now
+    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -50,12 +52,17 @@ if TYPE_CHECKING:
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 ADMIT = 10_000  # URLs of the waiting room let in per tick
+STUCK_S = 1.0  # a host that is due sooner is waited for, whatever it asks for
 
 _PAGE = Kind.PAGE
 
 
 class Shard:
-    """The hosts of one shard, their queue, their pace and their store."""
+    """The hosts of one shard, their queue, their pace and their store.
+
+    `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
+    an earlier run can be compared with those of this one.
+    """
 
     def __init__(
         self,
@@ -70,13 +77,22 @@ class Shard:
         events: Events | None = None,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        boot: str = "",
     ) -> None:
         self.number = number
         self.store = store
         self.received = 0  # links that other shards sent
         self._emit = (events or Events()).emit
         self.parts = parts = make_parts(
-            number, store, sharding, settings, rules, self._emit, self._told, is_resumed=is_resumed
+            number,
+            store,
+            sharding,
+            settings,
+            rules,
+            self._emit,
+            self._told,
+            is_resumed=is_resumed,
+            boot=boot,
         )
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
@@ -85,7 +101,7 @@ class Shard:
         self._request = RequestMaker(settings, parts.flights)
         self._reader = reader
         self._consumer = consumer
-        self._means = Means(settings.politeness.max_attempts, rules.agent, reader is not None)
+        self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
     # ------------------------------------------------------------------ starting
@@ -103,8 +119,7 @@ class Shard:
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
-                self.parts.batch.dropped.append((entry, reason))
-                self._emit(told.UrlsDropped(reason, 1))
+                self._drop(entry, reason)
             requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break
@@ -121,9 +136,13 @@ class Shard:
 
     @property
     def _robots_room(self) -> int:
-        return self._settings.robots_limit - self.flights.robots
+        return self.parts.robots_limit - self.flights.robots
 
     # ------------------------------------------------------------------ answers
+
+    def may_leave(self, flight: InFlight, instant: Instant) -> bool:
+        """Return whether a request may be sent now that its connection is open."""
+        return self.politeness.may_leave(flight.permit, now=instant)
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
@@ -132,63 +151,91 @@ class Shard:
         self._emit(self.parts.audit.sent(flight.item.host, flight.permit, instant))
 
     def answered(self, flight: InFlight, answer: Fetched, now: Now) -> bool:
-        """Learn from an answer, then do what follows; return whether a page is asked for again."""
+        """Learn from an answer, then do what follows; return whether a page got no record."""
         answer = credible(answer)
         self.flights.answered(flight)
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
-        follows = what_follows(item, answer, retry, now, self._means)
+        given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
+        follows = what_follows(item, answer, retry, now, self._means, given_up)
         is_page_again = False
         if isinstance(follows, Again):
-            self.flights.end(flight)
-            self.frontier.put_back(follows.entry, follows.due)
-            self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
-            is_page_again = follows.entry.kind == _PAGE
-            self._wake_held_back(follows.entry, now)
+            if answer.error is not LocalError.HELD:  # else it has not been tried
+                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
+            is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             origins.answered(follows.request, answer, self.parts, now)
+        elif isinstance(follows, Abandoned):
+            assert isinstance(item, Entry)
+            self.flights.end(flight)
+            self._drop(item, dropped_because(follows.reason))
+            is_page_again = item.kind == _PAGE  # it has no record, so it is not a page of this run
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
             self._reader.give((flight, answer, outcome), follows.work)
         else:
-            assert isinstance(item, Entry)
-            found = harvest_safely(item, answer, self.parts, now, None, follows.failure)
-            result = PageResult(outcome, answer.latency_s, found, follows.failure is not None)
-            self._finish(flight, answer, result, now)
+            is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
         return is_page_again
 
     def read(
         self, flight: InFlight, answer: Fetched, outcome: Outcome, work: object, now: Now
-    ) -> None:
-        """A page that was parsed elsewhere has come back."""
-        assert isinstance(flight.item, Entry)
-        found = harvest_safely(flight.item, answer, self.parts, now, work)
-        self._finish(flight, answer, PageResult(outcome, answer.latency_s, found, False), now)
+    ) -> bool:
+        """A page that was parsed elsewhere has come back; return whether it is asked for again."""
+        return self._harvest(flight, answer, outcome, now, work)
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over), is_local = result
+        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
         self.flights.settle(flight)
+        if entry.kind != _PAGE:
+            candidates = sitemaps.settled(entry, list_size, candidates, parts)
         parts.batch.pages.append((entry, record))
-        if candidates:
-            parts.routes.links(candidates, parts.batch)
+        if candidates or entry.host in parts.shares:
+            parts.pass_on(entry, record, candidates)
         if entry.kind != _PAGE:
             self._emit(told.ListSettled(entry, record, passed_over))
             return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
-        if not is_local:
-            lessons.count(entry.host, outcome, parts, now)
+        lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
+
+    def _harvest(
+        self,
+        flight: InFlight,
+        answer: Fetched,
+        outcome: Outcome,
+        now: Now,
+        work: object = None,
+        failure: str | None = None,
+    ) -> bool:
+        """Read an answer and finish its request; without memory for that, ask for it again."""
+        entry = flight.item
+        assert isinstance(entry, Entry)
+        try:
+            found = harvest_safely(entry, answer, self.parts, now, work, failure)
+        except MemoryError:
+            self._emit(told.PageRetried(entry, is_refusal=False))
+            return self._put_back(flight, starved(entry, now), now)
+        result = PageResult(outcome, answer.latency_s, found, failure is not None)
+        self._finish(flight, answer, result, now)
+        return False
+
+    def _put_back(self, flight: InFlight, again: Again, now: Now) -> bool:
+        """Ask for an entry again later; return whether it is a page."""
+        self.flights.end(flight)
+        self.frontier.put_back(again.entry, again.due)
+        self._wake_held_back(again.entry, now)
+        return again.entry.kind == _PAGE
 
     def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
         """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
@@ -198,6 +245,10 @@ class Shard:
         else:
             self.settle(flight, result, now)
 
+    def _drop(self, entry: Entry, reason: str) -> None:
+        self.parts.batch.dropped.append((entry, reason))
+        self._emit(told.UrlsDropped(reason, 1))
+
     def _wake_held_back(self, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
         if self.parts.quota is not None and entry.kind == _PAGE:
@@ -206,13 +257,13 @@ class Shard:
     def _told(self, event: polite.Event) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
-        if isinstance(event, polite.Retired) or (
-            isinstance(event, polite.Stalled) and self._settings.give_up_stalled
-        ):
+        self.parts.audit.told(event)
+        if isinstance(event, polite.Retired):
             self.parts.given_up.tell(event)
         elif isinstance(event, polite.Evicted):
             self.parts.hosts.forget(event.host)
             self.parts.audit.forget(event.host)
+            self.parts.sitemaps.forget(event.host)
 
     # ------------------------------------------------------------------ committing
 
@@ -220,6 +271,11 @@ class Shard:
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Return whether a host asked for a pause that a crash now would forget."""
+        return self.parts.is_urgent
 
     @property
     def pending_pages(self) -> int:
@@ -240,7 +296,29 @@ class Shard:
         if self.flights.pending or self.parts.batch or self.parts.given_up:
             return False
         counts = self.store.counts()
-        return counts.queued == 0 and counts.waiting == 0 and counts.outgoing == 0
+        return not (counts.queued or counts.outgoing or counts.retries)
+
+    def is_stuck(self, now: Now) -> bool:
+        """Return whether only hosts are left that would be given up before their next request.
+
+        Such a host is waited for as long as there is anything else to do in the crawl.
+        """
+        if self.flights.pending or self.parts.batch or self.parts.given_up:
+            return False
+        due = self.next_due(now)
+        counts = self.store.counts()
+        if (due is not None and due - now.mono < STUCK_S) or counts.waiting or counts.outgoing:
+            return False
+        waits_in_vain = self.politeness.waits_in_vain
+        hosts = self.store.queued_hosts()
+        return counts.queued > 0 and all(waits_in_vain(host, now=now.mono) for host, _ in hosts)
+
+    def give_up_stuck(self, now: Now) -> None:
+        """Give up the hosts that are left, if the shard is stuck."""
+        if self.is_stuck(now):
+            for host, _ in list(self.store.queued_hosts()):
+                self.politeness.give_up_waiting(host, now=now.mono)
+            self.parts.given_up.follow(self.parts, now)
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
@@ -250,6 +328,7 @@ class Shard:
             return
         committed = self.store.commit(batch)
         self.parts.batch = Batch()
+        self.parts.is_urgent = False
         self.parts.hosts.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in batch.pages)
@@ -267,6 +346,8 @@ class Shard:
         room = self._settings.frontier_limit - frontier.queued
         if room > 0 and store.counts().waiting:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
+        frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
+        origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
@@ -278,6 +359,10 @@ class Shard:
     def control(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record, as far as it concerns this shard."""
         orders.apply(number, order, self.parts, now)
+
+    def robots_found(self, record: RobotsRecord, now: Now) -> None:
+        """Take over a robots.txt that another shard has fetched for this one."""
+        origins.found_elsewhere(record, self.parts, now)
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(told.UrlsFound(len(new)))

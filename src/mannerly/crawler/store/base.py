@@ -3,12 +3,14 @@
 SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
 outside this package knows a file, a table or a path.
 
-A shard's store has one owner. It holds three sets of URLs, and every URL of the shard that was ever
+A shard's store has one owner. It holds five sets of URLs, and every URL of the shard that was ever
 offered is in exactly one of them:
 
     queued      waiting to be fetched, in order of (priority, seq) within a host
-    fetched     has a page record
-    skipped     has a reason
+    fetched     has a page record with a status
+    failed      has a page record with an error and no status, after its retries
+    skipped     not fetched on purpose; has a reason
+    given up    wanted, but its host or its robots.txt could not be reached; has a reason
 
 and, beside them, links that belong to other shards and wait to be handed over (*outgoing*), one
 record per host (learned pace, robots.txt, counts) and the number of the last control record that
@@ -23,7 +25,13 @@ whose commit failed may be offered once more.
 
 **New or known is decided here.** `commit` reports which candidates were new. A filter in front of
 the store may save it the question, but never answers it: offering a known URL changes nothing,
-whichever of the three sets it is in (an earlier arrival keeps its depth and priority).
+whichever of the sets it is in (an earlier arrival keeps its depth and priority).
+
+**Bringing back.** `Batch.retries` asks for URLs that failed or were given up; `bring_back` moves
+them into the queue again, a slice at a time, each slice in one transaction: the URL leaves its
+record or reason, and keeps its number, depth and priority. What fails again in the meantime is not
+brought back a second time. Positions of records are not used again, so a reader that stops at the
+last position that it saw at the beginning meets no URL twice.
 
 **Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
@@ -62,9 +70,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from types import TracebackType
 
-    from mannerly.crawler.control import Control
+    from mannerly.crawler.control import Control, Retry
     from mannerly.crawler.model import (
         Candidate,
         Entry,
@@ -100,9 +107,11 @@ class Batch:
     pages: list[tuple[Entry, PageRecord]] = field(default_factory=list)
     found: list[Candidate] = field(default_factory=list)  # for this shard
     outgoing: list[tuple[int, Candidate]] = field(default_factory=list)  # (shard, candidate)
-    dropped: list[tuple[Entry, str]] = field(default_factory=list)  # leave the queue, with a reason
+    # Leave the queue, with a reason: skipped or given up (`model.is_given_up`).
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)
     hosts: list[HostRecord] = field(default_factory=list)
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
+    retries: list[Retry] = field(default_factory=list)  # what to bring back
     applied: int = 0  # the last control record that was acted on; 0: none new
 
     def __bool__(self) -> bool:
@@ -117,18 +126,28 @@ class Committed:
     waiting: int  # new ones that went to the waiting room
 
 
+class BroughtBack(NamedTuple):
+    """URLs that are queued again."""
+
+    new: list[Entry]  # without those that wait
+    waiting: int
+    hosts: Mapping[str, int]  # of all of them, with the number of pages that had failed
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Exact totals, from the store itself."""
 
     queued: int  # the waiting room included
     waiting: int  # of these, in the waiting room
-    fetched: int  # pages
-    failed: int  # of the fetched: with an error instead of a status
-    lists: int  # sitemaps and public indexes that were read
+    fetched: int  # pages with a status
+    failed: int  # pages with an error instead of a status
+    lists: int  # sitemaps and public indexes that were read, or failed
     skipped: int
+    given_up: int
     outgoing: int
     hosts: int
+    retries: int  # orders to bring URLs back that are not finished
 
 
 class HostMemory(Protocol):
@@ -141,30 +160,30 @@ class HostMemory(Protocol):
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
 
-    def claim_host(self, host: str) -> float | None:
+    def claim_host(self, host: str) -> float | None:  # noqa: ARG002
         """Ask to be the one that sends to a host. None: granted; else the wall time to ask again.
 
         The owner of a shard store is the only sender of its crawl, so there it is always granted.
         """
+        return None
 
-    def release_host(self, host: str) -> None:
+    def release_host(self, host: str) -> None:  # noqa: ARG002
         """Let others send to the host."""
+        return None  # noqa: RET501 - an empty body would be an abstract method
 
 
 class ShardReader(Protocol):
     """Everything that can be asked of a shard, by its owner or beside it.
 
-    A reader beside the owner sees the last commit and is never in the owner's way.
+    A reader beside the owner sees the last commit and is never in the owner's way. Implementations
+    subclass it.
     """
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
@@ -180,10 +199,24 @@ class ShardReader(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, each once, with their positions."""
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages in the order of commits, with their positions.
 
-    def skipped(self) -> Iterator[Skipped]: ...
+        Those between two positions, the second included; by default, up to the last one there is
+        when the first is asked for. No URL is yielded twice.
+        """
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield every URL that is skipped."""
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up."""
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
@@ -203,11 +236,15 @@ class ShardStore(ShardReader, HostMemory, Protocol):
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
+    mended: str | None = None  # the counters that were wrong when it was opened, in words
 
     def commit(self, batch: Batch) -> Committed: ...
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
+
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for, oldest order first."""
 
     def deliver(self) -> int:
         """Hand outgoing links over to their shards; return how many were handed over."""
@@ -223,6 +260,21 @@ class ShardStore(ShardReader, HostMemory, Protocol):
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
+
+
+def check_recipients(batch: Batch, shard: int, shards: int) -> None:
+    """Raise ValueError for a link to a shard that does not exist, or to the sender itself."""
+    for other, _ in batch.outgoing:
+        if other == shard or not 0 <= other < shards:
+            raise ValueError(f"shard {shard} of {shards} cannot send to shard {other}")
+
+
+def by_shard(outgoing: list[tuple[int, Candidate]]) -> Mapping[int, list[Candidate]]:
+    """Return the links of a batch, one list for each shard that is named."""
+    found: dict[int, list[Candidate]] = {}
+    for shard, candidate in outgoing:
+        found.setdefault(shard, []).append(candidate)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
@@ -22,14 +22,25 @@ from mannerly.crawler.model import (
     PageRecord,
     RobotsRecord,
     Skipped,
+    is_given_up,
 )
 
-from .base import Batch, Committed, Counts
+from .base import (
+    Batch,
+    BroughtBack,
+    Committed,
+    Counts,
+    ShardReader,
+    ShardStore,
+    by_shard,
+    check_recipients,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from types import TracebackType
+
+    from mannerly.crawler.control import Retry
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -45,10 +56,13 @@ class ShardData:
     queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     queued: dict[int, Entry] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
-    pages: list[PageRecord] = field(default_factory=list)
-    fetched: dict[int, PageRecord] = field(default_factory=dict)
-    failed: int = 0
+    next_position: int = 1
+    pages: dict[int, PageRecord] = field(default_factory=dict)  # by position
+    recorded: dict[int, PageRecord] = field(default_factory=dict)  # pages and lists
+    failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
     skipped: dict[int, Skipped] = field(default_factory=dict)
+    given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
+    retries: list[list[int]] = field(default_factory=list)  # what to bring back, by order
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
@@ -60,22 +74,11 @@ class ShardData:
     owner: MemoryStore | None = None
 
 
-class MemoryReader:
+class MemoryReader(ShardReader):
     """`ShardReader` in memory."""
 
     def __init__(self, data: ShardData) -> None:
         self._data = data
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
@@ -103,35 +106,53 @@ class MemoryReader:
     def counts(self) -> Counts:
         """Return exact totals."""
         data = self._data
+        failed = sum(entry.kind == Kind.PAGE for _, entry in data.failed.values())
         return Counts(
             queued=len(data.queued) + len(data.waiting),
             waiting=len(data.waiting),
-            fetched=len(data.pages),
-            failed=data.failed,
-            lists=len(data.fetched) - len(data.pages),
+            fetched=len(data.pages) - failed,
+            failed=failed,
+            lists=len(data.recorded) - len(data.pages),
             skipped=len(data.skipped),
+            given_up=len(data.given_up),
             outgoing=sum(len(links) for _, links in data.outbox),
             hosts=len(data.hosts),
+            retries=len(data.retries),
         )
 
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, each once, with their positions."""
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
         pages = self._data.pages
-        position = after
-        while position < len(pages):
-            position += 1
-            yield position, pages[position - 1]
+        last = self.last_position() if last is None else last
+        for position in [each for each in pages if after < each <= last]:
+            if position in pages:
+                yield position, pages[position]
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        return self._data.next_position - 1
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, in the order of arrival."""
-        for seq in sorted(self._data.skipped):
-            yield self._data.skipped[seq]
+        """Yield every URL that is skipped, in the order of arrival."""
+        yield from [skipped for _, skipped in sorted(self._data.skipped.items())]
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up."""
+        yield from [skipped for _, skipped in self._data.given_up.values()]
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
+        hosts = Counter(entry.host for entry, _ in self._data.given_up.values())
+        retired = [record.host for record in self.hosts() if record.retired is not None]
+        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
         data = self._data
         seq = data.seen.get(url, 0)
-        if record := data.fetched.get(seq):
+        if seq in data.given_up:
+            return data.given_up[seq][1]
+        if record := data.recorded.get(seq):
             return record
         return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
 
@@ -148,7 +169,7 @@ class MemoryReader:
         """Do nothing: a reader holds nothing."""
 
 
-class MemoryStore(MemoryReader):
+class MemoryStore(MemoryReader, ShardStore):
     """`ShardStore` in memory. The stores of one crawl share their inboxes: see `group`."""
 
     def __init__(
@@ -165,6 +186,8 @@ class MemoryStore(MemoryReader):
         self._inboxes = {shard: []} if inboxes is None else inboxes
         self._frontier_limit = frontier_limit
         self._data.owner = self
+        self.suspects: Mapping[int, int] = self._data.suspects
+        self.acknowledged: AbstractSet[int] = self._data.acknowledged
         self._count_death()
 
     @classmethod
@@ -173,45 +196,59 @@ class MemoryStore(MemoryReader):
         inboxes: Inboxes = {shard: [] for shard in range(shards)}
         return [cls(shard, frontier_limit=frontier_limit, inboxes=inboxes) for shard in inboxes]
 
-    @property
-    def suspects(self) -> Mapping[int, int]:
-        """By seq: how often a process died while parsing this page."""
-        return self._data.suspects
-
-    @suspects.setter
-    def suspects(self, suspects: Mapping[int, int]) -> None:
-        self._data.suspects = dict(suspects)
-
-    @property
-    def acknowledged(self) -> AbstractSet[int]:
-        """Pages that the program is done with."""
-        return self._data.acknowledged
-
-    @acknowledged.setter
-    def acknowledged(self, seqs: AbstractSet[int]) -> None:
-        self._data.acknowledged = set(seqs)
-
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought."""
         data = self._data
-        for shard, _ in batch.outgoing:
-            if shard == self.shard or shard not in self._inboxes:
-                raise ValueError(f"shard {self.shard} cannot send to shard {shard}")
+        check_recipients(batch, self.shard, len(self._inboxes))
         for entry, record in batch.pages:
             if self._take(entry):
-                data.fetched[entry.seq] = record
+                data.recorded[entry.seq] = record
                 if entry.kind == Kind.PAGE:
-                    data.pages.append(record)
-                    data.failed += record.status is None
+                    data.pages[data.next_position] = record
+                if record.status is None:
+                    data.failed[entry.seq] = data.next_position, entry
+                data.next_position += 1
         for entry, reason in batch.dropped:
             if self._take(entry):
-                data.skipped[entry.seq] = Skipped(entry.url, reason, entry.depth, entry.parent)
+                skipped = Skipped(entry.url, reason, entry.depth, entry.parent)
+                if is_given_up(reason):
+                    data.given_up[entry.seq] = entry, skipped
+                else:
+                    data.skipped[entry.seq] = skipped
         committed = self._arrive(batch.found)
-        self._send(batch.outgoing)
+        data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
+        data.retries += [self._asked_for(order) for order in batch.retries]
         return committed
+
+    def _asked_for(self, order: Retry) -> list[int]:
+        failed = [entry for _, entry in self._data.failed.values() if order.failed]
+        given_up = [entry for entry, _ in self._data.given_up.values() if order.given_up]
+        return [each.seq for each in failed + given_up if order.host in (None, each.host)]
+
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for."""
+        data = self._data
+        entries: list[Entry] = []
+        hosts: dict[str, int] = {}
+        asked = data.retries[0] if data.retries else []
+        for seq in asked[:limit]:
+            if seq in data.failed:
+                position, entry = data.failed.pop(seq)
+                data.pages.pop(position, None)
+                del data.recorded[seq]
+                hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
+                entries.append(entry)
+            elif seq in data.given_up:
+                entries.append(data.given_up.pop(seq)[0])
+                hosts.setdefault(entries[-1].host, 0)
+        if data.retries and len(asked) <= limit:
+            del data.retries[0]
+        del asked[:limit]
+        new, waiting = self._place(entry._replace(attempts=0) for entry in entries)
+        return BroughtBack(new, waiting, hosts)
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
@@ -253,12 +290,6 @@ class MemoryStore(MemoryReader):
         """Return the number of the last control record that this shard has acted on."""
         return self._data.applied
 
-    def claim_host(self, host: str) -> float | None:
-        """Grant it: the owner of a shard is the only sender to its hosts."""
-
-    def release_host(self, host: str) -> None:
-        """Do nothing: see `claim_host`."""
-
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
         self._data.robots.pop(origin, None)
@@ -292,27 +323,26 @@ class MemoryStore(MemoryReader):
         self._data.queues[entry.host][entry.seq] = entry
 
     def _arrive(self, candidates: list[Candidate]) -> Committed:
+        entries = []
+        for url, host, depth, priority, parent, hops, kind in candidates:
+            if seq := self._number(url):
+                entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
+                self._data.hosts.setdefault(host, None)
+        return Committed(*self._place(entries))
+
+    def _place(self, entries: Iterable[Entry]) -> tuple[list[Entry], int]:
+        """Queue entries, as far as there is room; let the others wait."""
         data = self._data
         new: list[Entry] = []
         waiting = 0
-        for url, host, depth, priority, parent, hops, kind in candidates:
-            if seq := self._number(url):
-                entry = Entry(seq, url, host, depth, priority, parent, hops, kind)
-                data.hosts.setdefault(host, None)
-                if data.waiting or len(data.queued) >= self._frontier_limit:
-                    data.waiting[seq] = entry
-                    waiting += 1
-                else:
-                    self._enqueue(entry)
-                    new.append(entry)
-        return Committed(new, waiting)
-
-    def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
-        """Put a batch of links into the outbox for every shard that is named."""
-        by_shard: defaultdict[int, list[Candidate]] = defaultdict(list)
-        for shard, candidate in outgoing:
-            by_shard[shard].append(candidate)
-        self._data.outbox += by_shard.items()
+        for entry in entries:
+            if data.waiting or len(data.queued) >= self._frontier_limit:
+                data.waiting[entry.seq] = entry
+                waiting += 1
+            else:
+                self._enqueue(entry)
+                new.append(entry)
+        return new, waiting
 
     def _number(self, url: str) -> int:
         """Return the number of a new URL; 0 if it is known."""

@@ -17,12 +17,12 @@ This module knows no page, no queue and no network. Its URLs must be canonical (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from .urls import Url, UrlRules, canonical, host_key_of, site_of
+from .urls import Url, UrlRules, canonical, host_key_of, site_of, with_plain_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # The length limit and dropped parameters are rules for links only. A seed must merely be spelled as
 # links to it will be.
 _SEED_RULES = UrlRules(max_length=65_536, drop_params=frozenset(), drop_prefixes=())
+MAX_GLOB_LENGTH = 2048  # as long as a URL
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -69,7 +70,7 @@ class Glob:
         _check_glob(pattern)
         self.pattern = pattern
         # Canonical URLs have other alphabets percent-encoded; people write them as they are.
-        head, *rest = quote(pattern, safe=_ASCII).split("*")
+        head, *rest = with_plain_escapes(quote(pattern, safe=_ASCII)).split("*")
         self._head = head
         self._tail: str | None = rest[-1] if rest else None
         self._middle = tuple(part for part in rest[:-1] if part)
@@ -120,6 +121,11 @@ class Scope:
         put(self, "_prefixes", _prefixes(seeds))
         put(self, "_include", tuple(map(Glob, self.include)))
         put(self, "_exclude", tuple(map(Glob, self.exclude)))
+
+    def including(self, *urls: str) -> Scope:
+        """Return a scope that includes these canonical URLs, as if they were seeds."""
+        wanted = [url for url in urls if self._off_limits(url) is not None]
+        return replace(self, seeds=(*self.seeds, *wanted)) if wanted else self
 
     def judge(self, url: str, depth: int) -> SkipReason | None:
         """Return why a canonical URL at `depth` (seeds: 0) is not in scope; None if it is."""
@@ -186,9 +192,11 @@ def _checked_seeds(seeds: tuple[str, ...]) -> list[Url]:
         raise ValueError("a crawl needs at least one seed URL")
     checked = []
     for seed in seeds:
-        if canonical(seed, rules=_SEED_RULES) != seed:
+        text = canonical(seed, rules=_SEED_RULES)
+        # A crawl that an earlier release began may have a seed with escapes spelled otherwise.
+        if text is None or not seed.startswith(Url.of(text).origin + "/"):
             raise ValueError(f"seed is not a canonical http(s) URL: {seed!r}")
-        checked.append(Url.of(seed))
+        checked.append(Url.of(text))
     return checked
 
 
@@ -202,6 +210,10 @@ def _prefixes(seeds: list[Url]) -> dict[str, tuple[str, ...]]:
 
 
 def _check_glob(pattern: str) -> None:
+    if len(pattern) > MAX_GLOB_LENGTH:
+        raise ValueError(
+            f"glob {pattern[:40]!r}… has {len(pattern)} characters: {MAX_GLOB_LENGTH} are allowed"
+        )
     if not pattern.startswith(("*", "http://", "https://")):
         raise ValueError(
             f"glob {pattern!r} can match no URL: it is compared with the whole URL, "

@@ -24,14 +24,15 @@ def seed_candidates(urls: Iterable[str]) -> list[Candidate]:
     return [Candidate(url, host_key_of(url), 0, first, None) for url in urls]
 
 
-def sitemap_candidates(urls: Iterable[str], parent: str | None) -> list[Candidate]:
-    """Return the candidates for sitemaps that robots.txt lists: unchecked text of a server."""
-    texts = (canonical(url) for url in urls)
-    return [
-        Candidate(url, host_key_of(url), 0, priority(0), parent, kind=Kind.SITEMAP)
-        for url in dict.fromkeys(texts)
-        if url is not None
-    ]
+def usual_sitemaps(urls: Iterable[str]) -> list[Candidate]:
+    """Return the candidates for the usual places of the sitemaps of these URLs' origins."""
+    origins = dict.fromkeys(url[: url.index("/", 8)] for url in urls)
+    return [sitemap(f"{origin}/sitemap.xml", None) for origin in origins]
+
+
+def sitemap(url: str, parent: str | None, nesting: int = 0) -> Candidate:
+    """Return the candidate for a sitemap. Its URL must be canonical."""
+    return Candidate(url, host_key_of(url), 0, priority(0), parent, nesting, Kind.SITEMAP)
 
 
 def has_moved(seed: str, target: str) -> bool:

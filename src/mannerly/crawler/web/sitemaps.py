@@ -5,9 +5,10 @@ one URL per line, and any of these in gzip. Broken sitemaps are often cut short,
 the end must not lose the beginning.
 
 The work is bounded: 50,000 URLs and 50 MB after decompression (both from the sitemap protocol),
-decompressed in pieces and never held whole; no entity declarations at all, which rules out "billion
-laughs" and reading of local files; nesting of sixteen levels, where a valid file has three; and no
-single tag, comment or attribute of more than a megabyte.
+decompressed in pieces and never held whole; no document type with declarations of its own, which
+rules out entities ("billion laughs", reading of local files) and default values that a file of 8 KB
+multiplies to gigabytes; nesting of sixteen levels, where a valid file has three; names of elements
+up to 200 characters; and no single tag, comment or attribute of more than a megabyte.
 
 The caller decides how deep an index may lead (two levels). URLs are returned as they were written.
 This module does no I/O and knows no URL rules.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 16
+MAX_NAME = 200
 
 # A location past the 2,048 characters of the protocol is dropped; a little slack for white space.
 _MAX_TEXT = 4096
@@ -35,9 +37,10 @@ _CHUNK = 64 * 1024
 _MAX_TOKEN = 1024 * 1024
 # Concatenated gzip members are legal; thousands of empty ones are an attack.
 _MAX_MEMBERS = 100
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31
 _XML_SPACE = b" \t\r\n"
+_FIELDS = frozenset({"loc", "lastmod", "priority"})
 
 
 class SitemapProblem(StrEnum):
@@ -45,7 +48,7 @@ class SitemapProblem(StrEnum):
 
     MALFORMED = "malformed"
     NOT_A_SITEMAP = "not_a_sitemap"
-    ENTITIES = "entities"
+    DTD = "dtd"
     TOO_DEEP = "too_deep"
     TOO_MANY_URLS = "too_many_urls"
     TOO_LARGE = "too_large"
@@ -67,6 +70,7 @@ class SitemapContents:
     urls: list[Listed] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
     problem: SitemapProblem | None = None
+    size: int = field(default=0, compare=False)  # bytes that were read, after decompression
 
 
 class _Stop(Exception):  # noqa: N818 - ends a stream early, for a reason that is kept
@@ -89,8 +93,10 @@ def read_sitemap(
     """Read one sitemap of any format. No content of the body makes it raise."""
     reader: _Reader | None = None
     problem: SitemapProblem | None = None
+    size = 0
     try:
         for chunk in _chunks(body, max_bytes):
+            size += len(chunk)
             if reader is None:
                 chunk = chunk.removeprefix(b"\xef\xbb\xbf").lstrip(_XML_SPACE)
                 if not chunk:
@@ -98,15 +104,16 @@ def read_sitemap(
                 reader = _reader_for(chunk, max_urls)
             reader.feed(chunk)
         if reader is None:
-            return SitemapContents(problem=SitemapProblem.NOT_A_SITEMAP)
-        reader.close()
+            problem = SitemapProblem.NOT_A_SITEMAP
+        else:
+            reader.close()
     except _Stop as stop:
         problem = stop.problem
     except expat.ExpatError:
         problem = SitemapProblem.MALFORMED
     if reader is None:
-        return SitemapContents(problem=problem)
-    return SitemapContents(reader.urls, reader.children, problem)
+        return SitemapContents(problem=problem, size=size)
+    return SitemapContents(reader.urls, reader.children, problem, size)
 
 
 def _reader_for(start: bytes, max_urls: int) -> _Reader:
@@ -118,7 +125,7 @@ def _reader_for(start: bytes, max_urls: int) -> _Reader:
 
 def _chunks(body: bytes, max_bytes: int) -> Iterator[bytes]:
     """Yield the decompressed bytes in pieces; after `max_bytes` stop with TOO_LARGE."""
-    pieces = _inflate(body) if body.startswith(_GZIP_MAGIC) else _slices(body)
+    pieces = _inflate(body) if body.startswith(GZIP_MAGIC) else _slices(body)
     total = 0
     for piece in pieces:
         total += len(piece)
@@ -150,7 +157,7 @@ def _inflate(body: bytes) -> Iterator[bytes]:
             elif is_input_over:
                 raise _Stop(SitemapProblem.BAD_GZIP)
         at -= len(member.unused_data)
-        if not body.startswith(_GZIP_MAGIC, at):
+        if not body.startswith(GZIP_MAGIC, at):
             return  # trailing bytes are ignored, as gzip does
     raise _Stop(SitemapProblem.BAD_GZIP)
 
@@ -209,10 +216,11 @@ class _XmlReader:
         self._fed = 0
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
+        parser.specified_attributes = True
+        parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        parser.EntityDeclHandler = self._refuse_entity
 
     def feed(self, data: bytes) -> None:
         self._parser.Parse(data, False)
@@ -230,10 +238,12 @@ class _XmlReader:
             raise _Stop(SitemapProblem.NOT_A_SITEMAP)
         if len(path) >= MAX_DEPTH:
             raise _Stop(SitemapProblem.TOO_DEEP)
+        if len(name) > MAX_NAME:
+            raise _Stop(SitemapProblem.MALFORMED)
         path.append(local)
         if len(path) == 2:
             self._fields = {}
-        elif len(path) == 3:
+        elif len(path) == 3 and local in _FIELDS:
             self._text = []
             self._text_length = 0
 
@@ -264,8 +274,11 @@ class _XmlReader:
             lastmod = self._fields.get("lastmod") or None
             self.urls.append(Listed(loc, lastmod, _priority(self._fields.get("priority"))))
 
-    def _refuse_entity(self, *_declaration: object) -> None:
-        raise _Stop(SitemapProblem.ENTITIES)
+    def _doctype(
+        self, _name: str, _system_id: str | None, _public_id: str | None, has_internal_subset: int
+    ) -> None:
+        if has_internal_subset:
+            raise _Stop(SitemapProblem.DTD)
 
 
 def _priority(text: str | None) -> float | None:

@@ -8,33 +8,30 @@ the frontier like any other (its kind names the source), so it takes a slot, is 
 committed; the URLs that it finds become candidates if they are in scope. Both sources are off by
 default, and their addresses are settings, so that a mirror can be used instead.
 
-Answers are untrusted text: anything that is not a host or a URL is skipped. A host in the index may
-no longer exist; names are looked up first, in another process (`page.long_work`), because a crawl
-of missing hosts would consist of timeouts.
+Answers are untrusted text: anything that is not a host or a URL is skipped, and of one answer at
+most `MAX_HOSTS` hosts and `MAX_FOUND` URLs that are in scope are taken (`page.listings`). Names are
+not looked up here: an answer could name any number of them.
 """
 
 from __future__ import annotations
 
 import json
-import socket
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from mannerly.crawler.model import Kind
 
 from .urls import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 CT_URL = "https://crt.sh/?q=%25.{site}&output=json"
 COMMONCRAWL_URL = (
     "https://index.commoncrawl.org/CC-MAIN-2026-43-index?url=*.{site}/*&output=json&fl=url"
 )
 MAX_FOUND = 50_000  # URLs taken from one answer: as many as one sitemap may list
-LOOKUPS = 16  # names looked up at the same time
+MAX_HOSTS = 1000  # hosts taken from one answer: a large university has as many
 
 
 class Source(NamedTuple):
@@ -94,32 +91,3 @@ def read_commoncrawl(body: bytes) -> Iterator[str]:
 CT = Source("ct", Kind.CT, read_ct)
 COMMONCRAWL = Source("commoncrawl", Kind.COMMONCRAWL, read_commoncrawl)
 SOURCES = {source.kind: source for source in (CT, COMMONCRAWL)}
-
-
-def hosts_with_address(
-    hosts: Iterable[str], resolve: Callable[[str], bool] | None = None
-) -> set[str]:
-    """Return the hosts that have an address. Look-ups run in parallel, up to `LOOKUPS` at once."""
-    names = list(dict.fromkeys(hosts))
-    if not names:
-        return set()
-    with ThreadPoolExecutor(max_workers=min(LOOKUPS, len(names))) as pool:
-        answers = pool.map(resolve or _has_address, names)
-        return {name for name, has_one in zip(names, answers, strict=True) if has_one}
-
-
-def listed_urls(kind: Kind, body: bytes) -> list[str]:
-    """Return the URLs in an answer of a source. It looks up names, so it may take seconds."""
-    source = SOURCES[kind]
-    urls = list(islice(source.read(body), MAX_FOUND))
-    if source is not CT:
-        return urls
-    hosts = hosts_with_address(urlsplit(url).hostname or "" for url in urls)
-    return [url for url in urls if urlsplit(url).hostname in hosts]
-
-
-def _has_address(host: str) -> bool:
-    try:
-        return bool(socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
-    except (OSError, UnicodeError):
-        return False

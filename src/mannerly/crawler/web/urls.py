@@ -7,10 +7,11 @@ browsers follow, and from then on only its serialised form is used:
     canonical = serialise(parse(href, base))
                 − fragment − userinfo − default port − the host's trailing dot
                 − an empty query − tracking parameters
+                − escapes of characters that need none (`%7E` is `~`), the others in upper case
 
-It is idempotent: `canonical(canonical(x)) == canonical(x)`. The path keeps its case and its percent
-signs, because `/A` and `/a` may be two pages. Host and site are found by slicing the text, which
-has the form `scheme://host[:port]/…`; it is never parsed again.
+It is idempotent: `canonical(canonical(x)) == canonical(x)`. The path keeps its case, because `/A`
+and `/a` may be two pages, and so do `%2F` and `/`. Host and site are found by slicing the text,
+which has the form `scheme://host[:port]/…`; it is never parsed again.
 
 Query strings are percent-encoded as UTF-8 whatever the page's charset: browsers use the charset of
 the page, but then one URL would mean different things on different pages.
@@ -65,6 +66,13 @@ _MAX_HOST_LENGTH = 253
 _NAME = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*"
 _AUTHORITY = re.compile(rf"(?:{_NAME}|\[[0-9a-f:.]+\])(?::[1-9][0-9]*)?")
 _NO_ORIGIN = "\0"
+
+# RFC 3986 §6.2.2: hex digits have no case, and letters, digits, - . _ ~ need no escape.
+_UNPLAIN_ESCAPE = re.compile(
+    r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)"
+)
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 class UrlRefusal(Enum):
@@ -137,6 +145,8 @@ class LinkBase:
             return UrlRefusal.MALFORMED
         if "#" in text:
             text = text[: text.index("#")]
+        if "%" in text:
+            text = with_plain_escapes(text)
         if "?" in text:
             text = self._with_bare_query(text)
         return text if len(text) <= self._max_length else UrlRefusal.TOO_LONG
@@ -282,6 +292,21 @@ def _with_bare_authority(parsed: URL, text: str) -> str:
     if not _is_reachable(text[: text.find("/", 8) + 1]):
         raise ValueError("no server can have this host")
     return text
+
+
+def with_plain_escapes(text: str) -> str:
+    """Return a URL with its escapes in upper case, and without those that are not needed."""
+    if _UNPLAIN_ESCAPE.search(text) is None:
+        return text
+    if _STRAY_PERCENT.search(text) is None:
+        return _UNPLAIN_ESCAPE.sub(_plain, text)
+    # A stray percent sign could form a new escape with what is decoded: `%%36%31` would be `%61`.
+    return _UNPLAIN_ESCAPE.sub(lambda found: found[0].upper(), text)
+
+
+def _plain(found: re.Match[str]) -> str:
+    char = chr(int(found[0][1:], 16))
+    return char if char in _UNRESERVED else found[0].upper()
 
 
 @lru_cache(maxsize=16)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 HIDDEN = "***"  # printed in place of a password
-_PASSWORD = re.compile(r"((?:[^:/@]*://)?[^:@]*):.*@", re.DOTALL)
+# Anchored: elsewhere it would be tried at every character, in quadratic time.
+_PASSWORD = re.compile(r"\A((?:[^:/@]*://)?[^:]*):.*@", re.DOTALL)
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 

@@ -24,6 +24,10 @@ class Remembered:
     crawl_delay_s: float = 0.0
     blocked_until: float = 0.0  # end of a Retry-After, if it is more than a minute away
     updated_at: float = 0.0
+    failing_since: float = 0.0  # first refusal or failure since the last success; 0: none
+    failures_in_a_row: int = 0  # as the breaker counts them, while it is closed
+    breaker_opens: int = 0  # consecutive openings of the breaker
+    breaker_until: float = 0.0  # no request but a probe before; 0: the breaker is closed
 
 
 class Memory(Protocol):

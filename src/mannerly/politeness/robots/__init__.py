@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 from . import extensions
 from .extensions import RequestRate, VisitTime
 from .lines import ANY_AGENT, EMPTY, Contents, LineKind, read, token_of
-from .matching import Rule, RuleSet
+from .matching import TOO_LONG, Rule, RuleSet
 from .paths import path_of
 
 if TYPE_CHECKING:
@@ -167,6 +167,9 @@ class Robots:
 
 
 def _explain_rule(rule: Rule, group: str) -> Explanation:
+    if rule is TOO_LONG:
+        because = "the rules with wildcards take too long to check"
+        return Explanation(RobotsVerdict.DISALLOWED, because, group)
     kind, value, line = rule.directive
     text = f"{kind.name.capitalize()}: {value.decode('utf-8', 'replace')}"
     verdict = RobotsVerdict.ALLOWED if rule.is_allow else RobotsVerdict.DISALLOWED

@@ -5,7 +5,8 @@ so `/é`, `/%c3%a9` and `/%C3%A9` are one path. Google's matcher does only this 
 encoded URLs).
 
 RFC 9309 §2.2.2 requires more: `%61` is `a`, because a server serves the same page for both, and in
-§2.2.3 a literal `*` or `$` is written as `%2A` or `%24`. This is the *canonical* form.
+§2.2.3 a literal `*` or `$` is written as `%2A` or `%24`. This is the *canonical* form. In it `%20`
+is a space, too: the rule `/a b` is for the URL `/a%20b`.
 `matching.py` decides which of the two counts.
 """
 
@@ -17,8 +18,9 @@ import re
 # Only one start position is tried, so the time is linear.
 _URL = re.compile(r"(?:[^/?;#]*://)?[^/?;#]*([^#]*)")
 _TO_ENCODE = re.compile(r"%[0-9A-Fa-f]{2}|[\x80-\xff]")
-# Escapes of the unreserved characters of RFC 3986: letters, digits, - . _ ~
-_NEEDLESS_ESCAPE = re.compile(r"%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)")
+# Escapes of characters without a meaning in URLs: the unreserved ones of RFC 3986 (letters, digits,
+# - . _ ~), and those that URLs have to escape but authors of rules do not: space " < > \ ^ ` { | }
+_NEEDLESS_ESCAPE = re.compile(r"%(?:2[02DE]|3[0-9CE]|[46][1-9A-F]|[57][0-9A]|5[CEF]|60|7[B-E])")
 
 
 def path_of(url: str) -> str:

@@ -15,6 +15,7 @@ through `mannerly.crawler.store` and the contracts of `base`, so a store that pa
 used by every command. Nothing of this package needs pytest to be imported.
 
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
+    RetryContract   failed and given-up URLs, and bringing them back
     LinkContract    links between shards
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from .crawl import CrawlContract
 from .links import LinkContract
+from .retry import RetryContract
 from .shard import ShardContract
 from .values import START, candidate, counts, enter, new_manifest, offer, page
 
@@ -30,6 +32,7 @@ __all__ = [
     "START",
     "CrawlContract",
     "LinkContract",
+    "RetryContract",
     "ShardContract",
     "StoreContract",
     "candidate",
@@ -41,5 +44,5 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, LinkContract, CrawlContract):
+class StoreContract(ShardContract, RetryContract, LinkContract, CrawlContract):
     """The whole suite."""

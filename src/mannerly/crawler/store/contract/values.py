@@ -54,6 +54,8 @@ def page(entry: Entry, *, status: int | None = 200, error: str | None = None) ->
         digest="00ff",
         cache_status="HIT",
         age=3,
+        total_ms=20.5,
+        noindex=True,
     )
 
 

@@ -8,23 +8,14 @@ question is one look at the end of a table (about 10 µs).
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mannerly.crawler import control
 from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
 
-from .database import (
-    START_OVER,
-    StoreBusy,
-    connect,
-    connect_reader,
-    on_disk,
-    shut,
-    transaction,
-    translated,
-)
+from .database import START_OVER, Database, StoreBusy
 from .schema import CONTROL
 
 if TYPE_CHECKING:
@@ -37,17 +28,12 @@ if TYPE_CHECKING:
 
 CONTROL_FILE = "control.db"
 
-_CACHE_BYTES = 1 << 20
 _BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
 _CARD_BUSY_MS = 50  # a worker does not wait longer with its card: the next one will do
 
-_ORDERS = "SELECT number, record FROM orders WHERE number > ? ORDER BY number"
-_ORDER = "INSERT INTO orders (record) VALUES (?) RETURNING number"
-_RENEW = """
-    INSERT OR REPLACE INTO workers (id, machine, pid, shards, fetched, seen_at, waits_for)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
-_CARDS = "SELECT id, machine, pid, shards, fetched, seen_at, waits_for FROM workers ORDER BY id"
+_CARD = ", ".join(WorkerCard._fields)
+_RENEW = f"INSERT OR REPLACE INTO workers ({_CARD}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_CARDS = f"SELECT {_CARD} FROM workers ORDER BY id"  # noqa: S608
 
 
 class ControlFile:
@@ -55,24 +41,25 @@ class ControlFile:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / CONTROL_FILE
-        self._reader: apsw.Connection | None = None
-        self._writer: apsw.Connection | None = None
+        self._reader: Database | None = None
+        self._writer: Database | None = None
 
     def order(self, record: Control) -> int:
         """Append a control record; it is on disk when this returns."""
-        writer = self._for_writing()
-        with on_disk(writer, self._path), transaction(writer, self._path):
-            row = writer.execute(_ORDER, (control.encode(record).decode(),)).fetchone()
+        writer = self._for_writing(_BUSY_MS)
+        with writer.transaction(on_disk=True):
+            row = writer.row(
+                "INSERT INTO orders (record) VALUES (?) RETURNING number",
+                (control.encode(record).decode(),),
+            )
         assert row is not None
         return int(row[0])
 
     def orders(self, *, after: int) -> list[tuple[int, Control]]:
         """Return the control records with larger numbers, in order."""
-        reader = self._for_reading()
-        with translated(reader, self._path):
-            rows: list[tuple[Any, ...]] = reader.execute(_ORDERS, (after,)).fetchall()
-        if not rows:
-            return []
+        rows = self._for_reading().rows(
+            "SELECT number, record FROM orders WHERE number > ? ORDER BY number", (after,)
+        )
         try:
             return [(number, control.decode(record)) for number, record in rows]
         except msgspec.MsgspecError as error:
@@ -86,13 +73,9 @@ class ControlFile:
         shards = msgspec.json.encode(card.shards).decode()
         self._change_cards(_RENEW, card._replace(shards=shards))  # type: ignore[arg-type]
 
-    def retire(self, worker: str) -> None:
-        """Take a worker's card away."""
-        self._change_cards("DELETE FROM workers WHERE id = ?", (worker,))
-
-    def retire_all(self) -> None:
-        """Take all cards away: their run is over."""
-        self._change_cards("DELETE FROM workers", ())
+    def retire(self, worker: str | None = None) -> None:
+        """Take a worker's card away; without a name, all cards: their run is over."""
+        self._change_cards("DELETE FROM workers WHERE ?1 IS NULL OR id = ?1", (worker,))
 
     def _change_cards(self, statement: str, values: Sequence[apsw.Binding]) -> None:
         """Change the cards, unless there is no room or the file is busy.
@@ -102,35 +85,30 @@ class ControlFile:
         """
         with suppress(StoreFull, StoreBusy):
             writer = self._for_writing(_CARD_BUSY_MS)
-            with transaction(writer, self._path):
+            with writer.transaction():
                 writer.execute(statement, values)
 
     def cards(self) -> list[WorkerCard]:
         """Return all cards, of the living and of those that ended without `retire`."""
-        reader = self._for_reading()
-        with translated(reader, self._path):
-            rows = reader.execute(_CARDS).fetchall()
-        cards = map(WorkerCard._make, rows)
+        cards = map(WorkerCard._make, self._for_reading().rows(_CARDS))
         return [card._replace(shards=msgspec.json.decode(str(card.shards))) for card in cards]
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
-        for connection in (self._reader, self._writer):
-            if connection is not None:
-                shut(connection)
+        for database in (self._reader, self._writer):
+            if database is not None:
+                database.close()
         self._reader = self._writer = None
 
-    def _for_reading(self) -> apsw.Connection:
+    def _for_reading(self) -> Database:
         if self._writer is not None:
             return self._writer
         if self._reader is None:
-            self._reader = connect_reader(self._path, CONTROL)
+            self._reader = Database.read(self._path, CONTROL)
         return self._reader
 
-    def _for_writing(self, busy_ms: int = _BUSY_MS) -> apsw.Connection:
+    def _for_writing(self, busy_ms: int) -> Database:
         if self._writer is None:
-            self._writer = connect(
-                self._path, CONTROL, durable=False, cache_bytes=_CACHE_BYTES, busy_ms=busy_ms
-            )
-        self._writer.set_busy_timeout(busy_ms)
+            self._writer = Database.open(self._path, CONTROL, busy_ms=busy_ms)
+        self._writer.wait_for(busy_ms)
         return self._writer

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.store.base import StoreError
 
-from .acknowledged import AcknowledgedLog, prune_acknowledged, read_acknowledged
 from .control_file import CONTROL_FILE, ControlFile
-from .database import START_OVER, create, shut
+from .database import START_OVER, Database
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
 from .manifest import (
@@ -30,6 +29,7 @@ from .manifest import (
     read_values,
     write_manifest,
 )
+from .notes import AcknowledgedLog, prune_acknowledged, read_acknowledged
 from .reader import SqliteReader, shard_path
 from .schema import CONTROL
 from .shard import SqliteStore, create_shard
@@ -81,7 +81,7 @@ class SqliteCrawl:
             _remove_false_start(path)
             for shard in range(manifest.shards):
                 create_shard(path, shard, shards=manifest.shards)
-            shut(create(path / CONTROL_FILE, CONTROL))
+            Database.create(path / CONTROL_FILE, CONTROL).close()
             write_manifest(path, manifest)
         finally:
             lock.release()
@@ -148,21 +148,14 @@ class SqliteCrawl:
         """Become the one run of this crawl, until `close`."""
         if self._lock is None:
             self._lock = OwnerLock(self.path / LOCK, what=self.path)
-            self._control.retire_all()
+            self._control.retire()
             for shard in range(self.manifest.shards):
                 self._prune_acknowledged(shard)
             self._control.close()  # a caller may start processes now
 
     def claim(self, shard: int, options: ShardOptions) -> SqliteStore:
         """Become the owner of a shard, until its store is closed."""
-        store = SqliteStore.open(
-            self.path,
-            shard,
-            shards=self.manifest.shards,
-            frontier_limit=options.frontier_limit,
-            durable=options.durable,
-            check_limit=options.check_limit,
-        )
+        store = SqliteStore(self.path, shard, options, shards=self.manifest.shards)
         self._claimed.append(store)
         return store
 

@@ -1,4 +1,4 @@
-"""Create, open and write the store's files, and translate SQLite's errors.
+"""A file of the store: create, open, ask and write it, and translate SQLite's errors.
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
     another process is writing     StoreBusy    for a moment; only inboxes have two writers
@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import errno
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
 from mannerly.crawler.store.base import StoreError, StoreFull
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .schema import FileKind
+
+# The schema says what the columns hold, where no type checker can see it.
+Row = tuple[Any, ...]
 
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
 PAGE_BYTES = 4096
@@ -38,6 +41,8 @@ _RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
+ANY_VERSION = 0  # as the version of a kind of file that is opened
+REPAIR = "run `mannerly doctor --repair` on the directory"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 
 
@@ -45,164 +50,168 @@ class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
     """Another process is writing to the file at this moment."""
 
 
-def create(path: Path, kind: FileKind, *, vfs: str | None = None) -> apsw.Connection:
-    """Make an empty file of this kind; the tables and the marks of ownership appear together."""
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = _connection(path, flags, vfs)
-    with closed_on_error(connection), translated(connection, path):
-        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        with transaction(connection, path):
-            connection.execute(kind.tables)
-            connection.execute(f"PRAGMA application_id = {kind.application_id}")
-            connection.execute(f"PRAGMA user_version = {kind.version}")
-        connection.execute("PRAGMA journal_mode = WAL")
-    return connection
+class Database:
+    """An open file. `create`, `open` and `read` make one.
 
-
-def connect(
-    path: Path,
-    kind: FileKind,
-    *,
-    durable: bool,
-    cache_bytes: int,
-    busy_ms: int = 0,
-    vfs: str | None = None,
-) -> apsw.Connection:
-    """Open a file for its writer, or for one of several that wait `busy_ms` for each other.
-
-    Raises:
-        StoreError: it is missing, another program's, of another version, or damaged.
+    `execute` and `executemany` are SQLite's own, for use inside `transaction`; `rows` and `row`
+    translate errors themselves.
     """
-    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs, busy_ms)
-    with closed_on_error(connection), translated(connection, path):
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
-        connection.execute(f"PRAGMA cache_size = {-cache_bytes // 1024}")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        _synchronise(connection, durable=durable)
-    return connection
 
+    def __init__(
+        self, path: Path, flags: int, vfs: str | None = None, busy_ms: int = _RECOVERY_MS
+    ) -> None:
+        self.path = path
+        self._durable = False
+        try:
+            self._connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+        except apsw.Error as error:
+            raise _meaning(error, path, 0) from error
+        self._connection.set_busy_timeout(busy_ms)
+        self.wait_for = self._connection.set_busy_timeout
+        self.execute = self._connection.execute
+        self.executemany = self._connection.executemany
 
-def connect_reader(path: Path, kind: FileKind) -> apsw.Connection:
-    """Open a file beside its writer; nothing can be written through this connection."""
-    return _open(path, kind, apsw.SQLITE_OPEN_READONLY, None, _RECOVERY_MS)
+    @classmethod
+    def create(cls, path: Path, kind: FileKind, *, vfs: str | None = None) -> Self:
+        """Make an empty file; the tables and the marks of ownership appear together."""
+        database = cls(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, vfs, 0)
+        with database.closed_on_error(), database.translated():
+            database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            with database.transaction():
+                database.execute(kind.tables)
+                database.execute(f"PRAGMA application_id = {kind.application_id}")
+                database.execute(f"PRAGMA user_version = {kind.version}")
+            database.execute("PRAGMA journal_mode = WAL")
+        return database
 
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        kind: FileKind,
+        *,
+        durable: bool = False,
+        cache_bytes: int = 1 << 20,
+        busy_ms: int = 0,
+        vfs: str | None = None,
+    ) -> Self:
+        """Open a file for its writer, or for one of several that wait `busy_ms` for each other.
 
-@contextmanager
-def on_disk(connection: apsw.Connection, path: Path, *, usually: bool = False) -> Iterator[None]:
-    """Have the commits in here wait for the disk; everything before them is on it then, too.
+        Raises:
+            StoreError: it is missing, another program's, of another version, or damaged.
+        """
+        database = cls._opened(path, kind, apsw.SQLITE_OPEN_READWRITE, vfs, busy_ms)
+        with database.closed_on_error(), database.translated():
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            database.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
+            database.execute(f"PRAGMA cache_size = {-cache_bytes // 1024}")
+            database.execute("PRAGMA temp_store = MEMORY")
+            database._durable = durable
+            database._synchronise(durable=durable)
+        return database
 
-    `usually` tells whether those after it do.
-    """
-    with translated(connection, path):
-        _synchronise(connection, durable=True)
+    @classmethod
+    def read(cls, path: Path, kind: FileKind) -> Self:
+        """Open a file beside its writer; nothing can be written through it."""
+        return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY)
+
+    @classmethod
+    def _opened(
+        cls,
+        path: Path,
+        kind: FileKind,
+        flags: int,
+        vfs: str | None = None,
+        busy_ms: int = _RECOVERY_MS,
+    ) -> Self:
+        if not path.exists():
+            raise StoreError(f"{path} is missing: {START_OVER}")
+        database = cls(path, flags, vfs, busy_ms)
+        with database.closed_on_error(), database.translated():
+            database._identify(kind)
+        return database
+
+    def _identify(self, kind: FileKind) -> None:
+        """Raise StoreError for a file that is not of this kind, before anything is written."""
+        if self._pragma("application_id") != kind.application_id:
+            raise StoreError(
+                f"{self.path} is not a {kind.name} file of mannerly: choose another --data-dir"
+            )
+        version = self.version
+        if kind.version not in (version, ANY_VERSION):
+            raise StoreError(
+                f"{self.path} has format {version}, and this version of mannerly knows format "
+                f"{kind.version}: use the version that wrote it, or start over with --fresh"
+            )
+
+    def _pragma(self, name: str) -> int:
+        return int(str(self._connection.pragma(name)))
+
+    @property
+    def version(self) -> int:
+        """The version of the file's tables."""
+        with self.translated():
+            return self._pragma("user_version")
+
+    def rows(self, query: str, values: Sequence[apsw.Binding] = ()) -> list[Row]:
+        """Return all rows of a query."""
+        with self.translated():
+            return self.execute(query, values).fetchall()
+
+    def row(self, query: str, values: Sequence[apsw.Binding] = ()) -> Row | None:
+        """Return the first row of a query."""
+        with self.translated():
+            return self.execute(query, values).fetchone()
+
+    @contextmanager
+    def transaction(self, *, on_disk: bool = False) -> Iterator[None]:
+        """Commit everything that is done in here, or roll it back if anything is raised.
+
+        With `on_disk` the commit waits for the disk; everything before it is on it then, too.
+        """
+        waits = on_disk and not self._durable
+        with self.translated():
+            if waits:
+                self._synchronise(durable=True)
+            try:
+                self.execute("BEGIN IMMEDIATE")
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    # The disk that failed the commit may fail this too; closing rolls back as well.
+                    with suppress(apsw.Error):
+                        self.execute("ROLLBACK")
+                raise
+            finally:
+                if waits:
+                    self._synchronise(durable=False)
+
+    def _synchronise(self, *, durable: bool) -> None:
+        self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn SQLite's errors into `StoreError`s."""
         try:
             yield
-        finally:
-            _synchronise(connection, durable=usually)
+        except apsw.Error as error:
+            raise _meaning(error, self.path, self._connection.system_errno) from error
 
-
-def _synchronise(connection: apsw.Connection, *, durable: bool) -> None:
-    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-
-
-@contextmanager
-def transaction(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """Commit everything that is done in here, or roll it back if anything is raised."""
-    with translated(connection, path):
-        connection.execute("BEGIN IMMEDIATE")
+    @contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Close the file if anything is raised in here."""
         try:
             yield
-            connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:
-                # The disk that failed the commit may fail this too; closing rolls back as well.
-                with suppress(apsw.Error):
-                    connection.execute("ROLLBACK")
+            self.close()
             raise
 
-
-@contextmanager
-def translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into `StoreError`s."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise _meaning(error, path, connection.system_errno) from error
-
-
-@contextmanager
-def closed_on_error(connection: apsw.Connection) -> Iterator[None]:
-    """Close the file if anything is raised in here."""
-    try:
-        yield
-    except BaseException:
-        shut(connection)
-        raise
-
-
-def shut(connection: apsw.Connection) -> None:
-    """Close a file and ignore errors of the disk: what was committed is in the log."""
-    with suppress(apsw.Error):
-        connection.close()
-
-
-def _open(
-    path: Path,
-    kind: FileKind,
-    flags: int,
-    vfs: str | None,
-    busy_ms: int,
-    *,
-    any_version: bool = False,
-) -> apsw.Connection:
-    if not path.exists():
-        raise StoreError(f"{path} is missing: {START_OVER}")
-    connection = _connection(path, flags, vfs)
-    connection.set_busy_timeout(busy_ms)
-    with closed_on_error(connection), translated(connection, path):
-        _identify(connection, path, kind, any_version=any_version)
-    return connection
-
-
-def _connection(path: Path, flags: int, vfs: str | None) -> apsw.Connection:
-    try:
-        return apsw.Connection(str(path), flags=flags, vfs=vfs)
-    except apsw.Error as error:
-        raise _meaning(error, path, 0) from error
-
-
-def version_of(path: Path, kind: FileKind) -> int:
-    """Return the version of a file of this kind.
-
-    Raises:
-        StoreError: it is missing, not ours, or damaged.
-    """
-    connection = _open(path, kind, apsw.SQLITE_OPEN_READWRITE, None, _RECOVERY_MS, any_version=True)
-    try:
-        with translated(connection, path):
-            return _version(connection)
-    finally:
-        shut(connection)
-
-
-def _version(connection: apsw.Connection) -> int:
-    return int(str(connection.pragma("user_version")))
-
-
-def _identify(
-    connection: apsw.Connection, path: Path, kind: FileKind, *, any_version: bool
-) -> None:
-    """Raise StoreError for a file that is not of this kind, before anything is written."""
-    if connection.pragma("application_id") != kind.application_id:
-        raise StoreError(f"{path} is not a {kind.name} file of mannerly: choose another --data-dir")
-    version = _version(connection)
-    if version != kind.version and not any_version:
-        raise StoreError(
-            f"{path} has format {version}, and this version of mannerly knows format "
-            f"{kind.version}: use the version that wrote it, or start over with --fresh"
-        )
+    def close(self) -> None:
+        """Close the file and ignore errors of the disk: what was committed is in the log."""
+        with suppress(apsw.Error):
+            self._connection.close()
 
 
 def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:

@@ -13,32 +13,64 @@ So these two commits, and no others, wait for the disk.
 
 An inbox is a small file per receiving shard: any number of processes add to it, its owner alone
 removes. One that is busy is left for the next round, since nothing here may hold up a crawl.
+
+Links travel in batches: many links, one row. A link is encoded once, when its page is committed,
+and decoded once, by the shard that it belongs to. A row for each link took four times as long.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .database import connect, connect_reader, on_disk, shut, transaction, translated
-from .link_batch import decode_links
+import msgspec
+
+from mannerly.crawler.model import Candidate
+from mannerly.crawler.store.base import StoreError
+
+from .database import START_OVER, Database
 from .schema import INBOX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from mannerly.crawler.model import Candidate
-
-    from .link_batch import LinkBatch
-
-_CACHE_BYTES = 1 << 20
+# A receiver takes whole batches, and what it takes is one transaction.
+MAX_LINKS = 500
 
 # Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
 _BUSY_MS = 200
 
-_POST = "INSERT INTO link_batches (count, links) VALUES (?, ?)"
-_READ = "SELECT id, links FROM link_batches ORDER BY id"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Candidate]).decode
+
+
+class LinkBatch(NamedTuple):
+    """Some links for one shard, as a row of an outbox or an inbox holds them."""
+
+    size: int
+    links: bytes
+
+
+def encode_links(candidates: Sequence[Candidate]) -> Iterator[LinkBatch]:
+    """Yield the batches that it takes to send these."""
+    for start in range(0, len(candidates), MAX_LINKS):
+        part = candidates[start : start + MAX_LINKS]
+        yield LinkBatch(len(part), _encode(part))
+
+
+def decode_links(links: bytes) -> list[Candidate]:
+    """Return the links of a batch.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    try:
+        return _decode(links)
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"a batch of links between two shards is damaged ({error}): {START_OVER}"
+        ) from error
 
 
 class Inbox:
@@ -50,20 +82,17 @@ class Inbox:
     """
 
     def __init__(self, directory: Path, shard: int, *, vfs: str | None = None) -> None:
-        self._path = inbox_path(directory, shard)
-        self._connection = connect(
-            self._path,
-            INBOX,
-            durable=False,
-            cache_bytes=_CACHE_BYTES,
-            busy_ms=_BUSY_MS,
-            vfs=vfs,
+        self._database = Database.open(
+            inbox_path(directory, shard), INBOX, busy_ms=_BUSY_MS, vfs=vfs
         )
+        self.close = self._database.close
 
     def post(self, batches: Iterable[LinkBatch]) -> None:
         """Add these; they are on disk when this returns."""
-        with on_disk(self._connection, self._path), transaction(self._connection, self._path):
-            self._connection.executemany(_POST, batches)
+        with self._database.transaction(on_disk=True):
+            self._database.executemany(
+                "INSERT INTO link_batches (count, links) VALUES (?, ?)", batches
+            )
 
     def read(self, limit: int) -> tuple[int, list[Candidate]]:
         """Return the links of the oldest batches: `limit` of them or the rest of a batch more.
@@ -73,8 +102,8 @@ class Inbox:
         """
         last = 0
         found: list[Candidate] = []
-        with translated(self._connection, self._path):
-            rows: Any = self._connection.execute(_READ)  # the schema says what the columns hold
+        with self._database.translated():
+            rows: Any = self._database.execute("SELECT id, links FROM link_batches ORDER BY id")
             with closing(rows):
                 for last, links in rows:  # noqa: B007 - of the last one that was read
                     found += decode_links(links)
@@ -88,12 +117,8 @@ class Inbox:
         What is posted in the meantime has a larger number, because numbers are given out under
         the file's write lock, and only from beyond the largest one present.
         """
-        with transaction(self._connection, self._path):
-            self._connection.execute("DELETE FROM link_batches WHERE id <= ?", (last,))
-
-    def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        shut(self._connection)
+        with self._database.transaction():
+            self._database.execute("DELETE FROM link_batches WHERE id <= ?", (last,))
 
 
 def inbox_path(directory: Path, shard: int) -> Path:
@@ -103,21 +128,12 @@ def inbox_path(directory: Path, shard: int) -> Path:
 
 def unread(directory: Path, shard: int) -> int:
     """Return how many links wait in a shard's inbox: a crawl with any is not finished."""
-    return sum(count for (count,) in _asked(directory, shard, "SELECT count FROM link_batches"))
+    with closing(Database.read(inbox_path(directory, shard), INBOX)) as inbox:
+        return sum(count for (count,) in inbox.rows("SELECT count FROM link_batches"))
 
 
 def unread_links(directory: Path, shard: int) -> Iterator[Candidate]:
     """Yield the links that wait in a shard's inbox."""
-    for (links,) in _asked(directory, shard, "SELECT links FROM link_batches ORDER BY id"):
-        yield from decode_links(links)
-
-
-def _asked(directory: Path, shard: int, query: str) -> list[tuple[Any, ...]]:
-    """Ask an inbox beside its owner."""
-    path = inbox_path(directory, shard)
-    connection = connect_reader(path, INBOX)
-    try:
-        with translated(connection, path):
-            return connection.execute(query).fetchall()
-    finally:
-        shut(connection)
+    with closing(Database.read(inbox_path(directory, shard), INBOX)) as inbox:
+        for (links,) in inbox.rows("SELECT links FROM link_batches ORDER BY id"):
+            yield from decode_links(links)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 2
+FORMAT = 3
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(

@@ -2,17 +2,19 @@
 
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
                 Sitemaps and public indexes have negative depths and are counted as pages
-    format 2    the present one: they have a `kind` and are counted as lists
+    format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
+    format 3    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
 passed over; the manifest is replaced last. So after a kill at any point every file is in the old
-format or in the new one, the manifest still says 1, and the next command goes on from there.
+format or in the new one, the manifest still has the old number, and the next command goes on from
+there.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,9 +24,8 @@ from mannerly.crawler.model import Candidate, Kind
 from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE
-from .database import START_OVER, connect, create, on_disk, shut, transaction, version_of
-from .inbox import inbox_path
-from .link_batch import encode_links
+from .database import ANY_VERSION, START_OVER, Database
+from .inbox import encode_links, inbox_path
 from .manifest import FORMAT, MANIFEST, hold_everything, manifest_of, read_values, write_manifest
 from .reader import shard_path
 from .schema import CONTROL, INBOX, SHARD
@@ -32,8 +33,6 @@ from .schema import CONTROL, INBOX, SHARD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import apsw
 
     from mannerly.crawler.store.base import Json
 
@@ -62,11 +61,64 @@ _SHARD_2_TO_3 = """
     UPDATE pages SET kind = -depth, depth = 0 WHERE depth < 0;
     UPDATE skipped SET depth = 0 WHERE depth < 0;
 """
+# Where no kind was kept, a sitemap is known by its usual place.
+_SHARD_3_TO_4 = """
+    ALTER TABLE owner ADD COLUMN is_open INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE totals ADD COLUMN next_position INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE totals ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN total_ms REAL NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN noindex INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN failing_since REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN failures_in_a_row INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_failures INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_opens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_until REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN boot TEXT NOT NULL DEFAULT '';
+    ALTER TABLE hosts ADD COLUMN updated_mono REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN smallest_gap_seconds REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN required_gap_seconds REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN early INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX failed_pages ON pages (host, position) WHERE status IS NULL;
+    CREATE TABLE given_up (
+        host INTEGER NOT NULL, seq INTEGER NOT NULL, priority INTEGER NOT NULL,
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
+        kind INTEGER NOT NULL, reason TEXT NOT NULL,
+        PRIMARY KEY (host, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE retries (
+        number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
+        first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
+        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL
+    );
+    INSERT INTO given_up (host, seq, priority, url, depth, parent, hops, kind, reason)
+    SELECT coalesce(seen.host, arrivals.host), skipped.seq,
+           coalesce(seen.priority, arrivals.priority), skipped.url, depth, parent, 0,
+           depth = 0 AND skipped.url LIKE '%/sitemap.xml', reason
+    FROM skipped LEFT JOIN seen ON seen.url = skipped.url
+                 LEFT JOIN arrivals ON arrivals.seq = skipped.seq
+    WHERE reason = 'robots_unreachable' OR reason LIKE 'host#_retired%' ESCAPE '#';
+    DELETE FROM skipped WHERE seq IN (SELECT seq FROM given_up);
+    UPDATE hosts SET given_up = (SELECT count(*) FROM given_up WHERE host = hosts.id)
+    WHERE id IN (SELECT host FROM given_up);
+    UPDATE totals SET
+        fetched = fetched - failed,
+        skipped = skipped - (SELECT count(*) FROM given_up),
+        given_up = (SELECT count(*) FROM given_up),
+        next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages);
+"""
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
     ALTER TABLE link_batches RENAME COLUMN text TO links;
 """
+_SCRIPTS = {
+    ("shard", 2): _SHARD_2_TO_3,
+    ("shard", 3): _SHARD_3_TO_4,
+    ("inbox", 2): _INBOX_2_TO_3,
+}  # by the kind of a file and its version
+_WITHOUT_KINDS = 2  # the version in which links have no kind
 
 
 class _Candidate1(NamedTuple):
@@ -110,33 +162,33 @@ def steps(path: Path, values: dict[str, Json]) -> Iterator[Callable[[], None]]:
     if not isinstance(shards, int):
         raise StoreError(f"{path / MANIFEST} is damaged (shards): {START_OVER}")
     for shard in range(shards):
-        yield partial(_migrate, shard_path(path, shard), SHARD, _SHARD_2_TO_3, "outbox")
-        yield partial(_migrate, inbox_path(path, shard), INBOX, _INBOX_2_TO_3, "link_batches")
-    yield partial(_create_control, path)
+        yield partial(_migrate, shard_path(path, shard), SHARD, "outbox")
+        yield partial(_migrate, inbox_path(path, shard), INBOX, "link_batches")
+    if values["format"] == 1:
+        yield partial(_create_control, path)
     kept = {name: value for name, value in values.items() if name != "fingerprint_seed"}
     yield partial(write_manifest, path, manifest_of(path, kept))
 
 
-def _migrate(path: Path, kind: FileKind, script: str, links_table: str) -> None:
-    """Change one database from version 2 to version 3, in one transaction."""
-    old = kind._replace(version=2)
-    if version_of(path, kind) == kind.version:
-        return
-    connection = connect(path, old, durable=True, cache_bytes=_CACHE_BYTES)
-    try:
-        with on_disk(connection, path, usually=True), transaction(connection, path):
-            connection.execute(script)
-            _encode_again(connection, links_table)
-            connection.execute(f"PRAGMA user_version = {kind.version}")
-    finally:
-        shut(connection)
+def _migrate(path: Path, kind: FileKind, links_table: str) -> None:
+    """Bring one database to its present version, each version in one transaction."""
+    any_version = kind._replace(version=ANY_VERSION)
+    with closing(Database.open(path, any_version, cache_bytes=_CACHE_BYTES)) as database:
+        while (version := database.version) != kind.version:
+            if (kind.name, version) not in _SCRIPTS:
+                raise StoreError(f"{path} has format {version}, which cannot be converted")
+            with database.transaction(on_disk=True):
+                database.execute(_SCRIPTS[kind.name, version])
+                if version == _WITHOUT_KINDS:
+                    _encode_again(database, links_table)
+                database.execute(f"PRAGMA user_version = {version + 1}")
 
 
-def _encode_again(connection: apsw.Connection, table: str) -> None:
+def _encode_again(database: Database, table: str) -> None:
     """Give the links of every stored batch a kind. `table` is a constant of this module."""
-    ids = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id")]  # noqa: S608
+    ids = [row[0] for row in database.execute(f"SELECT id FROM {table} ORDER BY id")]  # noqa: S608
     for number in ids:
-        row = connection.execute(f"SELECT links FROM {table} WHERE id = ?", (number,)).fetchone()  # noqa: S608
+        row = database.execute(f"SELECT links FROM {table} WHERE id = ?", (number,)).fetchone()  # noqa: S608
         assert row is not None
         try:
             candidates = [_with_kind(link) for link in _decode_1(row[0])]
@@ -145,7 +197,7 @@ def _encode_again(connection: apsw.Connection, table: str) -> None:
                 f"a batch of links between two shards is damaged ({error}): {START_OVER}"
             ) from error
         (batch,) = encode_links(candidates)
-        connection.execute(f"UPDATE {table} SET links = ? WHERE id = ?", (batch.links, number))  # noqa: S608
+        database.execute(f"UPDATE {table} SET links = ? WHERE id = ?", (batch.links, number))  # noqa: S608
 
 
 def _with_kind(link: _Candidate1) -> Candidate:
@@ -158,4 +210,4 @@ def _create_control(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             (path / (CONTROL_FILE + suffix)).unlink()
-    shut(create(path / CONTROL_FILE, CONTROL))
+    Database.create(path / CONTROL_FILE, CONTROL).close()

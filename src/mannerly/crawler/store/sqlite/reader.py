@@ -9,32 +9,37 @@ commit between two slices.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
-from mannerly.crawler.store.base import Counts, StoreError
+from mannerly.crawler.store.base import Counts, ShardReader, StoreError
 
-from .database import connect_reader, shut, translated
-from .link_batch import decode_links
-from .schema import HOST_COLUMNS, PAGE_COLUMNS, ROBOTS_COLUMNS, SHARD
+from .database import Database
+from .inbox import decode_links
+from .schema import HOST, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from mannerly.crawler.model import Candidate
+
+    from .database import Row
+
+T = TypeVar("T")
 
 _SLICE = 1000
 _URL_SLICE = 10_000  # short rows, and a restart reads them all
 
-# What the columns hold is in the schema, where no type checker can see it.
-Row = tuple[Any, ...]
+_HOST_COLUMNS = ", ".join(("host", *HOST))
+_ROBOTS_COLUMNS = ", ".join(RobotsRecord._fields)
+_PAGE_COLUMNS = ", ".join(PageRecord._fields).replace(" host,", " hosts.host,")
 
 _COUNTS = """
-    SELECT ready + waiting, waiting, fetched, failed, lists, skipped, outgoing, hosts FROM totals
+    SELECT ready + waiting, waiting, fetched, failed, lists, skipped, given_up, outgoing, hosts,
+           (SELECT count(*) FROM retries) FROM totals
 """
 _WINDOW = """
     SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue
@@ -64,30 +69,41 @@ _FIND_QUEUED = """
 """
 # The columns put into these are constants of the schema, so the queries are safe.
 _FIND_PAGE = f"""
-    SELECT {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
+    SELECT {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
 """  # noqa: S608
 _PAGES = f"""
-    SELECT position, {PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE position > ? AND kind = 0 ORDER BY position LIMIT ?
+    SELECT position, {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
+_GIVEN_UP = """
+    SELECT host, seq, url, reason, depth, parent FROM given_up
+    WHERE (host, seq) > (?, ?) ORDER BY host, seq LIMIT ?
+"""
+_FIND_GIVEN_UP = "SELECT url, reason, depth, parent FROM given_up WHERE seq = ?1 AND host = ?2"
+_FIND_SKIPPED = "SELECT url, reason, depth, parent FROM skipped WHERE seq = ?1"
 _OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
-_HOSTS = f"SELECT id, host, {HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
-_HOST = f"SELECT host, {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
-_ROBOTS = f"SELECT {ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
+_HOSTS = f"SELECT id, {_HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_HOST = f"SELECT {_HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
+_ROBOTS = f"SELECT {_ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
 """
+_GIVEN_UP_HOSTS = """
+    SELECT id, host, given_up FROM hosts WHERE id > ? AND (given_up > 0 OR retired IS NOT NULL)
+    ORDER BY id LIMIT ?
+"""
 
 
-class SqliteReader:
+class SqliteReader(ShardReader):
     """A shard's state as it was committed last."""
 
     check_limit = 100_000  # URLs that one query asks about
 
-    def __init__(self, path: Path, connection: apsw.Connection) -> None:
-        self.path = path
-        self._connection = connection
+    def __init__(self, database: Database) -> None:
+        self.path = database.path
+        self._database = database
+        self._rows, self._row = database.rows, database.row
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
@@ -96,26 +112,14 @@ class SqliteReader:
         Raises:
             StoreError: the file is missing, not ours, of another version, or damaged.
         """
-        path = shard_path(directory, shard)
-        return cls(path, connect_reader(path, SHARD))
+        return cls(Database.read(shard_path(directory, shard), SHARD))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.path}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        return [_entry(row) for row in self._rows(_WINDOW, (host, *after, limit))]
+        return [Entry(*row) for row in self._rows(_WINDOW, (host, *after, limit))]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs, and how many; without the waiting room."""
@@ -144,15 +148,33 @@ class SqliteReader:
             raise StoreError(f"{self.path} is damaged: its totals are gone")
         return Counts(*row)
 
-    def pages(self, *, after: int = 0) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, each once, with their positions."""
-        for position, *row in self._slices(_PAGES, after):
-            yield position, PageRecord._make(row)
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
+        last = self.last_position() if last is None else last
+        for position, *row in self._slices(_PAGES, after, last):
+            yield position, _page_record(row)
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        row = self._row("SELECT next_position FROM totals")
+        return 0 if row is None else int(row[0]) - 1
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that will not be fetched, in the order of arrival."""
+        """Yield every URL that is skipped, in the order of arrival."""
         for _, *row in self._slices(_SKIPPED, 0):
             yield Skipped._make(row)
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up, host by host."""
+        last = (0, 0)
+        while rows := self._rows(_GIVEN_UP, (*last, _SLICE)):
+            yield from (Skipped._make(row) for _, _, *row in rows)
+            last = rows[-1][:2]
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
+        for _, host, given_up in self._slices(_GIVEN_UP_HOSTS, 0):
+            yield host, given_up
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
@@ -160,19 +182,17 @@ class SqliteReader:
         if place is None:
             return None
         if row := self._row(_FIND_PAGE, place[:1]):
-            return PageRecord._make(row)
+            return _page_record(row)
         if row := self._row(_FIND_QUEUED, place):
-            return _entry(row)
-        row = self._row("SELECT url, reason, depth, parent FROM skipped WHERE seq = ?", place[:1])
+            return Entry(*row)
+        row = self._row(_FIND_SKIPPED, place[:1]) or self._row(_FIND_GIVEN_UP, place[:2])
         return Skipped._make(row) if row else None
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
         """Return those of these entries that were recorded or skipped."""
-        asked = sorted(seqs)
         left: set[int] = set()
-        for start in range(0, len(asked), self.check_limit):
-            part = apsw.carray(array("q", asked[start : start + self.check_limit]))
-            left.update(seq for (seq,) in self._rows(_LEFT, (part,)))
+        for part in self._parts(sorted(seqs)):
+            left.update(seq for (seq,) in self._rows(_LEFT, (apsw.carray(array("q", part)),)))
         return left
 
     def outgoing(self) -> Iterator[Candidate]:
@@ -194,7 +214,7 @@ class SqliteReader:
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
-        shut(self._connection)
+        self._database.close()
 
     def _arrivals(self) -> set[str]:
         """Return the URLs that the index does not have yet: a bounded number."""
@@ -202,25 +222,19 @@ class SqliteReader:
 
     def _seen(self, urls: set[str]) -> set[str]:
         """Return those that the index has. Asked in order: neighbours share a page of the file."""
-        asked = sorted(urls)
         known: set[str] = set()
-        for start in range(0, len(asked), self.check_limit):
-            part = apsw.carray(tuple(asked[start : start + self.check_limit]))
-            known.update(url for (url,) in self._rows(_KNOWN, (part,)))
+        for part in self._parts(sorted(urls)):
+            known.update(url for (url,) in self._rows(_KNOWN, (apsw.carray(tuple(part)),)))
         return known
 
-    def _slices(self, query: str, last: int) -> Iterator[Row]:
-        while rows := self._rows(query, (last, _SLICE)):
+    def _parts(self, asked: list[T]) -> Iterator[list[T]]:
+        for start in range(0, len(asked), self.check_limit):
+            yield asked[start : start + self.check_limit]
+
+    def _slices(self, query: str, last: int, *others: int) -> Iterator[Row]:
+        while rows := self._rows(query, (last, *others, _SLICE)):
             yield from rows
             last = rows[-1][0]
-
-    def _rows(self, query: str, values: Sequence[apsw.Binding] = ()) -> list[Row]:
-        with translated(self._connection, self.path):
-            return self._connection.execute(query, values).fetchall()
-
-    def _row(self, query: str, values: Sequence[apsw.Binding] = ()) -> Row | None:
-        with translated(self._connection, self.path):
-            return self._connection.execute(query, values).fetchone()
 
 
 def shard_path(directory: Path, shard: int) -> Path:
@@ -228,10 +242,11 @@ def shard_path(directory: Path, shard: int) -> Path:
     return directory / f"shard-{shard}.db"
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(*row)
-
-
-def _host_record(row: Sequence[Any]) -> HostRecord:
+def _host_record(row: Sequence[object]) -> HostRecord:
     record = HostRecord._make(row)
     return record._replace(is_proven=bool(record.is_proven))
+
+
+def _page_record(row: Sequence[object]) -> PageRecord:
+    record = PageRecord._make(row)
+    return record._replace(noindex=bool(record.noindex))

@@ -1,15 +1,17 @@
 """The tables of a crawl's files, and the reasons for their keys.
 
 Every URL gets a number on arrival, `seq`, that is never used again, and has one row in exactly one
-of `queue`, `waiting`, `pages` and `skipped`. Links to other shards have none: they are rows of
-`outbox`, many links a row.
+of `queue`, `waiting`, `pages`, `skipped` and `given_up`. Links to other shards have none: they are
+rows of `outbox`, many links a row.
 
 What a commit costs is the number of pages that it makes dirty, not the number of rows: a row that
 lands anywhere in a large tree costs ten times as much as one at the end. Hence
 
     queue       by (host, priority, seq): rows come and go at the two ends of a host's run, and a
                 window is one short range
-    pages       by position: always at the end
+    pages       by position: always at the end. A position is never used again, so that a reader
+                who goes on from one meets no URL twice, even if the URL was fetched again
+    given_up    by (host, seq): a host is given up as a whole and brought back as a whole
     arrivals    by seq: always at the end; the URLs that `seen` does not have yet
     seen        by URL, the exact answer to "new or known?". New URLs land anywhere in it, so they
                 are carried over from `arrivals` many at a time and in order. URL text rather than
@@ -18,12 +20,15 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
 and `totals` is one row with what would otherwise have to be counted.
 
 `application_id` tells whose file it is and `user_version` which of these schemas it has. This
-module holds text only: no connection, no file.
+module holds text only: no connection, no file. The columns that records have in common with the
+tables are named once, at the end, and statements are made of them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from mannerly.crawler.model import PageRecord
 
 
 class FileKind(NamedTuple):
@@ -38,17 +43,21 @@ class FileKind(NamedTuple):
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    3,
+    4,
     """
-    CREATE TABLE owner (shard INTEGER NOT NULL, shards INTEGER NOT NULL);
+    CREATE TABLE owner (
+        shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
+    );
     CREATE TABLE totals (
         next_seq INTEGER NOT NULL DEFAULT 1,
+        next_position INTEGER NOT NULL DEFAULT 1,
         ready INTEGER NOT NULL DEFAULT 0,
         waiting INTEGER NOT NULL DEFAULT 0,
         fetched INTEGER NOT NULL DEFAULT 0,
         failed INTEGER NOT NULL DEFAULT 0,
         lists INTEGER NOT NULL DEFAULT 0,
         skipped INTEGER NOT NULL DEFAULT 0,
+        given_up INTEGER NOT NULL DEFAULT 0,
         outgoing INTEGER NOT NULL DEFAULT 0,
         hosts INTEGER NOT NULL DEFAULT 0,
         applied INTEGER NOT NULL DEFAULT 0
@@ -80,16 +89,31 @@ SHARD = FileKind(
         seq INTEGER PRIMARY KEY, url TEXT NOT NULL, reason TEXT NOT NULL,
         depth INTEGER NOT NULL, parent TEXT
     );
+    CREATE TABLE given_up (
+        host INTEGER NOT NULL, seq INTEGER NOT NULL, priority INTEGER NOT NULL,
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
+        kind INTEGER NOT NULL, reason TEXT NOT NULL,
+        PRIMARY KEY (host, seq)
+    ) WITHOUT ROWID;
     CREATE TABLE pages (
         position INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, host INTEGER NOT NULL,
         kind INTEGER NOT NULL, url TEXT NOT NULL, status INTEGER, depth INTEGER NOT NULL,
         parent TEXT, title TEXT,
         content_type TEXT, bytes INTEGER NOT NULL, latency_ms REAL NOT NULL,
         fetched_at REAL NOT NULL, attempts INTEGER NOT NULL, links INTEGER NOT NULL,
-        canonical TEXT, redirect_to TEXT, error TEXT, digest TEXT, cache_status TEXT, age INTEGER
+        canonical TEXT, redirect_to TEXT, error TEXT, digest TEXT, cache_status TEXT, age INTEGER,
+        total_ms REAL NOT NULL DEFAULT 0, noindex INTEGER NOT NULL DEFAULT 0,
+        hops INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE INDEX failed_pages ON pages (host, position) WHERE status IS NULL;
+    CREATE TABLE retries (
+        number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
+        first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
+        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL
     );
     CREATE TABLE hosts (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
+        given_up INTEGER NOT NULL DEFAULT 0,
         adaptive_delay_seconds REAL NOT NULL DEFAULT 0,
         adaptive_delay_floor_seconds REAL NOT NULL DEFAULT 0,
         crawl_delay_seconds REAL NOT NULL DEFAULT 0,
@@ -103,7 +127,17 @@ SHARD = FileKind(
         fetched INTEGER NOT NULL DEFAULT 0,
         refused INTEGER NOT NULL DEFAULT 0,
         failed INTEGER NOT NULL DEFAULT 0,
-        retired TEXT
+        retired TEXT,
+        failing_since REAL NOT NULL DEFAULT 0,
+        failures_in_a_row INTEGER NOT NULL DEFAULT 0,
+        breaker_failures INTEGER NOT NULL DEFAULT 0,
+        breaker_opens INTEGER NOT NULL DEFAULT 0,
+        breaker_until REAL NOT NULL DEFAULT 0,
+        boot TEXT NOT NULL DEFAULT '',
+        updated_mono REAL NOT NULL DEFAULT 0,
+        smallest_gap_seconds REAL NOT NULL DEFAULT 0,
+        required_gap_seconds REAL NOT NULL DEFAULT 0,
+        early INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE robots (
         origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
@@ -137,14 +171,32 @@ CONTROL = FileKind(
     """,
 )
 
-# The columns of HostRecord (after its name), RobotsRecord and PageRecord, as their fields go.
-HOST_COLUMNS = (
-    "adaptive_delay_seconds, adaptive_delay_floor_seconds, crawl_delay_seconds, allowance, "
-    "block_seconds, concurrency, is_proven, blocked_until, next_at, updated_at, fetched, refused, "
-    "failed, retired"
+TOTALS = (
+    *("next_seq", "next_position", "ready", "waiting", "fetched", "failed", "lists", "skipped"),
+    *("given_up", "outgoing", "hosts", "applied"),
 )
-ROBOTS_COLUMNS = "origin, status, body, fetched_at, expires_at, failing_since"
-PAGE_COLUMNS = (
-    "url, status, depth, parent, title, content_type, bytes, latency_ms, fetched_at, attempts, "
-    "links, canonical, redirect_to, error, hosts.host, digest, cache_status, age"
-)
+HOST = (
+    *("adaptive_delay_seconds", "adaptive_delay_floor_seconds", "crawl_delay_seconds"),
+    *("allowance", "block_seconds", "concurrency", "is_proven", "blocked_until", "next_at"),
+    *("updated_at", "fetched", "refused", "failed", "retired", "failing_since"),
+    *("failures_in_a_row", "breaker_failures", "breaker_opens", "breaker_until", "boot"),
+    *("updated_mono", "smallest_gap_seconds", "required_gap_seconds", "early"),
+)  # the fields of HostRecord after its name
+ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
+RETRY = (*("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),)
+PAGE = tuple(name for name in PageRecord._fields if name != "host")
+
+
+def insert(table: str, *columns: str, verb: str = "INSERT") -> str:
+    """Return the statement that adds a row with these columns."""
+    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})"
+
+
+def update(table: str, *columns: str, where: str = "") -> str:
+    """Return the statement that sets these columns, of all rows or of those with `where` = ?."""
+    condition = f" WHERE {where} = ?" if where else ""
+    return f"UPDATE {table} SET ({', '.join(columns)}) = ({_marks(columns)}){condition}"  # noqa: S608
+
+
+def _marks(columns: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(columns))

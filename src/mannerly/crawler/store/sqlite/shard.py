@@ -18,29 +18,25 @@ that outlived its parent keeps others out for as long as it can write.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Self
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import Batch, Committed, StoreError
-
-from .acknowledged import read_acknowledged
-from .change import Applied, Change, HostIds
-from .database import (
-    START_OVER,
-    StoreBusy,
-    closed_on_error,
-    connect,
-    create,
-    on_disk,
-    shut,
-    transaction,
+from mannerly.crawler.store.base import (
+    Batch,
+    BroughtBack,
+    Committed,
+    ShardStore,
+    StoreError,
+    check_recipients,
 )
-from .inbox import Inbox, inbox_path
-from .link_batch import LinkBatch
+
+from .change import Applied, Change, HostIds
+from .database import START_OVER, Database, StoreBusy
+from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
 from .maybe_known import MaybeKnown
-from .parsing import NOTHING, ParsingNote, parsing_path
-from .reader import Row, SqliteReader, shard_path
+from .notes import NOTHING, ParsingNote, parsing_path, read_acknowledged
+from .reader import SqliteReader, shard_path
 from .schema import INBOX, SHARD
 
 if TYPE_CHECKING:
@@ -48,9 +44,10 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    import apsw
-
     from mannerly.crawler.model import Entry
+    from mannerly.crawler.store.base import ShardOptions
+
+    from .database import Row
 
 # 20,000 URLs are 4 MB of memory, and carrying them over takes about 0.1 s of a core.
 CARRY_OVER = 20_000
@@ -82,95 +79,62 @@ _SUSPECT = """
 """
 
 
-class SqliteStore(SqliteReader):
-    """`ShardStore` on disk. Open it in the process that uses it: a fork must not share it."""
+class SqliteStore(SqliteReader, ShardStore):
+    """`ShardStore` on disk, of a shard that `create_shard` made.
+
+    Open it in the process that uses it: a fork must not share it. A smaller `carry_over` takes less
+    memory and more writing. `vfs` names another view of the disk for SQLite, such as one that
+    fails.
+
+    Raises:
+        StoreError: in use, missing, of another crawl's shape, of another version, or damaged.
+    """
 
     def __init__(
         self,
         directory: Path,
         shard: int,
-        connection: apsw.Connection,
-        lock: OwnerLock,
+        options: ShardOptions,
         *,
         shards: int,
-        frontier_limit: int,
-        durable: bool,
-        carry_over: int,
-        vfs: str | None,
+        carry_over: int = CARRY_OVER,
+        vfs: str | None = None,
     ) -> None:
-        super().__init__(shard_path(directory, shard), connection)
-        self.shard = shard
-        self._directory = directory
-        self._lock = lock
-        self._shards = shards
-        self._frontier_limit = frontier_limit
-        self._durable = durable
-        self._carry_over_at = carry_over
-        self._vfs = vfs
-        self._ids = HostIds(connection)
-        with closed_on_error(connection):
+        path = shard_path(directory, shard)
+        self._lock = OwnerLock(directory / f"shard-{shard}.lock", what=path)
+        with ExitStack() as on_error:
+            on_error.callback(self._lock.release)
+            durable = options.durable
+            database = Database.open(
+                path, SHARD, durable=durable, cache_bytes=_CACHE_BYTES, vfs=vfs
+            )
+            on_error.callback(database.close)
+            super().__init__(database)
+            self.shard = shard
+            self._directory = directory
+            self._shards = shards
+            self._frontier_limit = options.frontier_limit
+            self.check_limit = options.check_limit or self.check_limit
+            self._carry_over_at = carry_over
+            self._vfs = vfs
             self._check_owner()
+            self._ids = HostIds(database)
             self._recent = self._arrivals()
-            self._note = ParsingNote(parsing_path(directory, shard))
+            self._note = ParsingNote(directory, shard)
             self._parsed = self._note.cell
             self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
-        self.acknowledged: AbstractSet[int] = read_acknowledged(directory, shard)
-        self._confirmed: set[str] = set()
-        is_new = not self._recent and not self.counts().hosts
-        self._maybe_known = MaybeKnown(None if is_new else self.urls())
-        self._inboxes: dict[int, Inbox] = {}
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        shard: int,
-        *,
-        shards: int,
-        frontier_limit: int,
-        durable: bool = False,
-        carry_over: int = CARRY_OVER,
-        check_limit: int | None = None,
-        vfs: str | None = None,
-    ) -> Self:
-        """Become the owner of a shard that `create_shard` made.
-
-        With `durable` every commit waits for the disk, so that a power cut takes none. A smaller
-        `carry_over` takes less memory and more writing; a smaller `check_limit` asks the index
-        about fewer URLs at once. `vfs` names another view of the disk for SQLite, such as one
-        that fails.
-
-        Raises:
-            StoreError: in use, missing, of another crawl's shape, of another version, or damaged.
-        """
-        path = shard_path(directory, shard)
-        lock = OwnerLock(directory / f"shard-{shard}.lock", what=path)
-        try:
-            connection = connect(path, SHARD, durable=durable, cache_bytes=_CACHE_BYTES, vfs=vfs)
-            store = cls(
-                directory,
-                shard,
-                connection,
-                lock,
-                shards=shards,
-                frontier_limit=frontier_limit,
-                durable=durable,
-                carry_over=carry_over,
-                vfs=vfs,
-            )
-        except BaseException:
-            lock.release()
-            raise
-        if check_limit is not None:
-            store.check_limit = check_limit
-        return store
+            self.acknowledged: AbstractSet[int] = read_acknowledged(directory, shard)
+            self._confirmed: set[str] = set()
+            is_new = not self._recent and not self.counts().hosts
+            self._maybe_known = MaybeKnown(None if is_new else self.urls())
+            self._inboxes: dict[int, Inbox] = {}
+            on_error.pop_all()
 
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought, or nothing."""
         if not batch:
             return Committed([], 0)
-        for shard, _ in batch.outgoing:
-            self._check_recipient(shard)
+        check_recipients(batch, self.shard, self._shards)
         self._carry_over()
         self._maybe_known.catch_up(CATCH_UP * len(batch.found))
         cleared = self._cleared(batch) if self.suspects else ()
@@ -189,6 +153,13 @@ class SqliteStore(SqliteReader):
         with self._change() as change:
             return change.admit(room)
 
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for."""
+        if not self.counts().retries:
+            return BroughtBack([], 0, {})
+        with self._change() as change:
+            return change.bring_back(limit)
+
     def deliver(self) -> int:
         """Hand outgoing links over to their shards; return how many were handed over."""
         delivered = last = 0
@@ -205,8 +176,7 @@ class SqliteStore(SqliteReader):
         if not candidates:
             return Committed([], 0)
         self._carry_over()
-        durably = on_disk(self._connection, self.path, usually=self._durable)
-        with durably, self._change() as change:
+        with self._change(on_disk=True) as change:
             applied = change.apply(Batch(found=candidates), self._fresh)
         committed = self._remember(applied)
         with suppress(StoreBusy):  # then they come again, and are known
@@ -222,16 +192,10 @@ class SqliteStore(SqliteReader):
         row = self._row("SELECT applied FROM totals")
         return int(row[0]) if row else 0
 
-    def claim_host(self, host: str) -> float | None:
-        """Grant it: the owner of a shard is the only sender to its hosts."""
-
-    def release_host(self, host: str) -> None:
-        """Do nothing: see `claim_host`."""
-
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
-        with transaction(self._connection, self.path):
-            self._connection.execute("DELETE FROM robots WHERE origin = ?", (origin,))
+        with self._database.transaction():
+            self._database.execute("DELETE FROM robots WHERE origin = ?", (origin,))
 
     def close(self) -> None:
         """Close the files and release the shard; closing twice is harmless."""
@@ -242,15 +206,15 @@ class SqliteStore(SqliteReader):
         self._lock.release()
 
     @contextmanager
-    def _change(self) -> Iterator[Change]:
+    def _change(self, *, on_disk: bool = False) -> Iterator[Change]:
         """Make a change in a transaction of its own."""
         try:
-            with transaction(self._connection, self.path):
-                change = Change(self._connection, self._ids, frontier_limit=self._frontier_limit)
+            with self._database.transaction(on_disk=on_disk):
+                change = Change(self._database, self._ids, frontier_limit=self._frontier_limit)
                 yield change
                 change.finish()
         except BaseException:
-            self._ids.roll_back()
+            self._ids.clear()  # those of a transaction that was rolled back are void
             raise
 
     def _fresh(self, urls: set[str]) -> set[str]:
@@ -272,8 +236,8 @@ class SqliteStore(SqliteReader):
         """Move arrivals into the index, before a commit: nothing may fail once that is done."""
         if len(self._recent) < self._carry_over_at:
             return
-        with transaction(self._connection, self.path):
-            self._connection.execute(_CARRY_OVER)
+        with self._database.transaction():
+            self._database.execute(_CARRY_OVER)
         self._recent = set()
 
     def _hand_over(self, shard: int, rows: Sequence[Row]) -> int:
@@ -288,9 +252,8 @@ class SqliteStore(SqliteReader):
     def _count_death(self, seq: int) -> dict[int, int]:
         """Count that the last owner died while parsing this page; return all such counts."""
         if seq:
-            durably = on_disk(self._connection, self.path, usually=self._durable)
-            with durably, transaction(self._connection, self.path):
-                self._connection.execute(_SUSPECT, (seq,))
+            with self._database.transaction(on_disk=True):
+                self._database.execute(_SUSPECT, (seq,))
             self._parsed[0] = 0
         return dict(self._rows("SELECT seq, deaths FROM suspects"))
 
@@ -303,10 +266,6 @@ class SqliteStore(SqliteReader):
             self._inboxes[shard] = Inbox(self._directory, shard, vfs=self._vfs)
         return self._inboxes[shard]
 
-    def _check_recipient(self, shard: int) -> None:
-        if shard == self.shard or not 0 <= shard < self._shards:
-            raise ValueError(f"shard {self.shard} of {self._shards} cannot send to shard {shard}")
-
     def _check_owner(self) -> None:
         """Refuse a file that was renamed or copied from another crawl: it would mix their URLs."""
         row = self._row("SELECT shard, shards FROM owner")
@@ -318,10 +277,8 @@ class SqliteStore(SqliteReader):
 
 def create_shard(directory: Path, shard: int, *, shards: int, vfs: str | None = None) -> None:
     """Make the empty files of a shard. Opening never makes one: a lost file must be noticed."""
-    path = shard_path(directory, shard)
-    connection = create(path, SHARD, vfs=vfs)
-    with transaction(connection, path):
-        connection.execute("INSERT INTO owner VALUES (?, ?)", (shard, shards))
-    shut(connection)
-    shut(create(inbox_path(directory, shard), INBOX, vfs=vfs))
+    database = Database.create(shard_path(directory, shard), SHARD, vfs=vfs)
+    with closing(database), database.transaction():
+        database.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
+    Database.create(inbox_path(directory, shard), INBOX, vfs=vfs).close()
     parsing_path(directory, shard).write_bytes(NOTHING)

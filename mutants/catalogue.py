@@ -1,0 +1,10 @@
+"""Every mutant, promise by promise."""
+
+from __future__ import annotations
+
+from .bounded import BOUNDED
+from .polite import POLITE
+from .safe import SAFE
+from .whole import WHOLE
+
+MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE)

@@ -1,0 +1,238 @@
+"""P1 nothing lost, P2 nothing twice, P3 each record once in an export."""
+
+from __future__ import annotations
+
+from .model import Mutant
+
+_CHANGE = "crawler/store/sqlite/change.py"
+_STORE = "crawler/store/sqlite/shard.py"
+_INBOX = "crawler/store/sqlite/inbox.py"
+_BASE = "crawler/store/sqlite/database.py"
+_FILTER = "crawler/store/sqlite/maybe_known.py"
+_FRONTIER = "crawler/frontier/core.py"
+_WINDOW = "crawler/frontier/window.py"
+
+WHOLE = (
+    Mutant(
+        "forget links to other shards",
+        "P1",
+        _CHANGE,
+        "        self._send(batch.outgoing)\n",
+        "",
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "drop what does not fit into the queue",
+        "P1",
+        _CHANGE,
+        "        self._wait(entries[room:])\n",
+        "",
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "record a page that left the queue before",
+        "P3",
+        _CHANGE,
+        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n"
+        "                self._left(entry)\n                host =",
+        "            if True:\n                taken.discard(entry.seq)\n"
+        "                self._left(entry)\n                host =",
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "leave fetched pages in the queue",
+        "P2",
+        _CHANGE,
+        '_TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"',
+        '_TAKE = "SELECT seq FROM queue WHERE host = ? AND priority = ? AND seq = ?"',
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "remove more of the waiting room than was let in",
+        "P1",
+        _CHANGE,
+        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))',
+        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq + 1,))',
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "remove sent links before they arrived",
+        "P1",
+        _STORE,
+        "        except StoreBusy:\n            return 0\n        with self._change() as change:",
+        "        except StoreBusy:\n            pass\n        with self._change() as change:",
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "post links without waiting for the disk",
+        "P1",
+        _INBOX,
+        "        with on_disk(self._connection, self._path), transaction(",
+        "        with translated(self._connection, self._path), transaction(",
+        ("crawler/store/test_store_faults.py",),
+    ),
+    Mutant(
+        "take links over without waiting for the disk",
+        "P1",
+        _STORE,
+        "        with durably, self._change() as change:\n            applied = change.apply(Batch(",
+        "        with self._change() as change:\n            applied = change.apply(Batch(",
+        ("crawler/store/test_store_faults.py",),
+    ),
+    Mutant(
+        "remove links that came in while others were read",
+        "P1",
+        _INBOX,
+        '"DELETE FROM link_batches WHERE id <= ?", (last,)',
+        '"DELETE FROM link_batches WHERE id <= ?", (last + 1,)',
+        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_faults.py"),
+    ),
+    Mutant(
+        "commit half a batch",
+        "P1",
+        _BASE,
+        '                    connection.execute("ROLLBACK")',
+        '                    connection.execute("COMMIT")',
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "call a commit durable that is not",
+        "P1",
+        _BASE,
+        "{'FULL' if durable else 'NORMAL'}",
+        "{'NORMAL' if durable else 'NORMAL'}",
+        ("crawler/store/test_store_faults.py",),
+    ),
+    Mutant(
+        "remember URLs of a commit that failed",
+        "P1",
+        _STORE,
+        "        fresh = urls - self._recent - self._confirmed\n",
+        "        fresh = urls - self._recent - self._confirmed\n        self._confirmed |= urls\n",
+        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_faults.py"),
+    ),
+    Mutant(
+        "take the Bloom filter's word for known",
+        "P1",
+        _STORE,
+        "        known = self._seen(self._maybe_known.among(fresh))",
+        "        known = self._maybe_known.among(fresh)",
+        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_model.py"),
+    ),
+    Mutant(
+        "ask the filter before it has caught up",
+        "P2",
+        _FILTER,
+        "        if self._earlier is not None:\n            return urls\n",
+        "",
+        ("crawler/store/test_maybe_known.py",),
+    ),
+    Mutant(
+        "let the filter forget when it grows",
+        "P2",
+        _FILTER,
+        "        for bloom, _, _ in self._chain:  # noqa: SIM110",
+        "        for bloom, _, _ in self._chain[-1:]:  # noqa: SIM110",
+        ("crawler/store/test_maybe_known.py",),
+    ),
+    Mutant(
+        "keep arrivals out of the index",
+        "P2",
+        _STORE,
+        "    INSERT OR ROLLBACK INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;\n",
+        "",
+        ("crawler/store/test_store_sqlite.py",),
+    ),
+    Mutant(
+        "hand out again what is under way",
+        "P2",
+        _WINDOW,
+        "        fresh = [entry for entry in entries if entry.seq not in outstanding]\n        if fresh",
+        "        fresh = list(entries)\n        if fresh",
+        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+    ),
+    Mutant(
+        "lose the tail of a window that is cut",
+        "P1",
+        _WINDOW,
+        "            self.on_disk += excess\n",
+        "",
+        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+    ),
+    Mutant(
+        "lose the cursor of a window that is cut",
+        "P1",
+        _WINDOW,
+        "            self._move_cursor(self.window[0])\n        return excess",
+        "        return excess",
+        (
+            "crawler/frontier/test_frontier_window.py",
+            "crawler/frontier/test_frontier.py",
+            "crawler/frontier/test_frontier_machine.py",
+        ),
+    ),
+    Mutant(
+        "lose a retry",
+        "P1",
+        _FRONTIER,
+        "        self._retries.push(due, entry)",
+        "        pass",
+        ("crawler/frontier/test_frontier.py",),
+    ),
+    Mutant(
+        "forget hosts that wait for a place",
+        "P1",
+        _FRONTIER,
+        "            if places.is_full:\n                places.inactive.add(host, count)\n",
+        "            if places.is_full:\n                pass\n",
+        ("crawler/frontier/test_frontier.py", "crawler/frontier/test_frontier_machine.py"),
+    ),
+    Mutant(
+        "count a page as committed when it is granted",
+        "P2",
+        _FRONTIER,
+        "            self._outstanding.add(item.seq)\n            self._in_memory -= 1",
+        "            self._in_memory -= 1",
+        ("crawler/frontier/test_frontier.py", "crawler/frontier/test_frontier_machine.py"),
+    ),
+    Mutant(
+        "replace a file before it is complete",
+        "P3",
+        "exports/whole.py",
+        "        beside.replace(target)",
+        "        beside.replace(target.with_suffix('.tmp'))",
+        ("exports/test_exports.py",),
+    ),
+    Mutant(
+        "write one record twice",
+        "P3",
+        "exports/jsonl.py",
+        "    for row in rows:\n",
+        "    for row in (each for every in rows for each in (every, every)):\n",
+        ("exports/test_exports.py",),
+    ),
+    Mutant(
+        "strip a slash from a canonical URL",
+        "P1",
+        "crawler/web/urls.py",
+        '            text = text[: text.index("#")]',
+        '            text = text[: text.index("#")].rstrip("/")',
+        ("crawler/web/test_urls.py",),
+    ),
+    Mutant(
+        "keep the fragment in a URL",
+        "P2",
+        "crawler/web/urls.py",
+        '        if "#" in text:\n',
+        '        if "#!" in text:\n',
+        ("crawler/web/test_urls.py",),
+    ),
+    Mutant(
+        "assign a site's hosts to different shards",
+        "P2",
+        "crawler/frontier/sharding.py",
+        "        site = site_of(host).encode()",
+        "        site = host.encode()",
+        ("crawler/frontier/test_sharding.py",),
+    ),
+)

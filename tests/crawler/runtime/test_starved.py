@@ -1,0 +1,118 @@
+"""A machine that lacks descriptors, memory or disk space slows a crawl down, and loses no page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import (
+    ROOT,
+    SOURCE_PATH,
+    Crawler,
+    eventually,
+    kept,
+    modest,
+    page_requests,
+    real_pages,
+)
+
+from mannerly.cli import terminal
+from mannerly.crawler.store.base import StoreFull
+from mannerly.demo import DemoWeb, Site, plain_sites
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+resource = pytest.importorskip("resource")
+
+COMMAND = (
+    *("crawl", "--seeding-strategy", "none", "--strategy", "fixed", "--delay", "0.02"),
+    *("--max-rate", "unlimited"),
+)
+
+# Crawls with so many MB of address space more than it has when everything is imported.
+SHORT_OF_MEMORY = """
+import json, resource, sys
+from pathlib import Path
+import mannerly.crawler.runtime.worker
+from mannerly.crawler.crawl import run_crawl
+from tests.crawler.runtime.harness import modest
+megabytes, seeds, data_dir = json.loads(sys.argv[1])
+told = set()
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), resource.RLIM_INFINITY))
+settings = modest(workers=64, delay_s=0.01, duration_s=3.0)
+run_crawl(settings, seeds, data_dir, watch=lambda stats, _: told.add(stats.trouble))
+print(json.dumps(sorted(map(str, told))))
+"""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_few_descriptors_mean_fewer_requests_at_once(processes: str, tmp_path: Path) -> None:
+    """The crawl says so, does not hang, and is complete."""
+    with DemoWeb(plain_sites(20, pages=6)) as web:
+        words = ["--processes", processes, "--data-dir", str(tmp_path / "crawl")]
+        done = subprocess.run(
+            [sys.executable, "-m", "mannerly", *COMMAND, *words, *web.seeds()],
+            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+        assert done.returncode == 0, done.stderr
+        assert "only 48 files may be open at once" in done.stderr
+        assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_lack_of_memory_is_no_error_of_a_page(tmp_path: Path) -> None:
+    """What could not be received is still queued, and the operator is told why it waits."""
+    big = [Site(name=f"big-{n}", pages=6, size=1_000_000, disallow=()) for n in range(8)]
+    with DemoWeb([*plain_sites(4, pages=10), *big]) as web:
+        order = json.dumps([6, web.seeds(), str(tmp_path / "crawl")])
+        done = subprocess.run(
+            [sys.executable, "-c", SHORT_OF_MEMORY, order],
+            env=os.environ | {"PYTHONPATH": f"{SOURCE_PATH}{os.pathsep}{ROOT}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        left = kept(tmp_path / "crawl")
+
+        assert done.returncode == 0, done.stderr
+        assert "out of memory" in done.stdout
+        assert {page.error for page in left.pages} == {None}
+        assert left.pending > 0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_data_directory_that_is_removed_ends_the_crawl(processes: int, tmp_path: Path) -> None:
+    """Open files outlive their directory: the crawl would go on and keep nothing."""
+    with (
+        DemoWeb(plain_sites(4, pages=500)) as web,
+        Crawler(modest(processes=processes), web.seeds(), tmp_path / "crawl") as crawler,
+    ):
+        eventually(lambda: len(page_requests(web.log())) > 8)
+        shutil.rmtree(tmp_path / "crawl")
+        left = crawler.left()
+
+    assert left.answer["error"] == "StoreError"
+    assert "was removed while the crawl was running" in left.answer["text"]
+
+
+def test_a_disk_that_stays_full_is_no_damage(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 and what to do: the state is sound, and the same command resumes."""
+    with pytest.raises(terminal.typer.Exit) as ended, terminal.failing_clearly():
+        raise StoreFull("no room to write shard-0.db: free some disk space")
+
+    assert ended.value.exit_code == 2
+    assert "free some disk space, and run the same command again" in capsys.readouterr().err

@@ -1,0 +1,321 @@
+"""The registry: every fault (F) and threat (S) of the hostile web, and the tests that show it.
+
+`python -m tests.hostile` runs the tests of each row and writes docs/reliability.md;
+`test_rows.py` checks that no row is without a test. A row that needs something that mannerly does
+not have yet says what it waits for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_KILLED = "hostile/test_killed.py"
+_DISK = "hostile/test_disk.py"
+_ANSWERS = "hostile/test_answers.py"
+_TIME = "hostile/test_time_and_names.py"
+_AROUND = "hostile/test_surroundings.py"
+_CURL = "crawler/fetch/test_fetch_curl.py"
+_GUARD = "crawler/fetch/test_fetch_guard.py"
+_NETWORK = "crawler/fetch/test_network_guard.py"
+_FAULTS = "crawler/store/test_store_faults.py"
+_PARSE = "crawler/page/test_parse.py"
+_SITEMAPS = "crawler/web/test_sitemaps.py"
+_URLS = "crawler/web/test_urls.py"
+_ROBOTS = "crawler/runtime/test_robots_fetch.py"
+_SITES = "crawler/runtime/test_hostile_sites.py"
+
+MACHINES = "crawls on many machines"
+LIVE = "the report and the live page"
+REQUESTS = "headers, cookies and credentials of requests"
+
+
+class Row(NamedTuple):
+    """One fault or threat."""
+
+    id: str
+    what: str  # the fault, and how it is injected
+    holds: str  # one sentence: what holds all the same
+    tests: tuple[str, ...] = ()  # node ids below tests/, without parameters
+    waits_for: str = ""  # what has to exist before there can be a test
+
+
+FAULTS = (
+    Row(
+        "F1",
+        "kill -9 of all processes at random instants, then resume",
+        "No URL is lost, only what was in flight is fetched again, and gaps outlive the process.",
+        (
+            f"{_KILLED}::test_killed_crawl_loses_nothing",
+            f"{_KILLED}::test_killed_crawl_loses_nothing_in_fifty_kills",
+            (
+                "crawler/runtime/test_kill.py::"
+                "test_a_crawl_that_is_killed_again_and_again_loses_nothing_and_stays_polite"
+            ),
+            (
+                "crawler/runtime/test_kill.py::"
+                "test_the_gap_that_was_in_force_at_a_kill_is_kept_by_the_next_process"
+            ),
+        ),
+    ),
+    Row(
+        "F2",
+        "power loss: writes since the last flush are dropped, torn or reordered",
+        "The files open and equal the state after some commit; with --durable, the last one.",
+        (
+            f"{_FAULTS}::test_a_crawl_survives_a_power_cut_at_any_moment",
+            f"{_FAULTS}::test_a_power_cut_leaves_the_state_after_some_commit",
+            f"{_DISK}::test_power_cuts_of_a_thousand_seeds",
+        ),
+    ),
+    Row(
+        "F3",
+        "a full disk: no file of the data directory may grow",
+        "The crawl pauses with a message and goes on when there is room; nothing is lost.",
+        (
+            f"{_DISK}::test_full_disk_pauses_and_goes_on",
+            f"{_FAULTS}::test_a_full_disk_is_told_apart_and_the_batch_can_be_offered_again",
+        ),
+    ),
+    Row(
+        "F4",
+        "I/O errors at every operation; damaged, emptied, replaced and deleted files",
+        "A damaged crawl is refused with exit code 4 and what to do; it never starts empty.",
+        (
+            f"{_DISK}::test_damaged_file_is_refused",
+            f"{_DISK}::test_deleted_directory_is_noticed",
+            f"{_FAULTS}::test_a_crawl_survives_a_disk_that_dies_at_any_operation",
+        ),
+    ),
+    Row(
+        "F5",
+        "two processes on one data directory",
+        "The second one ends at once with exit code 4; the first one goes on.",
+        (f"{_KILLED}::test_second_process_is_refused",),
+    ),
+    Row(
+        "F6",
+        "SIGINT, SIGTERM and SIGHUP, once and twice",
+        "One drains, two end at once whatever hangs; the crawl can be resumed.",
+        (
+            f"{_KILLED}::test_signal_ends_a_crawl_that_can_be_resumed",
+            f"{_KILLED}::test_second_interrupt_ends_whatever_hangs",
+            "crawler/runtime/test_shutdown.py::test_the_second_signal_stops_at_once",
+        ),
+    ),
+    Row("F7", "the shared store restarts, is emptied or full", "", waits_for=MACHINES),
+    Row("F8", "a worker is cut off from the shared store", "", waits_for=MACHINES),
+    Row("F9", "a worker on another machine dies", "", waits_for=MACHINES),
+    Row("F10", "the shared store loses its last second", "", waits_for=MACHINES),
+    Row(
+        "F11",
+        "clock steps of an hour and a day, both ways; all processes suspended",
+        "No pause is shortened, and there is no burst afterwards.",
+        (
+            f"{_TIME}::test_stepped_clock_shortens_no_retry_after",
+            f"{_KILLED}::test_suspended_crawl_sends_no_burst",
+            "crawler/shard/test_hosts.py::test_short_retry_after_survives_a_crash",
+        ),
+    ),
+    Row(
+        "F12",
+        "names that do not resolve",
+        "Each has its reason, and no other host waits.",
+        (
+            f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
+            "crawler/fetch/test_fetch_failures.py::test_failure_has_a_kind_and_a_code",
+        ),
+    ),
+    Row(
+        "F13",
+        "headers and bodies that drip, servers that fall silent",
+        "The request is dropped by its timeout and by its minimum speed; others go on.",
+        (
+            f"{_ANSWERS}::test_slow_answers_are_dropped",
+            f"{_CURL}::test_curl_drops_a_server_that_drips",
+            f"{_CURL}::test_curl_serves_other_hosts_while_one_hangs",
+        ),
+    ),
+    Row(
+        "F14",
+        "bodies, chunks and interim answers without end, a lying Content-Length",
+        "Bodies are cut at --max-bytes, and memory stays bounded.",
+        (
+            f"{_ANSWERS}::test_endless_answers_are_cut",
+            f"{_CURL}::test_curl_cuts_an_endless_body",
+            f"{_CURL}::test_curl_misses_what_a_lying_length_promised",
+        ),
+    ),
+    Row(
+        "F15",
+        "compression bombs, a thousand members, nested encodings",
+        "What is unpacked is cut at --max-bytes, and takes no more than that and 16 MB.",
+        (f"{_ANSWERS}::test_bombs_are_defused", f"{_CURL}::test_curl_defuses_a_bomb"),
+    ),
+    Row(
+        "F16",
+        "redirect loops, chains without end, garbage and empty targets",
+        "At most ten hops are followed, and the reason is recorded.",
+        (f"{_ANSWERS}::test_redirects_end", f"{_SITES}::test_redirects_end"),
+    ),
+    Row(
+        "F17",
+        "a calendar, a maze, session ids, sort orders, soft 404",
+        "At least 95 % of the real pages beside a trap are fetched.",
+        (f"{_SITES}::test_traps_take_no_more_than_their_share",),
+    ),
+    Row(
+        "F18",
+        "a page with a million links",
+        "Ten thousand are taken, and the record says that there were more.",
+        (
+            f"{_SITES}::test_a_page_of_a_million_links_is_read_in_part",
+            f"{_PARSE}::test_no_more_elements_are_asked_for_than_the_cap",
+        ),
+    ),
+    Row(
+        "F19",
+        "a hundred thousand nested elements, the attack by formatting elements",
+        "The page is read in linear time, and the link before the attack is found.",
+        (
+            f"{_PARSE}::test_hostile_markup_is_survived",
+            f"{_PARSE}::test_formatting_is_not_copied",
+            "crawler/page/test_scan.py::test_hostile_markup_is_scanned_in_linear_time",
+        ),
+    ),
+    Row(
+        "F20",
+        "robots.txt of 10 MB, as HTML, redirected, 5xx, 401, silent",
+        "RFC 9309: 4xx allows, 5xx and silence forbid and are asked again, 500 KiB are read.",
+        (
+            f"{_ROBOTS}::test_a_crawl_ends_whatever_its_hosts_call_robots",
+            f"{_ROBOTS}::test_no_rules_forbid_nothing",
+            f"{_ROBOTS}::test_rules_are_kept_wherever_they_are",
+            f"{_ROBOTS}::test_no_answer_forbids_everything",
+            f"{_ROBOTS}::test_unauthorized_forbids_nothing",
+            "politeness/test_robots_groups.py::test_file_counts_up_to_500_kib",
+            "politeness/test_robots_google.py::test_any_octets_get_an_answer",
+        ),
+    ),
+    Row(
+        "F21",
+        "Crawl-delay of 0, 1e9, -1, nan; contradictory groups",
+        "Only plain numbers count, a long delay is kept or the host is skipped, never shortened.",
+        (
+            "politeness/test_robots_extensions.py::test_crawl_delay_is_a_plain_finite_number",
+            "politeness/test_host_clocks.py::test_long_crawl_delay_is_respected_or_capped",
+            "politeness/test_core_contract.py::test_nonsensical_crawl_delay_is_refused",
+        ),
+    ),
+    Row(
+        "F22",
+        "Retry-After in other scripts, huge, negative, in the year 9999, garbage",
+        "ASCII digits and dates count, garbage counts as absent, and nothing raises.",
+        (
+            "politeness/test_headers.py::test_retry_after_that_is_no_wait_counts_as_absent",
+            "politeness/test_headers.py::test_retry_after_never_raises",
+            "politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",
+            (
+                "crawler/runtime/test_manners.py::"
+                "test_hidden_limits_are_found_without_breaking_a_silence"
+            ),
+        ),
+    ),
+    Row(
+        "F23",
+        "429 and 503 without Retry-After, hidden limits, bans",
+        "The pace settles near the limit with few refusals.",
+        (
+            "simulation/test_promises.py::test_steady_use_is_near_the_limit",
+            "simulation/test_promises.py::test_steady_refusals_are_rare",
+            "simulation/test_promises.py::test_server_that_bans_is_hardly_provoked",
+        ),
+    ),
+    Row(
+        "F24",
+        "malformed status lines, headers and chunks, floods of headers, early closes",
+        "Each is a typed error, and no other request suffers.",
+        (
+            f"{_ANSWERS}::test_malformed_answers_have_a_reason",
+            f"{_ANSWERS}::test_crawl_of_broken_servers_ends",
+            f"{_CURL}::test_curl_types_what_is_malformed",
+            f"{_CURL}::test_curl_survives_any_bytes",
+            f"{_CURL}::test_curl_ends_a_flood_of_headers",
+        ),
+    ),
+    Row(
+        "F25",
+        "certificates that are self-signed, expired, of another host; TLS 1.1; broken handshakes",
+        "Nothing is sent, and the reason is recorded.",
+        (
+            f"{_ANSWERS}::test_bad_certificates_are_refused",
+            "crawler/fetch/test_fetch_tls.py::test_tls_types_a_broken_handshake",
+            "crawler/fetch/test_fetch_tls.py::test_tls_takes_an_unverified_host_only_where_told",
+        ),
+    ),
+    Row(
+        "F26",
+        "resets before and within a body, connections that die while they are idle",
+        "It is tried again with a permit of its own, then recorded.",
+        (
+            f"{_ANSWERS}::test_resets_are_retried_and_recorded",
+            f"{_CURL}::test_curl_does_not_send_twice_on_one_permit",
+        ),
+    ),
+    Row(
+        "F27",
+        "URLs of a megabyte, surrogates, %00, backslashes, port 0",
+        "URLs are capped at 2,048 characters, and their canonical form is stable.",
+        (
+            f"{_URLS}::test_canonical_is_idempotent",
+            f"{_URLS}::test_refused_links_say_why",
+            f"{_URLS}::test_canonical_shape_can_be_sliced",
+            f"{_CURL}::test_curl_takes_a_megabyte_of_url",
+        ),
+    ),
+    Row(
+        "F28",
+        "wrong charsets, UTF-16 without a mark, lone surrogates, control characters",
+        "What is exported is valid UTF-8 on one line.",
+        (
+            f"{_PARSE}::test_title_is_always_clean",
+            f"{_PARSE}::test_no_bytes_raise",
+            f"{_SITES}::test_what_was_crawled_can_be_exported",
+        ),
+    ),
+    Row(
+        "F29",
+        "64 file descriptors; 400 MB of address space",
+        "No page is lost, or the exit code says so and the next run fetches it.",
+        (
+            f"{_KILLED}::test_few_descriptors_lose_nothing",
+            f"{_KILLED}::test_little_memory_loses_nothing_in_silence",
+            f"{_CURL}::test_curl_reports_a_lack_of_descriptors",
+        ),
+    ),
+    Row("F30", "a live page that hangs, a thousand readers", "", waits_for=LIVE),
+    Row(
+        "F31",
+        "a program that blocks between two pages",
+        "Fetching waits, the status says why, and no gap is shortened afterwards.",
+        (
+            "library/test_slow_programs.py::test_fetching_waits_for_the_program",
+            "library/test_slow_programs.py::test_pages_are_not_fetched_in_a_burst_after_a_wait",
+        ),
+    ),
+    Row(
+        "F32",
+        "data directories of earlier releases and of a later one",
+        "They are migrated, whichever statement is the last before a kill, or refused clearly.",
+        (
+            (
+                "crawler/store/test_migration.py::"
+                "test_resume_of_an_earlier_release_fetches_the_rest_once"
+            ),
+            (
+                "crawler/store/test_migration.py::"
+                "test_a_migration_that_is_killed_goes_on_at_the_next_open"
+            ),
+            "crawler/store/test_migration.py::test_a_newer_format_is_refused",
+        ),
+    ),
+)

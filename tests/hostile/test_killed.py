@@ -1,0 +1,227 @@
+"""Processes that are killed, stopped, interrupted, or run short of something."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import eventually, page_requests, real_pages, url_of
+from tests.hostile.commands import PLAIN, let_pass, pages, pending, run, watched
+from torture.command import Command, send
+from torture.metronome import Metronome
+
+from mannerly.demo import DemoWeb, by_host, plain_sites
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.hostile.conftest import Figure
+
+WORKERS = 8
+GAP_S = 0.5
+
+
+def _words(web: DemoWeb, data_dir: Path, *more: str) -> list[str]:
+    words = ["crawl", *web.seeds(), "--data-dir", str(data_dir), *PLAIN]
+    return [*words, "--workers", str(WORKERS), "--allow-net", "127.0.0.0/8", *more]
+
+
+def _kill_and_resume(tmp_path: Path, kills: int, seed: int) -> tuple[str, list[str]]:
+    """Kill a crawl at random instants; return the figure and everything that is wrong."""
+    rng = random.Random(seed)
+    data_dir = tmp_path / "crawl"
+    wrong = []
+    sites = plain_sites(6, pages=30, neighbours=2, latency_s=0.01)
+    with DemoWeb(sites, first_address=f"127.20.{seed % 250}.2") as web:
+        words = _words(web, data_dir, "--processes", "2", "--scope", "any")
+        killed = []
+        for _ in range(kills):
+            command = Command(words, tmp_path / "output.txt")
+            wait_s, requests = rng.uniform(0.2, 2.0), len(web.log()) + rng.randint(1, 60)
+            deadline = time.monotonic() + wait_s
+            eventually(lambda: len(web.log()) >= requests or time.monotonic() > deadline)  # noqa: B023
+            command.kill()
+            killed.append(time.monotonic())
+        ended = run(*words)
+        log = web.log()
+        everything = set(real_pages(web))
+        edges = [0.0, *killed, float("inf")]
+        runs = [
+            {url_of(r) for r in page_requests(log) if start <= r.t < end and r.status == 200}
+            for start, end in pairwise(edges)
+        ]
+    again = [len(run & set().union(*runs[n + 1 :])) for n, run in enumerate(runs[:-1])]
+    counts = Counter(row["url"] for row in pages(data_dir))
+    lost = everything - counts.keys()
+    twice = [url for url, count in counts.items() if count > 1]
+    if ended.code != 0:
+        wrong.append(f"exit code {ended.code}: {ended.err[-300:]}")
+    if lost or twice or pending(data_dir):
+        wrong.append(f"lost {lost}, twice {twice}, pending {pending(data_dir)}")
+    if max(again, default=0) > WORKERS:
+        wrong.append(f"refetched {again}")
+    return (
+        f"{kills} kills: lost {len(lost)} of {len(everything)}, refetched {sum(again)} "
+        f"(at most {max(again, default=0)} a kill), exported twice {len(twice)}"
+    ), wrong
+
+
+def test_killed_crawl_loses_nothing(tmp_path: Path, figure: Figure) -> None:
+    """Five times kill -9 for all processes: nothing lost, at most what was in flight repeated."""
+    text, wrong = _kill_and_resume(tmp_path, 5, seed=1)
+
+    figure("F1", text)
+    assert wrong == []
+
+
+@pytest.mark.long
+def test_killed_crawl_loses_nothing_in_fifty_kills(tmp_path: Path, figure: Figure) -> None:
+    """The same, ten crawls with five kills each."""
+    found = []
+    for seed in range(2, 12):
+        (tmp_path / str(seed)).mkdir()
+        text, wrong = _kill_and_resume(tmp_path / str(seed), 5, seed=seed)
+        found += wrong
+        figure("F1", text)
+
+    assert found == []
+
+
+def test_second_process_is_refused(tmp_path: Path, figure: Figure) -> None:
+    """Two runs on one data directory: the second ends at once with code 4, the first goes on."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(1, pages=40)) as web:
+        words = _words(web, data_dir)
+        first = Command(words, tmp_path / "output.txt")
+        eventually(lambda: len(web.log()) > 2)
+        second = run(*words)
+        still_running = first.code is None
+        code, _ = watched(first)
+
+        missing = set(real_pages(web)) - {row["url"] for row in pages(data_dir)}
+    figure("F5", f"second run: exit code {second.code}; first run: {len(missing)} pages lost")
+    assert (second.code, still_running, code, missing) == (4, True, 0, set())
+    assert "Traceback" not in second.err
+
+
+@pytest.mark.parametrize(
+    ("number", "codes"),
+    [(signal.SIGINT, {130}), (signal.SIGTERM, {143}), (signal.SIGHUP, {129, 143})],
+)
+def test_signal_ends_a_crawl_that_can_be_resumed(
+    number: signal.Signals, codes: set[int], tmp_path: Path, figure: Figure
+) -> None:
+    """SIGINT, SIGTERM and SIGHUP drain; the crawl is resumed and complete."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(2, pages=30)) as web:
+        command = Command(_words(web, data_dir), tmp_path / "output.txt")
+        eventually(lambda: len(web.log()) > 8)
+        told_at = time.monotonic()
+        command.tell(number)
+        code = command.wait(60.0)
+        seconds = time.monotonic() - told_at
+        command.kill()
+        resumed = run("resume", str(data_dir))
+        urls = [row["url"] for row in pages(data_dir)]
+        everything = set(real_pages(web))
+
+    figure("F6", f"{number.name} once: exit code {code} after {seconds:.1f} s")
+    assert code in codes
+    assert resumed.code == 0
+    assert (set(urls), len(urls)) == (everything, len(everything))
+
+
+def test_second_interrupt_ends_whatever_hangs(tmp_path: Path, figure: Figure) -> None:
+    """With a stopped worker and an answer that never comes, the second SIGINT ends everything."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(4, pages=10, latency_s=30.0)) as web:
+        words = _words(web, data_dir, "--processes", "2", "--timeout", "60", "--scope", "any")
+        command = Command([*words, "--ignore-robots"], tmp_path / "output.txt")
+        eventually(lambda: len(web.log()) >= 4)
+        send(command.everyone()[1], signal.SIGSTOP)
+        command.tell(signal.SIGINT)
+        let_pass(0.5)
+        told_at = time.monotonic()
+        command.tell(signal.SIGINT)
+        code = command.wait(20.0)
+        seconds = time.monotonic() - told_at
+        is_left = bool(command.everyone()) and not command.wait_until_gone()
+        command.kill()
+
+    figure("F6", f"SIGINT twice with a stopped worker: exit code {code} after {seconds:.1f} s")
+    assert (code, is_left) == (130, False)
+
+
+def test_suspended_crawl_sends_no_burst(tmp_path: Path, figure: Figure) -> None:
+    """All processes stopped for three seconds, as a laptop is: afterwards each gap is kept."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(4, pages=12)) as web, Metronome() as metronome:
+        words = _words(web, data_dir, "--delay", str(GAP_S))
+        command = Command(words, tmp_path / "output.txt")
+        eventually(lambda: len(web.log()) > 12)
+        for pid in command.everyone():
+            send(pid, signal.SIGSTOP)
+        let_pass(3.0)
+        for pid in command.everyone():
+            send(pid, signal.SIGCONT)
+        code, _ = watched(command)
+        gaps = [
+            later.t - earlier.t + metronome.lag_s(earlier.t)
+            for log in by_host(web.log()).values()
+            for earlier, later in pairwise(log)
+        ]
+
+    figure("F11", f"suspended for 3 s: smallest gap at the server {min(gaps):.3f} of {GAP_S} s")
+    assert code == 0
+    assert min(gaps) >= GAP_S - 0.02
+
+
+def _limit_descriptors() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def test_few_descriptors_lose_nothing(tmp_path: Path, figure: Figure) -> None:
+    """With 64 descriptors and 512 workers a crawl of 120 hosts fetches every page."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(120, pages=5)) as web:
+        words = _words(web, data_dir, "--workers", "512")
+        ended = run(*words, before=_limit_descriptors)
+        urls = [row["url"] for row in pages(data_dir) if row["status"] == 200]
+        lost = set(real_pages(web)) - set(urls)
+
+    figure("F29", f"64 descriptors: {len(lost)} of 600 pages lost")
+    assert ended.code == 0, ended.said
+    assert lost == set()
+
+
+def _limit_memory() -> None:
+    # What the interpreter and the libraries map, and a little more.
+    resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+
+
+def test_little_memory_loses_nothing_in_silence(tmp_path: Path, figure: Figure) -> None:
+    """With little address space a crawl may end early, and its exit code says so."""
+    data_dir = tmp_path / "crawl"
+    with DemoWeb(plain_sites(6, pages=6, size=3_000_000)) as web:
+        words = _words(web, data_dir, "--processes", "1", "--scope", "any")
+        ended = run(*words, before=_limit_memory)
+        found = {row["url"] for row in pages(data_dir) if row["status"] == 200}
+        lost = set(real_pages(web)) - found
+        if lost:
+            run("resume", str(data_dir))
+            with suppress(AssertionError):
+                run("retry", str(data_dir), "--failed")
+                run("resume", str(data_dir))
+            found = {row["url"] for row in pages(data_dir) if row["status"] == 200}
+        after = set(real_pages(web)) - found
+
+    figure("F29", f"400 MB of address space: {len(lost)} of 36 pages later, {len(after)} lost")
+    assert not (lost and ended.code == 0), ended.said
+    assert after == set()

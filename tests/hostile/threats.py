@@ -1,0 +1,219 @@
+"""The second half of the registry: threats and the control that answers each."""
+
+from __future__ import annotations
+
+from tests.hostile.rows import FAULTS, LIVE, MACHINES, REQUESTS, Row
+
+_ANSWERS = "hostile/test_answers.py"
+_AROUND = "hostile/test_surroundings.py"
+_CURL = "crawler/fetch/test_fetch_curl.py"
+_GUARD = "crawler/fetch/test_fetch_guard.py"
+_NETWORK = "crawler/fetch/test_network_guard.py"
+_SITEMAPS = "crawler/web/test_sitemaps.py"
+_EXPORTS = "exports/test_exports.py"
+
+THREATS = (
+    Row(
+        "S1",
+        "links to private, loopback, link-local and reserved networks",
+        "The first and last address of each network is refused, their neighbours are not.",
+        (
+            f"{_GUARD}::test_guard_refuses_a_special_network_from_end_to_end",
+            f"{_GUARD}::test_guard_allows_the_public_neighbours",
+            f"{_GUARD}::test_guard_refuses_cloud_metadata",
+        ),
+    ),
+    Row(
+        "S2",
+        "IPv4 addresses inside IPv6 ones: mapped, NAT64, 6to4",
+        "An embedded address is judged like the plain one.",
+        (f"{_GUARD}::test_guard_sees_through_embedded_addresses",),
+    ),
+    Row(
+        "S3",
+        "127.0.0.1 as 0x7f.1, 2130706433, 0177.0.0.1, full-width, percent-encoded …",
+        "No spelling reaches the canary on loopback.",
+        (
+            f"{_GUARD}::test_guard_knows_an_address_however_it_is_spelled",
+            f"{_CURL}::test_curl_never_reaches_the_canary",
+            "crawler/web/test_urls.py::test_canonical_shows_the_host_that_a_browser_would_contact",
+        ),
+    ),
+    Row(
+        "S4",
+        "names that resolve to private addresses, or to another one the second time",
+        "The address that is about to be connected is judged, not the name.",
+        (
+            f"{_GUARD}::test_guard_leaves_names_to_their_addresses",
+            f"{_GUARD}::test_guard_does_not_trust_a_public_seed_with_private_addresses",
+            f"{_CURL}::test_curl_never_reaches_the_canary",
+        ),
+    ),
+    Row(
+        "S5",
+        "redirects to private addresses and to file:, ftp:, gopher:, data:, javascript:",
+        "Only http and https are followed, each hop through the guard.",
+        (
+            f"{_ANSWERS}::test_redirects_end",
+            f"{_NETWORK}::test_no_link_or_redirect_reaches_the_canary",
+        ),
+    ),
+    Row(
+        "S6",
+        "private addresses in sitemaps, robots.txt, <base>, refresh, frames",
+        "Every way in meets the same guard: the canary hears nothing.",
+        (
+            f"{_NETWORK}::test_no_other_way_reaches_the_canary",
+            f"{_NETWORK}::test_a_robots_that_redirects_to_the_canary_is_not_followed",
+        ),
+    ),
+    Row(
+        "S7",
+        r"URLs that two parsers read differently, such as http://example.com\@127.0.0.1/",
+        "A URL is parsed once; what is not its serialised form is refused.",
+        (
+            f"{_GUARD}::test_origin_is_read_from_serialised_urls_only",
+            f"{_CURL}::test_curl_takes_no_ambiguous_url",
+        ),
+    ),
+    Row(
+        "S8",
+        "links to ports of mail servers and databases",
+        "Only web ports and those of the seeds are connected.",
+        (f"{_GUARD}::test_guard_keeps_to_web_ports_and_those_of_the_seeds",),
+    ),
+    Row(
+        "S9",
+        "a crawl of localhost:8000 that links to localhost:6379",
+        "A private seed opens exactly its host and port.",
+        (
+            f"{_NETWORK}::test_a_private_seed_opens_its_own_port_alone",
+            f"{_GUARD}::test_guard_opens_a_private_seed_and_nothing_beside_it",
+        ),
+    ),
+    Row("S10", "a proxy that hides the address", "", waits_for=REQUESTS),
+    Row(
+        "S11",
+        "line breaks and NUL in headers, User-Agent and contact",
+        "They are refused before anything is sent.",
+        (
+            f"{_AROUND}::test_line_break_in_a_header_is_refused",
+            f"{_CURL}::test_curl_refuses_headers_that_smuggle",
+        ),
+    ),
+    Row("S12", "credentials that cross hosts", "", waits_for=REQUESTS),
+    Row("S13", "cookies for whole suffixes, cookie bombs", "", waits_for=REQUESTS),
+    Row(
+        "S14",
+        "exports: a target that is a link, is half written, or cannot be",
+        "A file is replaced whole or not at all, and nothing else is touched.",
+        (
+            f"{_EXPORTS}::test_file_that_fails_halfway_leaves_the_earlier_one",
+            f"{_EXPORTS}::test_target_that_cannot_be_is_refused_before_anything_is_written",
+        ),
+    ),
+    Row(
+        "S15",
+        "CSV cells that a spreadsheet would run",
+        "No text cell begins with a formula.",
+        (f"{_EXPORTS}::test_csv_cell_is_never_a_formula",),
+    ),
+    *(
+        Row(f"S{number}", what, "", waits_for=LIVE)
+        for number, what in (
+            (16, "scripts in titles and URLs"),
+            (17, "a live page that others can reach"),
+            (18, "names that are bound to the live page's address"),
+            (19, "requests that another site makes the browser send"),
+            (20, "tokens in URLs and logs"),
+            (21, "abuse of the control interface"),
+        )
+    ),
+    Row("S22", "a shared store without a password", "", waits_for=MACHINES),
+    Row(
+        "S23",
+        "escape sequences, line ends and marks of direction in crawled text",
+        "No command prints a raw control character.",
+        (
+            f"{_AROUND}::test_crawled_text_reaches_no_terminal_raw",
+            "cli/test_progress.py::test_safe_term_lets_nothing_invisible_through",
+            "cli/test_stored.py::test_crawled_text_reaches_no_terminal_raw",
+        ),
+    ),
+    Row(
+        "S24",
+        "pickle, marshal, eval and yaml.load of what others wrote",
+        "The source has none of them.",
+        (f"{_AROUND}::test_source_runs_no_data",),
+    ),
+    Row(
+        "S25",
+        "entity bombs, external entities, endless nesting in sitemaps",
+        "Declarations are refused, depth, names and size are bounded.",
+        (
+            f"{_SITEMAPS}::test_entities_are_refused",
+            f"{_SITEMAPS}::test_hostile_shapes_are_cut_short",
+            f"{_SITEMAPS}::test_bomb_is_stopped_at_the_cap",
+        ),
+    ),
+    Row(
+        "S26",
+        "patterns and texts that freeze backtracking matchers",
+        "Globs and our own patterns take linear time.",
+        (
+            "crawler/web/test_scope.py::test_glob_takes_no_exponential_time",
+            "politeness/test_robots_rules.py::test_explosive_wildcards_are_answered",
+        ),
+    ),
+    Row(
+        "S27",
+        "URLs made to collide in a filter",
+        "Fingerprints are keyed anew in each run, and a filter never decides alone.",
+        (
+            "crawler/store/test_maybe_known.py::test_fingerprints_depend_on_text_and_seed",
+            (
+                "crawler/store/test_maybe_known.py::"
+                "test_maybe_known_are_only_about_urls_that_may_be_known"
+            ),
+        ),
+    ),
+    Row(
+        "S28",
+        "many names, ports and spellings for one server",
+        "Spellings and web ports share one budget.",
+        (
+            "politeness/test_core_contract.py::test_spellings_share_one_budget",
+            "crawler/web/test_urls.py::test_web_ports_share_a_host_key",
+        ),
+    ),
+    Row(
+        "S29",
+        "pages, robots.txt and sitemaps that aim the crawler at others",
+        "What is out of scope is not asked for.",
+        (
+            (
+                "crawler/runtime/test_scope_crawl.py::"
+                "test_what_is_excluded_is_not_fetched_even_as_a_seed_or_a_sitemap"
+            ),
+            "crawler/runtime/test_scope_crawl.py::test_a_host_scope_stays_and_any_scope_goes",
+        ),
+    ),
+    Row(
+        "S30",
+        "a dependency that was exchanged, or has a known hole",
+        "Each file is locked by its hash, and an audit that could not ask does not pass.",
+        (
+            "test_supply.py::test_every_dependency_is_locked_with_hashes",
+            "test_supply.py::test_audit_passes_only_what_was_audited",
+            "test_supply.py::test_vendored_files_are_what_they_were",
+        ),
+    ),
+    Row(
+        "S31",
+        "an old SQLite with known faults",
+        "The library is at least 3.51.3.",
+        (f"{_AROUND}::test_sqlite_is_new_enough",),
+    ),
+)
+
+ROWS = (*FAULTS, *THREATS)
