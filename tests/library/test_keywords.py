@@ -16,6 +16,7 @@ from tests.library.loops import FAST
 import mannerly
 from mannerly.crawler.options.table import KEYWORDS, OPTIONS, ValueKind
 from mannerly.crawler.options.values import CrawlOptions
+from mannerly.crawler.settings import in_force
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ VALUES: dict[str, Any] = {
 
 def setting(crawl: mannerly.Crawl, name: str) -> Any:
     """Return the field of the settings that an option sets."""
-    value: Any = crawl.settings
-    for part in str(OPTIONS[name].target).split("."):
-        value = getattr(value, part)
-    return value
+    return in_force(crawl.settings, OPTIONS[name])
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -90,8 +90,9 @@ class CurlFetcher:
         self._busy: dict[object, Transfer] = {}  # by curl handle
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
+        self._leaving: list[Request] = []  # in the call of curl that is under way
         self._sent: list[tuple[Request, Instant]] = []
-        self._may_leave: Callable[[Request, Instant], bool] = always
+        self._may_leave: Callable[[Request, Instant, str], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -157,7 +158,7 @@ class CurlFetcher:
             now = time.monotonic()
             if self._alarm_at <= now:
                 self._alarm_at = math.inf
-                self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+                self._act(pycurl.SOCKET_TIMEOUT, 0)
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
@@ -165,14 +166,14 @@ class CurlFetcher:
                 if descriptor in self._watched:
                     is_woken = True
                 else:
-                    self._multi.socket_action(descriptor, flags)
+                    self._act(descriptor, flags)
             if ready:
                 self._collect()
             if self._done or is_woken or time.monotonic() >= deadline:
                 finished, self._done = self._done, []
                 return finished
 
-    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+    def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
         self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, Instant]]:
@@ -217,12 +218,23 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _leaves(self, request: Request) -> bool:
+    def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
-        if not self._may_leave(request, now):
+        if not self._may_leave(request, now, address):
             return False
-        self._sent.append((request, now))
+        self._leaving.append(request)
         return True
+
+    def _act(self, descriptor: int, flags: int) -> None:
+        """Let curl work on a socket; note what it sent, at an instant when the bytes have left.
+
+        The process may be stopped for any time between the permission and the bytes.
+        """
+        self._multi.socket_action(descriptor, flags)
+        if self._leaving:
+            now = time.monotonic()
+            self._sent += [(request, now) for request in self._leaving]
+            self._leaving.clear()
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))

@@ -73,7 +73,7 @@ class Transfer:
         settings: FetchSettings,
         guard: NetworkGuard,
         trust: Trust,
-        leaves: Callable[[Request], bool],
+        leaves: Callable[[Request, str], bool],
         memory: BodyMemory,
         on_paused: Callable[[Transfer], None],
     ) -> None:
@@ -247,9 +247,10 @@ class Transfer:
         self._on_paused(self)
         return pycurl.WRITEFUNC_PAUSE  # type: ignore[no-any-return]
 
-    def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
+    def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        if self._sends == 1 and self._leaves(self.request):
+        seen = "" if self._settings.proxy else address  # else it is the proxy's
+        if self._sends == 1 and self._leaves(self.request, seen):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
         is_first = self._sends == 1
         self._refusal = LocalError.HELD if is_first else LocalError.STALE_CONNECTION

@@ -103,7 +103,9 @@ def skip_words(reason: str, count: int = 1) -> str:
     Text after a colon is kept: `host_retired: 20 failures in a row`; a code becomes words.
     """
     code, colon, detail = reason.partition(": ")
-    return _words(_SKIPPED, code, count) + (colon and colon + error_words(detail))
+    # The URLs of a host whose robots.txt may not be requested have the error of that request.
+    table = _SKIPPED if code in _SKIPPED else _FAILED
+    return _words(table, code, count) + (colon and colon + error_words(detail))
 
 
 def error_words(error: str, count: int = 1) -> str:

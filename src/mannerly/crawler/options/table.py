@@ -55,6 +55,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     has_password: bool = False  # a URL whose password is never printed
     project_use: ProjectUse = ProjectUse.ANY
+    is_inverse: bool = False  # a rate whose setting is the delay between two requests
 
     @property
     def flag(self) -> str:
@@ -100,8 +101,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "grace",
             ValueKind.NUMBER,
-            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
-            "later ones are cancelled and stay queued (default 2).",
+            "When the crawl is stopped (Ctrl-C), wait at most this many seconds for requests in "
+            "flight; then cancel them and keep their URLs queued (default 2).",
             "grace_s",
             "S",
         ),
@@ -180,7 +181,7 @@ def _politeness() -> tuple[Option, ...]:
             "delay",
             ValueKind.NUMBER,
             "Minimum delay between requests to one host, in seconds; the exact delay with "
-            "--strategy fixed (default: set by the strategy).",
+            "--strategy fixed (default: set by the strategy; with fixed, 1 / --max-rate).",
             "politeness.delay_s",
             "S",
         ),
@@ -189,6 +190,23 @@ def _politeness() -> tuple[Option, ...]:
             ValueKind.RATE,
             "Maximum requests per second to one host (default 8), or unlimited.",
             "politeness.max_rate",
+            "R",
+        ),
+        Option(
+            "start_rate",
+            ValueKind.NUMBER,
+            "Requests per second to a host at first, until its limit is learned (default 1); not "
+            "with --strategy fixed.",
+            "politeness.start_delay_s",
+            "R",
+            is_inverse=True,
+        ),
+        Option(
+            "address_max_rate",
+            ValueKind.NUMBER,
+            "Maximum requests per second to one address that names of several sites lead to "
+            "(default 64).",
+            "address_max_rate",
             "R",
         ),
         Option(

@@ -49,6 +49,7 @@ class CrawlOptions(TypedDict, total=False):
     strategy: str | None
     delay: float | None
     max_rate: float | Literal["unlimited"] | None
+    start_rate: float | None
     per_host: int | None
     ignore_robots: bool | None
     robots_unreachable: str | None

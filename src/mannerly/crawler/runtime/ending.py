@@ -191,10 +191,9 @@ class Draining:
         """Return whether to cancel what is still under way."""
         return interrupts.wants_end_now or now >= self._until
 
-    def told(self, in_flight: int, now: Instant) -> str | None:
+    def told(self, in_flight: int) -> str | None:
         """Return a sentence for the operator who has stopped the run."""
         if not self._is_stopped:
             return None
         requests = "1 request" if in_flight == 1 else f"{in_flight:,} requests"
-        left_s = max(0.0, self._until - now)
-        return f"stopping: {requests} under way, {left_s:.0f} s at most; Ctrl-C stops at once"
+        return f"Stopping: {requests} under way; Ctrl-C again stops at once"

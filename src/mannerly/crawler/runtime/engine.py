@@ -183,9 +183,9 @@ class Engine:
         except StoreFull as error:
             self._wait_for_room(error)
 
-    def _may_leave(self, request: Request, instant: Instant) -> bool:
+    def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = _flight(request)
-        return self._by_number[flight.shard].may_leave(flight, instant)
+        return self._by_number[flight.shard].may_leave(flight, instant, address)
 
     def _take(self, answers: list[Fetched]) -> None:
         now = self._now()

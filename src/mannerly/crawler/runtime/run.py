@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import Retry
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
-    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
     from .worker import Worker
@@ -76,7 +75,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
     if this.is_resumed and not totals(this.store)["fetched"]:
-        this.store.order(Retry())  # no seed could be fetched yet
+        this.store.order(RetryUrls())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
     else:
@@ -84,6 +83,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
 
         ending, stats = supervise(this)
     total = totals(this.store)
+    stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
     if ending is Ending.FINISHED and not total["fetched"]:
@@ -126,7 +126,7 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                this.show(_shown(worker, draining, now), now - began)
+                this.show(_shown(worker, draining), now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
@@ -141,9 +141,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     return ending, engine.stats()
 
 
-def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+def _shown(worker: Worker, draining: Draining | None) -> Stats:
     """Return the totals to show, with the requests that the end of the run waits for."""
     stats = worker.stats()
     if draining is not None:
-        stats.trouble = draining.told(worker.engine.in_flight, now) or stats.trouble
+        stats.trouble = draining.told(worker.engine.in_flight) or stats.trouble
     return stats

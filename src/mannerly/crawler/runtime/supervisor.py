@@ -320,7 +320,7 @@ class Supervisor:
         if self._draining is None:
             return None
         in_flight = sum(member.report.in_flight for member in self._alive())
-        return self._draining.told(in_flight, now)
+        return self._draining.told(in_flight)
 
     # ------------------------------------------------------------------ processes
 
