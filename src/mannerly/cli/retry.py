@@ -37,7 +37,7 @@ def retry(
 ) -> None:
     """Try failed and given-up URLs again; without --failed or --given-up, both.
 
-    A crawl that is not running goes on then, as with `resume`.
+    A crawl that is not running is resumed.
     """
     from .config import resolve
     from .crawl import prepare, run_plan

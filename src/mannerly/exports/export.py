@@ -117,7 +117,7 @@ def _write(records: StoredCrawl, fmt: Format, file: BinaryIO, *, include_skipped
     rows = _rows(records, include_skipped=include_skipped)
     if fmt is Format.CSV:
         return write_csv(rows, fields, file)
-    return write_jsonl(rows, file, for_terminal=file.isatty())
+    return write_jsonl(rows, file)
 
 
 def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:

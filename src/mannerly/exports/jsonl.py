@@ -1,13 +1,12 @@
 """Write one JSON object per line, in UTF-8, with every field in every line.
 
-U+2028, U+2029 and U+0085 are escaped: JSON allows them, but some readers end a line there. JSON
-escapes the other control characters below U+0020 itself. For a terminal, everything that is not
-printable is escaped, too: DEL, the C1 controls and marks that reverse the text.
+Characters that end a line for some readers (U+2028, U+2029, U+0085), control a terminal or change
+the direction of text are escaped: JSON allows them, but the lines may be printed.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -17,31 +16,24 @@ if TYPE_CHECKING:
 
     from .rows import Row
 
-_LINE_ENDS = (
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-    (b"\xc2\x85", b"\\u0085"),
+# In UTF-8: U+007F to U+009F, U+061C, U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F, U+FEFF.
+_INVISIBLE = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf"
 )
 
 
-def write_jsonl(rows: Iterable[Row], file: BinaryIO, *, for_terminal: bool = False) -> int:
+def write_jsonl(rows: Iterable[Row], file: BinaryIO) -> int:
     """Write the rows; return the number of rows."""
     encode = msgspec.json.Encoder().encode
     count = 0
     for row in rows:
         line = encode(row)
-        if for_terminal:
-            line = _printable(line.decode()).encode()
-        elif not line.isascii():
-            for end, escaped in _LINE_ENDS:
-                line = line.replace(end, escaped)
+        if not line.isascii() or b"\x7f" in line:
+            line = _INVISIBLE.sub(_escaped, line)
         file.write(line + b"\n")
         count += 1
     return count
 
 
-def _printable(text: str) -> str:
-    """Return JSON whose text is the same, and which a terminal shows as it is."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+def _escaped(character: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(character[0].decode())

@@ -126,6 +126,7 @@ def _take_in_again(host: str, parts: Parts, now: Now) -> None:
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
+    parts.addresses.configure(settings)
     parts.audit.configure(settings)
     for key in parts.paces:
         _set_own_pace(key, parts)
