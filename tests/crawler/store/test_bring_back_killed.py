@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.crawler.store.checkup import examine
+from tests.crawler.store.killed import KILLED_AT
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.store.base import Batch, ShardOptions
@@ -18,29 +19,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 URLS = 6
-CHILD = """
-import os, signal, sys
+CHILD = (
+    KILLED_AT
+    + """
 from pathlib import Path
-import apsw
 from mannerly.crawler.store.base import ShardOptions
 from mannerly.crawler.store.sqlite.shard import SqliteStore
 
-left = [int(sys.argv[2])]
-
-def count(*_):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return True
-
-def traced(connection):
-    connection.exec_trace = count
-
-apsw.connection_hooks.append(traced)
 with SqliteStore(Path(sys.argv[1]), 0, ShardOptions(99), shards=1) as store:
     while store.counts().retries:
         store.bring_back(2)
 """
+)
 
 
 def opened(directory: Path) -> SqliteStore:
