@@ -161,7 +161,7 @@ def test_a_migration_that_is_killed_goes_on_at_the_next_open(tmp_path: Path) -> 
     """At whichever statement: the directory opens, and has the same records."""
     wrong = []
     kills = 0
-    for number in range(0, 1000, 4):
+    for number in range(0, 2000, 16):
         directory = unpacked("interrupted-1", tmp_path / str(number))
         command = [sys.executable, "-c", KILLED, str(directory), str(number)]
         killed = subprocess.run(command, check=False, timeout=PATIENCE_S)
