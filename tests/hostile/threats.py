@@ -88,7 +88,7 @@ THREATS = (
     ),
     Row(
         "S9",
-        "a crawl of localhost:8000 that links to localhost:6379",
+        "a crawl of a private seed that links to another port of its host",
         "A private seed opens exactly its host and port.",
         (
             f"{_NETWORK}::test_a_private_seed_opens_its_own_port_alone",
@@ -156,7 +156,8 @@ THREATS = (
         "entity bombs, external entities, endless nesting in sitemaps",
         "Declarations are refused, depth, names and size are bounded.",
         (
-            f"{_SITEMAPS}::test_entities_are_refused",
+            f"{_SITEMAPS}::test_declarations_are_refused",
+            "crawler/runtime/test_lists.py::test_sitemap_with_declarations_costs_nothing",
             f"{_SITEMAPS}::test_hostile_shapes_are_cut_short",
             f"{_SITEMAPS}::test_bomb_is_stopped_at_the_cap",
         ),
@@ -166,7 +167,8 @@ THREATS = (
         "patterns and texts that freeze backtracking matchers",
         "Globs and our own patterns take linear time.",
         (
-            "crawler/web/test_scope.py::test_glob_takes_no_exponential_time",
+            "crawler/web/test_scope.py::test_explosive_globs_take_linear_time",
+            "politeness/test_robots_many_rules.py::test_any_file_is_judged_within_milliseconds",
             "politeness/test_robots_rules.py::test_explosive_wildcards_are_answered",
         ),
     ),
@@ -200,8 +202,11 @@ THREATS = (
     Row(
         "S29",
         "pages, robots.txt and sitemaps that aim the crawler at others",
-        "What is out of scope is not asked for, and what is only linked begins slowly.",
+        "What is out of scope is not asked for, lists have limits, and links begin slowly.",
         (
+            "crawler/runtime/test_lists.py::test_robots_sends_nothing_to_hosts_out_of_scope",
+            "crawler/shard/test_sitemaps.py::test_robots_cannot_aim_the_crawl_at_other_hosts",
+            "crawler/runtime/test_lists.py::test_page_limit_is_reached_beside_an_endless_index",
             (
                 "crawler/runtime/test_names_and_victims.py::"
                 "test_a_page_cannot_aim_the_crawler_at_a_host"

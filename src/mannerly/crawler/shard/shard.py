@@ -177,7 +177,7 @@ class Shard:
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
-            self._reader.give((flight, answer, outcome), follows.work)
+            self._reader.give((flight, answer, outcome), follows.work, len(answer.body))
         else:
             is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
