@@ -132,6 +132,14 @@ FAULTS = (
         "Each has its reason, and no other host waits.",
         (
             f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_names_without_an_address_delay_no_other_host"
+            ),
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_a_name_that_resolves_now_and_then_loses_no_page"
+            ),
             "crawler/fetch/test_fetch_failures.py::test_failure_has_a_kind_and_a_code",
         ),
     ),
@@ -169,10 +177,14 @@ FAULTS = (
     ),
     Row(
         "F17",
-        "a calendar, a maze, session ids, sort orders, soft 404",
+        "a calendar, a maze, session ids, sort orders, soft 404, invented names",
         "At least 95 % of the real pages beside a trap are fetched.",
         (
             "crawler/frontier/test_traps.py::test_real_pages_are_reached_beside_a_trap",
+            (
+                "crawler/frontier/test_addresses.py::"
+                "test_real_pages_are_reached_beside_subdomains_without_end"
+            ),
             f"{_SITES}::test_traps_take_no_more_than_their_share",
         ),
     ),
