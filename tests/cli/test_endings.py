@@ -127,9 +127,11 @@ def test_unreachable_host_beside_others_is_exit_code_one(tmp_path: Path) -> None
         seeds = (f"http://127.0.0.1:{free_port()}/", server.url())
         outcome = run(tmp_path, "crawl", *seeds, *QUICK, *FAST, "-v")
         shown = run(tmp_path, "explain", "mine", seeds[0])
+        again = run(tmp_path, "resume", "mine")
 
-    assert outcome.returncode == 1
+    assert (outcome.returncode, again.returncode) == (1, 1)
     assert "connection refused" in outcome.stderr
+    assert "To try 1 given-up URL again: mannerly retry mine" in again.stderr
     assert "connection refused" in shown.stdout
 
 
@@ -206,3 +208,30 @@ def test_stopped_crawl_is_resumable(tmp_path: Path, number: int, code: int) -> N
 
     assert process.returncode == code
     assert "To resume: mannerly resume mine" in said
+
+
+def test_fixed_strategy_keeps_to_the_rate_that_was_asked_for(tmp_path: Path) -> None:
+    """51 pages at --max-rate 100 take half a second, not a minute; by --delay the same."""
+    with RawServer(SITE) as server:
+        took = []
+        for pace in (("--max-rate", "100"), ("--delay", "0.01", "--max-rate", "unlimited")):
+            options = (*QUICK, "--fresh", "--strategy", "fixed", "--json", "--quiet")
+            outcome = run(tmp_path, "crawl", server.url(), *options, *pace)
+            result = json.loads(outcome.stdout)
+            took.append((outcome.returncode, result["fetched"], result["seconds"] < 10))
+
+    assert took == [(0, 51, True)] * 2
+
+
+def test_first_ctrl_c_is_acknowledged(tmp_path: Path) -> None:
+    """While the request under way is waited for; a second one would stop at once."""
+    with RawServer(silent) as server:
+        process = command(tmp_path, "crawl", server.url(), *QUICK, "--log-interval", "0.1")
+        assert process.stderr is not None
+        while "in flight" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 130
+    assert "Waiting: Stopping: 1 request under way; Ctrl-C again stops at once" in said

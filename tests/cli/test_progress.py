@@ -39,6 +39,18 @@ def test_live_line_answers_stuck_or_polite() -> None:
     )
 
 
+def test_live_line_says_how_long_an_answer_is_waited_for() -> None:
+    """After three seconds: before that it is ordinary."""
+    late, soon = (OldestRequest(waited_s, 20.0, 2, 3) for waited_s in (14.0, 2.0))
+
+    assert live_line(
+        Stats(in_flight=1, oldest=late), Pace(0.0, None), width=99, color=False
+    ).endswith("1 waiting for an answer, 14 of 20 s, try 2 of 3")
+    assert live_line(
+        Stats(in_flight=1, oldest=soon), Pace(0.0, None), width=99, color=False
+    ).endswith("1 in flight")
+
+
 def test_live_line_says_when_the_next_request_goes() -> None:
     """A crawl with nothing under way is waiting for an instant that it knows."""
     waiting = Stats(fetched=7, queued=4, waits=Waits(retry_after=1, next_in_s=42.0))
@@ -95,6 +107,7 @@ def test_meter_ends_at_the_nearest_limit() -> None:
         (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
         (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
         (Stats(), "nothing is queued"),
+        (Stats(queued=999_562), "999,562 URLs in the queue"),
     ],
 )
 def test_waiting_has_a_reason(stats: Stats, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -25,6 +26,7 @@ from mannerly.cli.config import resolve
 from mannerly.cli.seeds import SeedError, read_seeds
 from mannerly.cli.terminal import json_escaped, plain
 from mannerly.crawler.options.table import OPTIONS, ProjectUse
+from mannerly.exports.jsonl import write_jsonl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +64,17 @@ def run(
 # ---------------------------------------------------------------------- modules
 
 TRAP = "import pathlib, sys; pathlib.Path('sprung').write_text(__name__); sys.exit('planted')"
-PLANTED = ("multiprocessing", "pcre2", "json", "msgspec", "pycurl", "bisect", "random", "typer")
+PLANTED = (
+    "multiprocessing",
+    "pcre2",
+    "json",
+    "msgspec",
+    "pycurl",
+    "bisect",
+    "random",
+    "typer",
+    "colorsys",
+)
 
 
 @pytest.fixture
@@ -107,7 +119,8 @@ def test_demo_imports_nothing_of_the_working_directory(planted: Path) -> None:
 def test_simulation_imports_a_module_only_when_it_is_named(planted: Path) -> None:
     """MODULE:NAME may be a module of the working directory; it hides no other one."""
     (planted / "mine.py").write_text(
-        "class Server:\n    def request(self, now, in_flight):\n        return 200, 0.1, {}\n"
+        "import colorsys\n\nclass Server:\n"
+        "    def request(self, now, in_flight):\n        return 200, 0.1, {}\n"
     )
 
     models = run(planted, "simulate", "--server", "bucket:5:10", "--seconds", "5")
@@ -495,3 +508,16 @@ def test_escaping_keeps_what_can_be_read() -> None:
     assert plain("größe 漢字\nsecond") == "größe 漢字\nsecond"
     assert plain("a\tb\x9b") == "a\\tb\\x9b"
     assert json.loads(json_escaped(json.dumps(NASTY, ensure_ascii=False))) == NASTY
+
+
+def test_exported_lines_have_no_escape_sequences() -> None:
+    """`export -o -` of a prepared crawl prints data, and the data are the same."""
+    nasty = NASTY.replace("\U000e0041", "") + "\x7f\x85\u200e\u2029\ufeff größe"
+    file = io.BytesIO()
+
+    write_jsonl([{"title": nasty}], file)  # type: ignore[list-item]
+
+    (line,) = file.getvalue().decode().splitlines()
+    assert line.isprintable()
+    assert json.loads(line) == {"title": nasty}
+    assert "größe" in line

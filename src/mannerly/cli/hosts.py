@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.web.words import without_userinfo
 
 from .figures import span
@@ -237,6 +236,8 @@ def _delay(seconds: float) -> str:
 
 
 def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
+    from mannerly.crawler.inspection.reasons import error_words
+
     if own is not None and own.is_paused:
         return "paused"
     if record.retired:

@@ -29,7 +29,8 @@ def opened_regular(path: Path) -> Iterator[BinaryIO]:
         OSError: it cannot be opened; a directory raises IsADirectoryError.
     """
     # Without O_NONBLOCK, opening a pipe that has no writer would wait for one.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise LocalFileError("is a pipe or a device, not a file")

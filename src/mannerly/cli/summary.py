@@ -15,6 +15,7 @@ from mannerly.crawler.model import GIVEN_UP
 
 from .endings import resume_command
 from .figures import many, rate, size, span
+from .retry import retry_command
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def summary(
         _row("politeness", _politeness(stats)),
         _row("mended", safe_term("; ".join(stats.mended))),
         *_left(result, location),
+        _again(result, location),
     ]
     return "\n".join(line for line in lines if line)
 
@@ -171,6 +173,13 @@ def _left(result: CrawlResult, location: str | None) -> list[str]:
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""
     return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+
+
+def _again(result: CrawlResult, location: str | None) -> str:
+    if not result.given_up or location is None:
+        return ""
+    urls = many(result.given_up, "given-up URL")
+    return f"To try {urls} again: {retry_command(location)}"
 
 
 def _held_back(stats: Stats) -> str:

@@ -94,6 +94,7 @@ class CrawlResult:
         stats: totals of this run.
         seconds: duration of this run in seconds.
         pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.
+        given_up: number of URLs that were given up, now or earlier; `retry` queues them again.
         seed_problems: the seeds and the cause of each, if no seed could be fetched.
     """
 
@@ -101,6 +102,7 @@ class CrawlResult:
     stats: Stats
     seconds: float
     pending: int
+    given_up: int = 0
     seed_problems: tuple[SeedProblem, ...] = ()
 
 
@@ -263,7 +265,10 @@ class Crawl(StoredCrawl):
                 seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
                 problems = tuple(seed_problems(opened, seeds))
         ending = Ending.NO_SEED if problems else ending
-        self._result = CrawlResult(ending, stats, seconds, totals(store)["pending"], problems)
+        total = totals(store)
+        self._result = CrawlResult(
+            ending, stats, seconds, total["pending"], total["given_up"], problems
+        )
         return self._result
 
     def start(self) -> Self:

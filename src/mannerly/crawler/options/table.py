@@ -23,6 +23,7 @@ class ValueKind(Enum):
 
     INTEGER = "a whole number"
     NUMBER = "a number"
+    BYTES = "a number of bytes, also as 64KB, 256MB or 1GB"
     RATE = 'a number, or "unlimited"'
     TEXT = "text of visible characters"
     FLAG = "true or false"
@@ -54,6 +55,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     has_password: bool = False  # a URL whose password is never printed
     project_use: ProjectUse = ProjectUse.ANY
+    is_inverse: bool = False  # a rate whose setting is the delay between two requests
 
     @property
     def flag(self) -> str:
@@ -99,8 +101,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "grace",
             ValueKind.NUMBER,
-            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
-            "later ones are cancelled and stay queued (default 2).",
+            "When the crawl is stopped (Ctrl-C), wait at most this many seconds for requests in "
+            "flight; then cancel them and keep their URLs queued (default 2).",
             "grace_s",
             "S",
         ),
@@ -179,7 +181,7 @@ def _politeness() -> tuple[Option, ...]:
             "delay",
             ValueKind.NUMBER,
             "Minimum delay between requests to one host, in seconds; the exact delay with "
-            "--strategy fixed (default: set by the strategy).",
+            "--strategy fixed (default: set by the strategy; with fixed, 1 / --max-rate).",
             "politeness.delay_s",
             "S",
         ),
@@ -188,6 +190,23 @@ def _politeness() -> tuple[Option, ...]:
             ValueKind.RATE,
             "Maximum requests per second to one host (default 8), or unlimited.",
             "politeness.max_rate",
+            "R",
+        ),
+        Option(
+            "start_rate",
+            ValueKind.NUMBER,
+            "Requests per second to a host at first, until its limit is learned (default 1); not "
+            "with --strategy fixed.",
+            "politeness.start_delay_s",
+            "R",
+            is_inverse=True,
+        ),
+        Option(
+            "address_max_rate",
+            ValueKind.NUMBER,
+            "Maximum requests per second to one address that names of several sites lead to "
+            "(default 64).",
+            "address_max_rate",
             "R",
         ),
         Option(
@@ -291,10 +310,18 @@ def _resources() -> tuple[Option, ...]:
         ),
         Option(
             "max_bytes",
-            ValueKind.INTEGER,
-            "Cut response bodies after this many bytes, decompressed (default 10 MiB).",
+            ValueKind.BYTES,
+            "Cut response bodies after this many bytes, decompressed (default 10MB).",
             "max_bytes",
-            "N",
+            "BYTES",
+        ),
+        Option(
+            "memory_limit",
+            ValueKind.BYTES,
+            "Memory for bodies that are being received, read or delivered, over all processes; "
+            "see docs/memory.md (default 256MB).",
+            "memory_limit",
+            "BYTES",
         ),
         Option(
             "max_redirects",

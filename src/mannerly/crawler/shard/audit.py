@@ -188,8 +188,13 @@ class SpacingAudit:
 def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
     if rule.bursts and not budget.crawl_delay_s:
         return 0.0
-    asked_s = max(rule.least_gap_s, budget.crawl_delay_s)
-    return max(asked_s, published_gap_s(permit, rule.start_gap_s))
+    # Comparisons instead of max(): this runs for every request.
+    gap_s = published_gap_s(permit, rule.start_gap_s)
+    if gap_s < rule.least_gap_s:
+        gap_s = rule.least_gap_s
+    if gap_s < budget.crawl_delay_s:
+        gap_s = budget.crawl_delay_s
+    return gap_s
 
 
 def published_gap_s(permit: Permit, start_gap_s: float) -> float:
