@@ -43,10 +43,8 @@ WHOLE = (
         "record a page that left the queue before",
         "P3",
         _CHANGE,
-        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n"
-        "                self._left(entry)\n                host =",
-        "            if True:\n                taken.discard(entry.seq)\n"
-        "                self._left(entry)\n                host =",
+        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n                host = self._left(entry)\n                place =",
+        "            if True:\n                taken.discard(entry.seq)\n                host = self._left(entry)\n                place =",
         ("crawler/store/test_store_sqlite.py::TestSqliteStore::test_a_page_is_recorded_once",),
     ),
     Mutant(
@@ -66,13 +64,10 @@ WHOLE = (
         "remove more of the waiting room than was let in",
         "P1",
         _CHANGE,
-        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))',
-        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq + 1,))',
+        '"DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,)',
+        '"DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq + 1,)',
         (
-            (
-                "crawler/store/test_store_sqlite.py::"
-                "TestSqliteStore::test_beyond_the_limit_urls_wait_in_the_order_of_arrival"
-            ),
+            "crawler/store/test_store_sqlite.py::TestSqliteStore::test_beyond_the_limit_urls_wait_in_the_order_of_arrival",
         ),
     ),
     Mutant(
@@ -92,17 +87,17 @@ WHOLE = (
         "post links without waiting for the disk",
         "P1",
         _INBOX,
-        "        with on_disk(self._connection, self._path), transaction(",
-        "        with translated(self._connection, self._path), transaction(",
-        (("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment"),),
+        "        with self._database.transaction(on_disk=True):\n            self._database.executemany(\n",
+        "        with self._database.transaction():\n            self._database.executemany(\n",
+        ("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment",),
     ),
     Mutant(
         "take links over without waiting for the disk",
         "P1",
         _STORE,
-        "        with durably, self._change() as change:\n            applied = change.apply(Batch(",
+        "        with self._change(on_disk=True) as change:\n            applied = change.apply(Batch(",
         "        with self._change() as change:\n            applied = change.apply(Batch(",
-        (("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment"),),
+        ("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment",),
     ),
     Mutant(
         "remove links that came in while others were read",
@@ -121,8 +116,8 @@ WHOLE = (
         "commit half a batch",
         "P1",
         _BASE,
-        '                    connection.execute("ROLLBACK")',
-        '                    connection.execute("COMMIT")',
+        'self.execute("ROLLBACK")',
+        'self.execute("COMMIT")',
         ("crawler/store/test_store_sqlite.py::test_an_unusable_batch_changes_nothing",),
     ),
     Mutant(

@@ -222,3 +222,34 @@ def test_a_running_crawl_tries_again_at_once(site: Site, tmp_path: Path) -> None
 def test_a_retry_needs_a_crawl(tmp_path: Path) -> None:
     """A wrong directory is a usage error."""
     assert run("retry", tmp_path).exit_code == 2
+
+
+def test_the_numbers_agree_wherever_they_are_shown(site: Site, tmp_path: Path) -> None:
+    """The result of a run, status, hosts and the export count the same things alike."""
+    site.start()
+    site.broken = {"/b"}
+    crawled(site, tmp_path / "c")
+    result = json.loads(run("retry", tmp_path / "c", "--given-up", "--json").stdout)
+    after = total(tmp_path / "c")
+    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    records = exported(tmp_path / "c")
+
+    assert (after["fetched"], after["failed"], after["given_up"]) == (3, 1, 0)
+    assert [each["status"] is None for each in records].count(True) == after["failed"]
+    assert len(records) == after["fetched"] + after["failed"]
+    assert (host["fetched"], host["failed"], host["queued"]) == (3, 1, 0)
+    assert (result["fetched"], result["queued"], result["pending"]) == (1, 0, 0)
+
+
+def test_what_is_left_is_the_same_everywhere(site: Site, tmp_path: Path) -> None:
+    """A run that ends early says as many queued URLs as `status` does."""
+    site.start()
+    outcome = run(
+        *("crawl", site.url, "--data-dir", tmp_path / "c", "--max-urls", 2, "--json", "-q"),
+        *("--seeding-strategy", "none", "--max-rate", "unlimited"),
+    )
+    result, after = json.loads(outcome.stdout), total(tmp_path / "c")
+
+    assert (result["queued"], result["pending"]) == (2, 2)
+    assert (after["queued"], after["pending"]) == (2, 2)
+    assert result["fetched"] == after["fetched"] == len(exported(tmp_path / "c"))

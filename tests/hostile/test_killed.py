@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.runtime.harness import eventually, page_requests, real_pages, url_of
 from tests.hostile.commands import PLAIN, let_pass, pages, pending, run, watched
 from torture.command import Command, send
@@ -20,6 +21,7 @@ from torture.metronome import SITE, Metronome
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
     from tests.hostile.conftest import Figure
@@ -92,6 +94,32 @@ def test_killed_crawl_loses_nothing_in_fifty_kills(tmp_path: Path, figure: Figur
         figure("F1", text)
 
     assert found == []
+
+
+def test_fresh_retry_after_survives_a_kill(tmp_path: Path, figure: Figure) -> None:
+    """Killed as soon as a host has asked for five seconds, it is not asked before they are over."""
+    asked: list[float] = []
+
+    def handler(connection: socket.socket, path: str) -> bool:
+        if path == "/robots.txt":
+            connection.sendall(answer(b"", "404 Not Found"))
+        else:
+            asked.append(time.monotonic())
+            refusal = answer(b"", "429 Too Many", "Retry-After: 5")
+            connection.sendall(refusal if len(asked) == 1 else answer())
+        return True
+
+    with RawServer(handler, "127.0.0.2") as server:
+        words = ["crawl", server.url(), *PLAIN, "--data-dir", str(tmp_path / "crawl")]
+        command = Command(words, tmp_path / "output.txt")
+        eventually(lambda: asked)
+        let_pass(0.05)
+        command.kill()
+        run(*words)
+        waited_s = asked[1] - asked[0]
+
+    figure("F1", f"killed 0.05 s after a Retry-After of 5 s: next request after {waited_s:.1f} s")
+    assert waited_s >= 5.0
 
 
 def test_second_process_is_refused(tmp_path: Path, figure: Figure) -> None:

@@ -373,9 +373,8 @@ def test_failures_hint_at_the_number_too() -> None:
 
 
 def test_two_failures_say_nothing_three_in_a_row_slow_down() -> None:
-    """The third cuts the rate by three tenths; a success between begins the count anew."""
-    bench = Bench()
-    bench.send(times=30)
+    """While cruising the third cuts the rate by three tenths; a success begins the count anew."""
+    bench = Bench().identified()
     rate = bench.pace.rate
 
     pairs = [bench.send(outcome) for outcome in (OVERLOAD, OVERLOAD, OK)]
@@ -383,10 +382,51 @@ def test_two_failures_say_nothing_three_in_a_row_slow_down() -> None:
     unmoved = bench.pace.rate
     third = bench.send(OVERLOAD)
 
-    assert all(effect is None or effect.change is PaceChange.SPED_UP for effect in pairs)
-    assert unmoved >= rate
+    assert pairs == [None, None, None]
+    assert unmoved == rate
     assert third == Effect(change=PaceChange.SLOWED)
     assert bench.pace.rate == pytest.approx(0.98 * 0.7 * unmoved)
+
+
+def test_second_failure_of_a_climb_is_a_refusal() -> None:
+    """A server may refuse with a 503: two soon after each other, at a rising rate, are one."""
+    bench = Bench()
+    bench.send(times=30)
+
+    first = bench.send(OVERLOAD)
+    bench.send(times=2)
+    second = bench.send(OVERLOAD)
+
+    assert first is None
+    assert second == Effect(block_s=1.0, change=PaceChange.SLOWED)
+    assert bench.pace.phase == "recover"
+
+
+def test_failures_far_apart_do_not_end_a_climb() -> None:
+    """One in thirty is a server that fails now and then, whatever the rate."""
+    bench = Bench()
+
+    for _ in range(4):
+        bench.send(times=29)
+        bench.send(OVERLOAD)
+
+    assert bench.pace.phase == "climb"
+    assert set(bench.notes) == {PaceChange.SPED_UP}
+
+
+def test_usual_failures_do_not_end_a_probe() -> None:
+    """A host that always fails a tenth of the requests is probed all the same."""
+    bench = Bench().identified()
+    for _ in range(200):
+        if bench.pace.phase == "probe":
+            break
+        bench.send(times=9)
+        bench.send(OVERLOAD)
+
+    effects = [bench.send(outcome) for outcome in (OK, OVERLOAD, OVERLOAD)]
+
+    assert effects == [None, None, None]
+    assert bench.pace.phase == "probe"
 
 
 def test_five_failures_in_twenty_slow_down() -> None:

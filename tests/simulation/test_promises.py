@@ -15,7 +15,7 @@ import pytest
 from mannerly.politeness import Politeness, Settings
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
-from mannerly.simulation import run
+from mannerly.simulation import parse_server, run
 from mannerly.simulation.run import HOST
 from mannerly.simulation.tuning import (
     REACHABLE_SERVERS,
@@ -78,6 +78,29 @@ def test_defaults_keep_the_probe_budget() -> None:
     assert fmean(result.steady_rejected for result in runs) <= 0.005
     assert max(result.steady_rejected for result in runs) <= 0.006
     assert fmean(result.steady_util for result in runs) >= 0.95
+
+
+@pytest.mark.parametrize("spec", ["bucket:6:1", "bucket:3:6", "sliding:50:10", "fixed:240:60"])
+def test_limit_that_shows_only_above_it_is_found(spec: str) -> None:
+    """A host that refuses only above some rate, without a word, is used to 80 % and more."""
+    for seed in SEEDS:
+        result = run(Settings(), spec, DURATION_S, seed)
+
+        assert result.steady_util >= 0.80
+        assert result.steady_rejected < 0.01
+
+
+@pytest.mark.parametrize("spec", ["bucket:5:10", "bucket:6:1", "bucket:4:4", "sliding:100:20"])
+def test_limit_that_answers_503_is_found(spec: str) -> None:
+    """A refusal may be a 503 without Retry-After: less than 1 % of them once it is known."""
+    for seed in SEEDS:
+        server = parse_server(spec)
+        server.refusal_status = 503  # type: ignore[attr-defined]
+        result = run(Settings(), server, 1800, seed)
+
+        assert result.steady_util >= 0.80
+        assert result.steady_rejected < 0.01
+        assert violations(result) == (0, 0, 0, 0)
 
 
 @pytest.fixture(scope="module")

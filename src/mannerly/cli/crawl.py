@@ -25,7 +25,7 @@ from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError, resolve
-from .terminal import fail, failing_clearly, note, print_json, safe_term
+from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +112,7 @@ def run_plan(plan: RunPlan) -> None:
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
+    from .export import write_all
     from .notices import say
 
     if plan.configuration.value("verbose"):
@@ -130,9 +131,10 @@ def run_plan(plan: RunPlan) -> None:
             fresh=fresh,
             watch=watch,
         )
-    _export(plan)
+    quiet = bool(plan.configuration.value("quiet"))
+    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
     _report(plan, result)
-    raise typer.Exit(exit_code(result))
+    raise typer.Exit(exit_code(result) if is_written else USAGE)
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -229,16 +231,6 @@ def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
     )
-
-
-def _export(plan: RunPlan) -> None:
-    from mannerly.exports import export
-
-    for output in plan.configuration.texts("output"):
-        outcome = export(plan.location, output)
-        if not plan.configuration.value("quiet"):
-            for line in outcome.described():
-                note(line)
 
 
 def _notices(plan: RunPlan) -> list[str]:

@@ -134,7 +134,8 @@ def reason_to_wait(stats: Stats) -> str:
         for count, one, more in causes
         if count
     ]
-    return "; ".join(said) or "nothing is queued"
+    idle = f"{many(stats.queued, 'URL')} queued, none of them due yet" if stats.queued else ""
+    return "; ".join(said) or idle or "nothing is queued"
 
 
 class Progress:

@@ -72,10 +72,20 @@ class CrawlSettings:
     )
     robots_limit: int = _option(64, "Maximum robots.txt files fetched at once.", low=1)
 
+    address_max_rate: float = _option(
+        64.0,
+        "Maximum requests per second to one address that names of several sites lead to.",
+        low=0.001,
+    )
     workers: int = _option(512, "Maximum requests in flight over all hosts.", low=1)
     processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
     timeout_s: float = _option(20.0, "Request timeout.", low=0.001)
     max_bytes: int = _option(10 * 1024 * 1024, "Cut bodies here, decompressed.", low=1)
+    memory_limit: int = _option(
+        256 * 1024 * 1024,
+        "Memory for bodies that are being received, read or delivered, over all processes.",
+        low=1024 * 1024,
+    )
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."

@@ -49,6 +49,13 @@ def test_big_page_is_parsed_from_pickled_work_as_from_its_answer() -> None:
     assert pickle.loads(pickle.dumps(page)) == page
 
 
+def test_page_of_many_tags_is_long_work() -> None:
+    """Drawings in drawings are slow to parse: 200 KB of them do not stop the loop."""
+    assert work(b"<svg><g>" * 10_000) is not None
+    assert work(b"<svg><g>" * 9_000) is None
+    assert work(b"<p>text " * 2_000 + b" " * 200_000) is None
+
+
 SITEMAP = b"<urlset>" + b"<url><loc>/%d</loc></url>" * 3 + b"</urlset>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.store.base import ShardOptions
 from mannerly.crawler.store.contract.values import candidate, enter
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 BATCH = 1000
 
 
-def _opened(directory: Path, **options: int) -> SqliteStore:
-    return SqliteStore.open(directory, 0, shards=1, frontier_limit=10**6, **options)
+def _opened(directory: Path, carry_over: int) -> SqliteStore:
+    return SqliteStore(directory, 0, ShardOptions(10**6), shards=1, carry_over=carry_over)
 
 
 def test_a_url_is_new_although_the_filter_has_not_caught_up(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "no_descriptors": "without a free file descriptor (ulimit -n)",
     "held": "held back: the host must not be contacted now",
     "no_memory": "without free memory",
+    "no_room": "without room for the body (--memory-limit)",
     "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
@@ -102,7 +103,9 @@ def skip_words(reason: str, count: int = 1) -> str:
     Text after a colon is kept: `host_retired: 20 failures in a row`; a code becomes words.
     """
     code, colon, detail = reason.partition(": ")
-    return _words(_SKIPPED, code, count) + (colon and colon + error_words(detail))
+    # The URLs of a host whose robots.txt may not be requested have the error of that request.
+    table = _SKIPPED if code in _SKIPPED else _FAILED
+    return _words(table, code, count) + (colon and colon + error_words(detail))
 
 
 def error_words(error: str, count: int = 1) -> str:

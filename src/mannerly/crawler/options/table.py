@@ -23,6 +23,7 @@ class ValueKind(Enum):
 
     INTEGER = "a whole number"
     NUMBER = "a number"
+    BYTES = "a number of bytes, also as 64KB, 256MB or 1GB"
     RATE = 'a number, or "unlimited"'
     TEXT = "text of visible characters"
     FLAG = "true or false"
@@ -201,6 +202,14 @@ def _politeness() -> tuple[Option, ...]:
             is_inverse=True,
         ),
         Option(
+            "address_max_rate",
+            ValueKind.NUMBER,
+            "Maximum requests per second to one address that names of several sites lead to "
+            "(default 64).",
+            "address_max_rate",
+            "R",
+        ),
+        Option(
             "per_host",
             ValueKind.INTEGER,
             "Maximum requests in flight to one host (default 8).",
@@ -301,10 +310,18 @@ def _resources() -> tuple[Option, ...]:
         ),
         Option(
             "max_bytes",
-            ValueKind.INTEGER,
-            "Cut response bodies after this many bytes, decompressed (default 10 MiB).",
+            ValueKind.BYTES,
+            "Cut response bodies after this many bytes, decompressed (default 10MB).",
             "max_bytes",
-            "N",
+            "BYTES",
+        ),
+        Option(
+            "memory_limit",
+            ValueKind.BYTES,
+            "Memory for bodies that are being received, read or delivered, over all processes; "
+            "see docs/memory.md (default 256MB).",
+            "memory_limit",
+            "BYTES",
         ),
         Option(
             "max_redirects",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .rules import LinkRules
 
 BIG_BYTES = 1024 * 1024  # 40 ms, if the page needs a tree
+MANY_TAGS = 20_000  # 35 ms, if the page needs a tree of the slowest elements
+COUNTED_BYTES = 3 * MANY_TAGS  # a shorter page cannot have as many
 BIG_LIST_BYTES = 256 * 1024  # some 2,000 URLs: 20 ms
 BIG_GZIP_BYTES = 1024  # gzip makes up to a thousand times as much of it
 
@@ -39,7 +41,10 @@ def long_work(
     if status is None or not 200 <= status < 300 or size < BIG_GZIP_BYTES:
         return None
     if entry.kind == PAGE:
-        return page_work(entry, answer, rules.agent) if size >= BIG_BYTES else None
+        is_long = size >= BIG_BYTES or (
+            size >= COUNTED_BYTES and answer.body.count(b"<") >= MANY_TAGS
+        )
+        return page_work(entry, answer, rules.agent) if is_long else None
     if size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC):
         return None
     return list_work(entry, answer, rules, wall)

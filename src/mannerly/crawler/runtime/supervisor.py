@@ -170,8 +170,7 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                if self._run.watch is not None:
-                    self._run.watch(self.stats(), now - began)
+                self._run.show(self.stats(), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
@@ -291,7 +290,7 @@ class Supervisor:
 
     def _drain(self, ending: Ending, now: Instant) -> Ending:
         """Let workers start no more requests. Reports of the next round are from after that."""
-        self._draining = Draining(ending, self._run.settings.grace_s, now)
+        self._draining = Draining(ending, self._run.settings, now)
         self._tell(Drain())
         self._next_round()
         return ending

@@ -25,6 +25,7 @@ from mannerly.crawler.control import (
     Unpause,
 )
 from mannerly.crawler.events import Events, StoreMended
+from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
@@ -104,6 +105,7 @@ class Worker:
         self._rules = rules
         if is_resumed:
             self._include_moved(manifest.seeds)
+        memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
         self._fetcher = CurlFetcher(
             self._guard,
@@ -114,6 +116,7 @@ class Worker:
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
             ),
+            memory,
         )
         self._offload: Offload[Reading] = Offload(
             settings.parse_processes, max_bytes=settings.max_bytes
@@ -153,6 +156,7 @@ class Worker:
             parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
+            memory=memory,
         )
         for each in self._stores:
             if each.mended is not None:

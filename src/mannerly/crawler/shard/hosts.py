@@ -95,6 +95,15 @@ class HostRecords:
         """Return how many pages a known host has given."""
         return self._counts[host].fetched
 
+    def is_new(self, host: str) -> bool:
+        """Return whether a host was never contacted, in this run or an earlier one."""
+        if host in self._counts:
+            return False
+        if not self._may_know_more:
+            return True
+        record = self._departed.get(host) or self._memory.host(host)
+        return record is None or not record.updated_at
+
     def recall(self, host: str, now: Now) -> None:
         """Load what earlier runs learned about a host, at its first turn in this run."""
         self._counts[host] = counts = _Counts()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
+from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
 from mannerly.crawler.model import Kind
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
+    from mannerly.politeness.model import Instant
 
 _PAGE = Kind.PAGE
 
@@ -51,6 +54,7 @@ class Parts:
     rules: LinkRules  # what decides about links
     emit: Callable[[Event], None]
     politeness: Politeness
+    addresses: Addresses
     frontier: Frontier
     robots: RobotsGate
     robots_limit: int  # robots.txt files that this shard may fetch at once
@@ -64,6 +68,7 @@ class Parts:
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
+    contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
@@ -104,6 +109,16 @@ class Parts:
         fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
         return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
 
+    def admit(self, host: str, now: Now) -> Instant:
+        """Return `now` if a host may be contacted, else when to ask again.
+
+        Only names that were met as links have to wait, and only at their first contact.
+        """
+        if self.rules.has_seed_on(host) or not self.hosts.is_new(host):
+            return now.mono
+        site = site_of(host)
+        return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
+
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
@@ -140,6 +155,12 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
+    addresses = Addresses(
+        politeness,
+        Politeness(replace(pace, group_by="host")),
+        rules.has_seed_on,
+        max_rate=settings.address_max_rate / sharding.shards,
+    )
     audit = SpacingAudit(pace)
     hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
@@ -151,8 +172,9 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
+        addresses=addresses,
         robots_limit=sharding.share(settings.robots_limit, number),
-        frontier=Frontier(politeness, heap_limit=sharding.share(settings.heap_limit, number)),
+        frontier=Frontier(addresses, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",

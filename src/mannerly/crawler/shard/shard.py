@@ -140,9 +140,12 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
-    def may_leave(self, flight: InFlight, instant: Instant) -> bool:
-        """Return whether a request may be sent now that its connection is open."""
-        return self.politeness.may_leave(flight.permit, now=instant)
+    def may_leave(self, flight: InFlight, instant: Instant, address: str) -> bool:
+        """Return whether a request may be sent now that a connection to its address is open."""
+        host, permit = flight.item.host, flight.permit
+        return self.parts.addresses.may_leave(
+            host, address, permit, now=instant
+        ) and self.politeness.may_leave(permit, now=instant)
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
@@ -174,7 +177,7 @@ class Shard:
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
-            self._reader.give((flight, answer, outcome), follows.work)
+            self._reader.give((flight, answer, outcome), follows.work, len(answer.body))
         else:
             is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)

@@ -153,6 +153,10 @@ class Scope:
             return SkipReason.TOO_DEEP
         return self._off_limits(url) or self._globs_against(url, depth)
 
+    def has_seed_on(self, host: str) -> bool:
+        """Return whether a seed is on this host, given as a host key."""
+        return host in self._hosts
+
     def excludes(self, url: str) -> bool:
         """Return whether an exclude glob matches: such a URL is never fetched, for any purpose."""
         return bool(self._exclude) and any(glob.matches(url) for glob in self._exclude)

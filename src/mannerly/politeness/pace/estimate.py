@@ -165,7 +165,7 @@ class LimitEstimate:
             self._revise_after_probe(episode.probe, cycle, accepted, is_whole=is_whole)
         self._update_allowance(cycle)
         if episode.probe is not None:
-            self.lengthen_hold(budget, episode.refusals)
+            self.lengthen_hold(budget, episode.refusals + episode.cost - 1)
         if cycle.is_long:
             self._weigh_pause(episode, cycle)
         self._settle(episode, cycle, accepted.count, is_whole=is_whole)

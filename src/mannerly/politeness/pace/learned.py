@@ -14,7 +14,9 @@ requests, `concurrency` decides whether the number of requests in flight caused 
 cruise at 0.6 of the rate that was accepted for two round trips, then just below that rate.
 
 Evidence counts once: a response to a request sent before the last decision says nothing new. 5xx
-and timeouts are weak evidence: 3 in a row, or 5 in 20. A rate that was not used is never raised.
+and timeouts are weak evidence: 3 in a row, or 5 in 20, lower the rate. While the rate is being
+raised, two close together or three in 20 are a refusal, unless that is usual for the host
+(docs/adr/0038): some servers refuse with a 503. A rate that was not used is never raised.
 If a quota was used up in a burst, refusals during the next cycle change nothing: the requests of
 the burst leave the server's window at the same speed as they came.
 
@@ -49,6 +51,9 @@ USED = 0.7  # share of a rate that must have been used before it is raised
 ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
 LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the wait for a token
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
+WEAK_RAISING = 1.9  # failures in 20 that are a refusal while the rate is being raised
+WEAK_USUAL = 80.0  # more of them, times the share of failures that is usual for the host
+USUAL_WEIGHT = 0.005  # of one request in that share
 KEEP_QUEUEING = 0.94  # share of the rate accepted while a queue formed
 REPLAY_REST_S = 5.0
 LOOK_EVERY = 8  # samples between two latency checks: a median costs a microsecond
@@ -80,6 +85,7 @@ class LearnedStrategy:
         "_settings",
         "_step_ok",
         "_step_since",
+        "_usual_failures",
         "_weak_in_a_row",
         "_weak_recent",
         "concurrency",
@@ -104,6 +110,7 @@ class LearnedStrategy:
         self._step_ok = 0
         self._weak_in_a_row = 0
         self._weak_recent = 0.0
+        self._usual_failures = 0.0  # their share while cruising, about
 
     @property
     def phase(self) -> str:
@@ -139,6 +146,8 @@ class LearnedStrategy:
                 if effect is not None:
                     return effect
         if phase is CRUISE:
+            if self._usual_failures:
+                self._usual_failures *= 1.0 - USUAL_WEIGHT
             return self._cruise(now, accepted)
         if phase is PROBE:
             return self._judge_probe(sample, accepted)
@@ -255,8 +264,16 @@ class LearnedStrategy:
             return self._refused_again(now)
         if self._is_concurrency_at_fault(sample):
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
+        return self._begin_episode(sample, accepted)
+
+    def _begin_episode(
+        self, sample: Sample, accepted: AcceptedCounter, refusals: int = 1
+    ) -> Effect:
+        """Stop after so many refusals, and find out by single trials when the host accepts."""
+        now = sample.done_at
         probe = self._attempt if isinstance(self._attempt, Probe) else None
         episode = Episode(self.rate, accepted.count, accepted.delivery(now), probe, sample)
+        episode.cost = refusals
         estimate = self._estimate
         if accepted.is_climbing or estimate is None:
             first_wait_s, episode.wait_s = 1.0, 2.0
@@ -356,11 +373,19 @@ class LearnedStrategy:
             return self._refused_again(now)
         self._weak_in_a_row += 1
         self._weak_recent += 1.0
+        if self._phase is CRUISE:
+            self._usual_failures += USUAL_WEIGHT
         if sample.sent_at <= self._decided_at:
             return None
         if self._is_concurrency_at_fault(sample):
             self._decided_at = now
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
+        most = WEAK_RAISING + WEAK_USUAL * self._usual_failures
+        if self._phase is not CRUISE and self._weak_recent >= most:
+            self._decided_at = now
+            refusals = round(self._weak_recent)
+            self._weak_in_a_row, self._weak_recent = 0, 0.0
+            return self._begin_episode(sample, accepted, refusals)
         if self._weak_in_a_row < WEAK_IN_A_ROW and self._weak_recent < WEAK_OF_20:
             return None
         self._decided_at = now

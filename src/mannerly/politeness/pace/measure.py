@@ -24,6 +24,7 @@ class Episode:
     """Consecutive refusals, from the first one to the accepted trial that ends them."""
 
     __slots__ = (
+        "cost",
         "count",
         "delivery",
         "is_told",
@@ -45,6 +46,7 @@ class Episode:
         self.since = self.last_at = sample.done_at
         self.is_told = sample.retry_after_s is not None  # the server sent Retry-After
         self.refusals = 1
+        self.cost = 1  # requests that failed until it was recognised
         self.wait_s = 0.0  # before the second trial; doubles with each further one
 
 

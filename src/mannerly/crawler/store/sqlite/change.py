@@ -29,6 +29,8 @@ from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mannerly.crawler.control import RetryUrls
+
     from .database import Database, Row
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
@@ -324,13 +326,18 @@ class Change:
         self._database.executemany(_ROBOTS, batch.robots.values())
         self._totals["applied"] = max(self._totals["applied"], batch.applied)
         for order in batch.retries:
-            first, last = 0, _ALL_HOSTS
-            if order.host is not None:
-                first = last = self._ids[order.host]
-            position = self._totals["next_position"] - 1
-            self._database.execute(
-                _RETRY, (order.failed, order.given_up, first, last, position, first, 0)
-            )
+            self._keep_retry(order)
+
+    def _keep_retry(self, order: RetryUrls) -> None:
+        first, last = 0, _ALL_HOSTS
+        if order.host is not None:
+            row = self._database.row("SELECT id FROM hosts WHERE host = ?", (order.host,))
+            if row is None:
+                return  # there is no URL of it
+            first = last = row[0]
+        position = self._totals["next_position"] - 1
+        values = (order.failed, order.given_up, first, last, position, first, 0)
+        self._database.execute(_RETRY, values)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq

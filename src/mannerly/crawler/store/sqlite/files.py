@@ -1,8 +1,8 @@
 """Open the files of a data directory without trusting what lies there.
 
-Whoever may write to the directory may put a link, a pipe or a device in place of a file. So links
-are never followed, only regular files are opened, and no open waits. Files are made for their owner
-alone (mode 600), whatever the umask.
+Every account that may write to the directory may put a link, a pipe or a device in place of a file.
+So links are never followed, only regular files are opened, and no open waits. Files are made for
+their owner alone (mode 600), whatever the umask.
 """
 
 from __future__ import annotations
