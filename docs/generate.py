@@ -80,6 +80,10 @@ Each option can be given in four places. The first one that has it wins:
    `pyproject.toml`;
 4. in the user's file: the same in `~/.config/mannerly/config.toml`.
 
+A project's file may come with a directory that others have made. So it may not set `allow_net`,
+`proxy`, `ca_file`, `insecure_host` or `fresh`, and `data_dir` and `output` only to paths inside its
+directory; `crawl` names the options that it sets.
+
 `mannerly config show --origin` prints every value and where it was set. An unknown name
 or a value that is not allowed is an error, never ignored. `--governor` and other flags of the crawl
 can be turned off: `--no-governor`.

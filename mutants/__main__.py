@@ -27,12 +27,10 @@ def main() -> int:
         return 2
     with TemporaryDirectory(prefix="mannerly-mutants-") as folder:
         trees = [Tree(Path(folder) / str(number)) for number in range(chosen.jobs)]
-        code, text = trees[0].run_tests(sorted({test for each in mutants for test in each.tests}))
-        if code != 0:
-            print(text)
-            print("the tests do not pass on the tree as it is: mend that first")
-            return 2
-        results = _try_all(mutants, trees)
+        failing = trees[0].failing(sorted({test for each in mutants for test in each.tests}))
+        if failing:
+            print(f"these fail on the tree as it is, mend them first: {', '.join(sorted(failing))}")
+        results = _try_all(mutants, trees, failing)
     counts = Counter(result.fate for result in results)
     for result in results:
         if result.fate is not Fate.KILLED:
@@ -42,7 +40,7 @@ def main() -> int:
     return 0 if counts[Fate.KILLED] == len(results) else 1
 
 
-def _try_all(mutants: list[Mutant], trees: list[Tree]) -> list[Result]:
+def _try_all(mutants: list[Mutant], trees: list[Tree], failing: set[str]) -> list[Result]:
     free: SimpleQueue[Tree] = SimpleQueue()
     for tree in trees:
         free.put(tree)
@@ -50,7 +48,10 @@ def _try_all(mutants: list[Mutant], trees: list[Tree]) -> list[Result]:
     def attempt(mutant: Mutant) -> Result:
         tree = free.get()
         try:
-            result = tree.try_mutant(mutant)
+            if failing.intersection(mutant.tests):
+                result = Result(mutant, Fate.BROKEN, "its test fails without it", 0.0)
+            else:
+                result = tree.try_mutant(mutant)
         finally:
             free.put(tree)
         print(

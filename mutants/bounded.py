@@ -12,10 +12,9 @@ BOUNDED = (
         "keep a body beyond its cap",
         "P5",
         _TRANSFER,
-        "        self._body.write(chunk[: self._room])\n        self._is_cut = True\n"
-        "        return _REFUSE\n",
-        "        self._body.write(chunk)\n        self._is_cut = True\n        return None\n",
-        ("crawler/fetch/test_fetch_curl.py", "crawler/fetch/test_fetch_contract.py"),
+        "            self._body.write(chunk[: self._room])\n            self._is_cut = True\n",
+        "            self._body.write(chunk)\n            return None\n",
+        ("crawler/fetch/test_fetch_contract.py::test_fetcher_cuts_a_body_at_its_cap",),
     ),
     Mutant(
         "read headers without end",
@@ -23,7 +22,7 @@ BOUNDED = (
         _TRANSFER,
         "        is_oversized = self._is_oversized(head)",
         "        is_oversized = False",
-        ("crawler/fetch/test_fetch_curl.py",),
+        ("crawler/fetch/test_fetch_curl.py::test_curl_types_what_is_malformed",),
     ),
     Mutant(
         "ignore the frontier's memory limit",
@@ -31,7 +30,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            is_full = self._in_memory >= self._memory_limit\n",
         "            is_full = False\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_memory.py::"
+                "test_what_arrives_beyond_the_memory_limit_stays_on_disk"
+            ),
+        ),
     ),
     Mutant(
         "refill a window without regard to memory",
@@ -39,7 +43,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            limit = max(1, min(self._per_host_window, room))\n",
         "            limit = self._per_host_window\n",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_memory.py::"
+                "test_windows_are_refilled_within_the_memory_limit"
+            ),
+        ),
     ),
     Mutant(
         "grow a window beyond its limit",
@@ -47,7 +56,12 @@ BOUNDED = (
         "crawler/frontier/window.py",
         "            return 1 - self._cut(max(1, room))",
         "            return 1",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_window.py::"
+                "test_window_and_disk_together_are_one_sorted_queue"
+            ),
+        ),
     ),
     Mutant(
         "remember recent URLs without end",
@@ -55,7 +69,7 @@ BOUNDED = (
         "crawler/store/sqlite/shard.py",
         "        self._recent = set()\n\n    def _hand_over",
         "\n    def _hand_over",
-        ("crawler/store/test_store_sqlite.py",),
+        (("crawler/store/test_known.py::test_known_urls_leave_memory_when_they_are_in_the_index"),),
     ),
     Mutant(
         "keep a robots.txt beyond its cap",
@@ -63,7 +77,15 @@ BOUNDED = (
         "crawler/robots/answer.py",
         "body[:MAX_BODY_BYTES]",
         "body",
-        ("crawler/robots/test_gate.py",),
+        ("crawler/robots/test_gate.py::test_large_file_is_cut_not_refused",),
+    ),
+    Mutant(
+        "keep every body",
+        "P5",
+        "crawler/shard/shard.py",
+        "        answer = credible(answer)\n",
+        "        answer = credible(answer)\n        _PAGE.__dict__.setdefault('kept', []).append(answer)\n",
+        ("crawler/shard/test_memory.py::test_bodies_leave_memory_with_their_pages",),
     ),
     Mutant(
         "let a host sleep that could be asked again",
@@ -71,7 +93,12 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "        if len(queue) and earliest < inf:\n            self._to_heap(queue, earliest)\n",
         "        if len(queue) and earliest < 0:\n            self._to_heap(queue, earliest)\n",
-        ("crawler/frontier/test_frontier_robots.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_robots.py::"
+                "test_pages_wait_for_an_unreachable_robots_and_are_not_lost"
+            ),
+        ),
     ),
     Mutant(
         "leave waiting hosts of a group uncalled",
@@ -79,23 +106,28 @@ BOUNDED = (
         "crawler/frontier/core.py",
         "            self._call(key, ready if ready - now <= _WORTH_A_REASON_S else now)",
         "            pass",
-        ("crawler/frontier/test_frontier.py",),
+        (
+            (
+                "crawler/frontier/test_frontier.py::"
+                "test_hosts_are_served_side_by_side_and_each_at_its_own_pace"
+            ),
+        ),
     ),
     Mutant(
         "call a crawl idle with links in its outbox",
         "P7",
         "crawler/shard/shard.py",
-        " and counts.outgoing == 0",
-        "",
-        ("crawler/shard/test_idle.py",),
+        "counts.queued or counts.outgoing or counts.retries",
+        "counts.queued or counts.retries",
+        ("crawler/shard/test_idle.py::test_a_shard_with_links_in_its_outbox_is_not_idle",),
     ),
     Mutant(
         "call a crawl idle with URLs in its waiting room",
         "P7",
         "crawler/shard/shard.py",
-        "counts.queued == 0 and counts.waiting == 0",
-        "counts.queued == counts.waiting",
-        ("crawler/shard/test_idle.py",),
+        "counts.queued or counts.outgoing or counts.retries",
+        "counts.queued - counts.waiting or counts.outgoing or counts.retries",
+        ("crawler/shard/test_idle.py::test_a_shard_with_urls_in_the_waiting_room_is_not_idle",),
     ),
     Mutant(
         "call a crawl idle with a page under way",
@@ -105,22 +137,27 @@ BOUNDED = (
         "            return False\n        counts",
         "        if self.parts.batch or self.parts.given_up:\n"
         "            return False\n        counts",
-        ("crawler/shard/test_idle.py",),
+        (
+            (
+                "crawler/shard/test_idle.py::"
+                "test_a_shard_that_asks_for_robots_without_a_queue_is_not_idle"
+            ),
+        ),
     ),
     Mutant(
         "call a crawl idle with links in its inbox",
         "P7",
         "crawler/runtime/worker.py",
-        "            and all(self._store.unread(each) == 0 for each in self._numbers)\n",
-        "",
-        ("crawler/runtime/test_idle.py",),
+        "        return not unread and not self._store.orders(",
+        "        return not self._store.orders(",
+        ("crawler/runtime/test_idle.py::test_a_worker_with_links_in_its_inbox_is_not_idle",),
     ),
     Mutant(
         "start one page more than asked for",
         "P7",
         _BUDGET,
-        "        self._loan = int(max(0, min(wanted, self._limit - self._used)))",
-        "        self._loan = int(max(0, min(wanted, self._limit - self._used + 1)))",
+        "        return int(max(0, min(wanted, self._left)))",
+        "        return int(max(0, min(wanted, self._left + 1)))",
         ("crawler/runtime/test_budget.py",),
     ),
     Mutant(
@@ -129,7 +166,7 @@ BOUNDED = (
         _BUDGET,
         "        return self._limit - self._lost - sum(self._used) <= 0",
         "        return self._limit - self._lost - sum(self._out) <= 0",
-        ("crawler/runtime/test_budget.py",),
+        ("crawler/runtime/test_budget.py::test_budget_machine::runTest",),
     ),
     Mutant(
         "grant a dead worker's pages again",
@@ -137,7 +174,7 @@ BOUNDED = (
         _BUDGET,
         "        self._lost += self._used[worker] if self._limit == inf else self._out[worker]\n",
         "",
-        ("crawler/runtime/test_budget.py",),
+        ("crawler/runtime/test_budget.py::test_budget_machine::runTest",),
     ),
     Mutant(
         "go on after --duration",
@@ -145,6 +182,77 @@ BOUNDED = (
         "crawler/runtime/ending.py",
         "            return Ending.DURATION",
         "            return None",
-        ("crawler/runtime/test_orders.py",),
+        (
+            (
+                "crawler/runtime/test_orders.py::"
+                "test_duration_can_be_set_while_a_crawl_runs_and_afterwards"
+            ),
+        ),
+    ),
+    Mutant(
+        "ask a host for ever that only refuses",
+        "P6",
+        "politeness/host.py",
+        "        elif bad_s >= self._shared.settings.give_up_after_s:\n",
+        "        elif bad_s >= 2 * self._shared.settings.give_up_after_s:\n",
+        ("politeness/test_host_health.py::test_host_without_a_success_is_given_up_in_the_end",),
+    ),
+    Mutant(
+        "follow one sitemap more than the limit",
+        "P5",
+        "crawler/shard/sitemaps.py",
+        "        if count.taken >= self._limit or count.bytes >= self._max_bytes:\n            return None\n",
+        "        if count.taken > self._limit or count.bytes >= self._max_bytes:\n            return None\n",
+        ("crawler/shard/test_sitemaps.py::test_an_endless_index_ends_at_the_limit",),
+    ),
+    Mutant(
+        "exit with 0 although URLs are pending",
+        "P7",
+        "cli/endings.py",
+        "        result.pending > 0 or stats.hosts_given_up > 0\n",
+        "        stats.hosts_given_up > 0\n",
+        ("cli/test_crawl_command.py::test_ending_has_its_exit_code",),
+    ),
+    Mutant(
+        "exit with 0 although hosts were given up",
+        "P7",
+        "cli/endings.py",
+        "        result.pending > 0 or stats.hosts_given_up > 0\n",
+        "        result.pending > 0\n",
+        ("cli/test_crawl_command.py::test_ending_has_its_exit_code",),
+    ),
+    Mutant(
+        "lose the links of a page whose helper dies",
+        "P1",
+        "crawler/runtime/offload.py",
+        "TRIES = 2  #",
+        "TRIES = 1  #",
+        ("crawler/runtime/test_offload.py::test_work_is_done_again_when_its_helper_dies",),
+    ),
+    Mutant(
+        "probe more than the error budget allows",
+        "P8",
+        "politeness/settings.py",
+        "    probe_budget: float = _option(\n        0.005,",
+        "    probe_budget: float = _option(\n        0.008,",
+        ("simulation/test_promises.py",),
+    ),
+    Mutant(
+        "cruise well below the limit",
+        "P8",
+        "politeness/settings.py",
+        '        0.98, "ρ: share',
+        '        0.92, "ρ: share',
+        ("simulation/test_promises.py",),
+    ),
+    Mutant(
+        "come back only once to what was given up",
+        "P1",
+        "crawler/store/sqlite/change.py",
+        "            failed, given_up, at = 0, failed and given_up, [first, 0]\n",
+        "            failed, given_up, at = 0, 0, [first, 0]\n",
+        (
+            "crawler/store/test_store_sqlite.py::TestSqliteStore::test_failed_and_given_up_urls_are_brought_back",
+        ),
     ),
 )

@@ -7,8 +7,6 @@ from .model import Mutant
 _HOST = "politeness/host.py"
 _LIMITS = "politeness/limits.py"
 _HEADERS = "politeness/headers.py"
-_CLOCKS = "politeness/test_host_clocks.py"
-_CONTRACT = "politeness/test_core_contract.py"
 
 POLITE = (
     Mutant(
@@ -17,7 +15,7 @@ POLITE = (
         _HOST,
         "        if now < self.not_before or self.in_flight >= self._limit or self._gate is not None:",
         "        if self.in_flight >= self._limit or self._gate is not None:",
-        (_CONTRACT,),
+        ("politeness/test_core_contract.py::test_decisions_match_as_the_document_shows",),
     ),
     Mutant(
         "grant beyond the limit of requests in flight",
@@ -25,7 +23,7 @@ POLITE = (
         _HOST,
         "        if now < self.not_before or self.in_flight >= self._limit or self._gate is not None:",
         "        if now < self.not_before or self._gate is not None:",
-        (_CONTRACT,),
+        ("politeness/test_core_contract.py::test_wait_without_an_instant_ends_with_a_report",),
     ),
     Mutant(
         "halve the gap after a grant",
@@ -33,7 +31,7 @@ POLITE = (
         _HOST,
         "            self.base_at = now\n            self.not_before = now + self._gap_s\n",
         "            self.base_at = now\n            self.not_before = now + self._gap_s / 2\n",
-        (_CLOCKS, _CONTRACT),
+        (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
     ),
     Mutant(
         "ignore a Retry-After",
@@ -41,7 +39,7 @@ POLITE = (
         _HOST,
         "            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)",
         "            requested.block(now, Reason.RETRY_AFTER)",
-        (_CLOCKS,),
+        ("politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",),
     ),
     Mutant(
         "come back one second inside a Retry-After",
@@ -49,7 +47,7 @@ POLITE = (
         _HOST,
         "            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)",
         "            requested.block(now + retry_s - 1.0, Reason.RETRY_AFTER)",
-        (_CLOCKS,),
+        ("politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",),
     ),
     Mutant(
         "let a later pause shorten an earlier one",
@@ -57,7 +55,7 @@ POLITE = (
         _LIMITS,
         "        if until > self.blocked_until:\n",
         "        if True:\n",
-        (_CLOCKS,),
+        (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
     ),
     Mutant(
         "ignore Crawl-delay",
@@ -65,7 +63,7 @@ POLITE = (
         _LIMITS,
         "        return max(gap_s, self.crawl_delay_s), limit",
         "        return gap_s, limit",
-        (_CLOCKS,),
+        (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
     ),
     Mutant(
         "use the smaller of pace and Crawl-delay",
@@ -73,7 +71,7 @@ POLITE = (
         _LIMITS,
         "        return max(gap_s, self.crawl_delay_s), limit",
         "        return min(gap_s, self.crawl_delay_s or gap_s), limit",
-        (_CLOCKS,),
+        (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
     ),
     Mutant(
         "send two at once within a Crawl-delay",
@@ -81,7 +79,7 @@ POLITE = (
         _LIMITS,
         "        if self.crawl_delay_s >= 1.0:\n            limit = 1\n",
         "",
-        (_CLOCKS,),
+        ("politeness/test_host_clocks.py::test_crawl_delay_of_a_second_means_one_at_a_time",),
     ),
     Mutant(
         "ignore the learned gap",
@@ -89,7 +87,7 @@ POLITE = (
         _HOST,
         "            gap_s = 1.0 / strategy.rate\n            limit =",
         "            gap_s = shared.start_gap_s\n            limit =",
-        (_CLOCKS, "politeness/test_pace_learned.py", "simulation/test_promises.py"),
+        ("politeness/test_host_clocks.py::test_learned_pace_never_undercuts_the_crawl_delay",),
     ),
     Mutant(
         "undercut the operator's minimum delay",
@@ -97,7 +95,7 @@ POLITE = (
         _HOST,
         "        if gap_s < shared.least_gap_s:\n            gap_s = shared.least_gap_s\n",
         "",
-        (_CLOCKS, _CONTRACT),
+        ("politeness/test_host_clocks.py::test_fresh_quota_replaces_the_estimate_both_ways",),
     ),
     Mutant(
         "forget a pause when the pace is recomputed",
@@ -106,7 +104,7 @@ POLITE = (
         "        if not_before < requested.blocked_until:\n"
         "            not_before = requested.blocked_until\n",
         "",
-        (_CLOCKS,),
+        (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
     ),
     Mutant(
         "send while the breaker is open",
@@ -115,7 +113,7 @@ POLITE = (
         "            if now < breaker.reopen_at:\n"
         "                return Refuse(breaker.reopen_at, Reason.BREAKER_OPEN)\n",
         "",
-        ("politeness/test_breaker.py",),
+        ("politeness/test_breaker.py::test_open_breaker_refuses_until_its_rest_is_over",),
     ),
     Mutant(
         "send several probes to a failing host",
@@ -124,15 +122,15 @@ POLITE = (
         "            if now < breaker.lease_until:\n"
         "                return Wait(breaker.lease_until, Reason.HALF_OPEN)\n",
         "",
-        ("politeness/test_breaker.py",),
+        ("politeness/test_breaker.py::test_half_open_lets_one_probe_through",),
     ),
     Mutant(
-        "forget a host that must still wait",
+        "forget a host whose breaker is open",
         "P4",
         _HOST,
-        "            and self.requested.blocked_until <= now\n",
+        "            and (self.health is None or self.health.breaker.reopen_at <= now)\n",
         "",
-        ("politeness/test_registry.py", "politeness/test_core_machine.py"),
+        ("politeness/test_registry.py::test_open_breaker_is_kept_until_its_rest_is_over",),
     ),
     Mutant(
         "forget a host before its next slot",
@@ -140,7 +138,7 @@ POLITE = (
         _HOST,
         "            and self.not_before <= now\n            and self.requested",
         "            and self.requested",
-        ("politeness/test_registry.py", "politeness/test_core_machine.py"),
+        ("politeness/test_registry.py::test_next_slot_is_kept",),
     ),
     Mutant(
         "give a sent request's slot back",
@@ -148,7 +146,7 @@ POLITE = (
         _HOST,
         "        if not was_sent:\n            self.requests -= 1\n",
         "        if True:\n            self.requests -= 1\n",
-        (_CONTRACT,),
+        (("politeness/test_core_contract.py::test_cancel_of_a_sent_request_keeps_its_slot_taken"),),
     ),
     Mutant(
         "count the gap from the grant, not from the send",
@@ -156,23 +154,23 @@ POLITE = (
         _HOST,
         "        if now > self.base_at:\n            self.base_at = now\n            self._reschedule()\n",
         "        if now > self.base_at:\n            self._reschedule()\n",
-        (_CLOCKS, _CONTRACT),
+        ("politeness/test_host_clocks.py::test_gap_counts_from_when_a_request_has_left",),
     ),
     Mutant(
         "take a Retry-After for a date in the past",
         "P4",
         _HEADERS,
-        "        wait_s = until - since\n",
-        "        wait_s = since - until\n",
-        ("politeness/test_headers.py",),
+        "until - since",
+        "since - until",
+        ("politeness/test_headers.py::test_retry_after_reads_all_three_date_forms",),
     ),
     Mutant(
         "round a Retry-After down",
         "P4",
         _HEADERS,
-        "float(math.ceil(float(text)))",
-        "float(math.floor(float(text)))",
-        ("politeness/test_headers.py",),
+        "math.ceil(longest_s)",
+        "math.floor(longest_s)",
+        ("politeness/test_headers.py::test_retry_after_reads_seconds",),
     ),
     Mutant(
         "use up a quota to its last request",
@@ -180,7 +178,7 @@ POLITE = (
         _HEADERS,
         "HEADROOM = 0.95\n",
         "HEADROOM = 1.0\n",
-        ("politeness/test_headers.py",),
+        ("politeness/test_headers.py::test_remaining_quota_is_spread_over_the_time_left",),
     ),
     Mutant(
         "retry before the host is ready",
@@ -188,7 +186,7 @@ POLITE = (
         "politeness/retry.py",
         "    due = max(ready_at, now + rng.uniform(0.0, backoff_s(policy, attempt)))",
         "    due = now + rng.uniform(0.0, backoff_s(policy, attempt))",
-        ("politeness/test_retry.py",),
+        ("politeness/test_retry.py::test_due_is_jittered_but_never_before_the_host_is_ready",),
     ),
     Mutant(
         "retry without a budget",
@@ -196,7 +194,7 @@ POLITE = (
         "politeness/retry.py",
         "        self.tokens = max(0.0, self.tokens - 1)\n",
         "",
-        ("politeness/test_retry.py",),
+        ("politeness/test_retry.py::test_guessed_throttle_gets_one_paid_retry",),
     ),
     Mutant(
         "fetch what robots.txt forbids",
@@ -204,7 +202,7 @@ POLITE = (
         "politeness/robots/__init__.py",
         "        return rule is None or rule.is_allow",
         "        return True",
-        ("politeness/test_robots_rules.py",),
+        ("politeness/test_robots_rules.py::test_pattern_matches_from_the_start_of_the_path",),
     ),
     Mutant(
         "let the shorter robots rule win",
@@ -212,7 +210,7 @@ POLITE = (
         "politeness/robots/matching.py",
         "(2 * len(pattern) + self.is_allow) * _LINES - line",
         "(self.is_allow - 2 * len(pattern)) * _LINES - line",
-        ("politeness/test_robots_rules.py",),
+        ("politeness/test_robots_rules.py::test_pattern_matches_from_the_start_of_the_path",),
     ),
     Mutant(
         "take an unreachable robots.txt for none",
@@ -220,23 +218,28 @@ POLITE = (
         "crawler/robots/answer.py",
         "        if status is None or not 200 <= status < 500 or status == _TOO_MANY_REQUESTS:",
         "        if status is None:",
-        ("crawler/robots/test_gate.py",),
+        ("crawler/robots/test_gate.py::test_status_decides_as_rfc_9309_says",),
     ),
     Mutant(
         "fetch pages while robots.txt is on its way",
         "P4",
         "crawler/frontier/core.py",
-        "        elif queue.host in self._awaited:\n            self._places.to_sleep(queue)\n",
-        "",
-        ("crawler/frontier/test_frontier_robots.py",),
+        "            self._awaited.add(queue.host)\n",
+        "            pass\n",
+        (
+            (
+                "crawler/shard/test_origins.py::"
+                "test_no_page_goes_while_the_robots_of_its_host_is_on_its_way"
+            ),
+        ),
     ),
     Mutant(
         "repeat a request that curl sends a second time",
         "P4",
         "crawler/fetch/transfer.py",
-        "        if self._sends == 1:\n",
-        "        if self._sends >= 1:\n",
-        ("crawler/fetch/test_fetch_curl.py",),
+        "        if self._sends == 1 and self._leaves",
+        "        if self._leaves",
+        ("crawler/fetch/test_fetch_curl.py::test_curl_does_not_send_twice_on_one_permit",),
     ),
     Mutant(
         "count a host's gap anew after a crash",
@@ -244,7 +247,7 @@ POLITE = (
         "crawler/shard/hosts.py",
         "            if self._is_resumed:\n                self._politeness.contacted(host, now=now.mono)\n",
         "",
-        ("crawler/shard/test_hosts.py",),
+        ("crawler/shard/test_hosts.py::test_first_request_after_a_crash_waits_one_gap",),
     ),
     Mutant(
         "read every Crawl-delay as none",
@@ -252,6 +255,72 @@ POLITE = (
         "politeness/robots/extensions.py",
         "    return delay_s if math.isfinite(delay_s) else None",
         "    return 0.0 if math.isfinite(delay_s) else None",
-        ("politeness/test_robots_extensions.py",),
+        ("politeness/test_robots_extensions.py::test_crawl_delay_is_a_plain_finite_number",),
+    ),
+    Mutant(
+        "send into a Retry-After that came while connecting",
+        "P4",
+        "politeness/host.py",
+        "            now < self.requested.blocked_until\n            or permit.is_abandoned",
+        "            permit.is_abandoned",
+        ("politeness/test_host_clocks.py::test_request_does_not_leave_inside_a_retry_after",),
+    ),
+    Mutant(
+        "let requests that connected together leave together",
+        "P4",
+        "politeness/host.py",
+        "        if now < self.left_at + self._gap_s and (",
+        "        if now < self.left_at and (",
+        (
+            "politeness/test_host_clocks.py::test_requests_that_connected_together_do_not_leave_together",
+        ),
+    ),
+    Mutant(
+        "ask nobody before the bytes leave",
+        "P4",
+        "crawler/fetch/curl.py",
+        "        if not self._may_leave(request, now):\n",
+        "        if False:\n",
+        ("crawler/fetch/test_fetch_contract.py::test_a_request_that_may_not_leave_is_not_sent",),
+    ),
+    Mutant(
+        "audit against the operator's minimum alone",
+        "P4",
+        "crawler/shard/audit.py",
+        "    return max(rule.least_gap_s, budget.crawl_delay_s, pace_s)",
+        "    return rule.least_gap_s",
+        ("crawler/shard/test_audit.py::test_a_request_closer_than_any_gap_in_force_is_early",),
+    ),
+    Mutant(
+        "overlook a Retry-After in the audit",
+        "P4",
+        "crawler/shard/audit.py",
+        "        is_early = instant < silent_until - ROUNDING_S\n",
+        "        is_early = False\n",
+        ("crawler/shard/test_audit.py::test_a_request_inside_a_retry_after_is_early",),
+    ),
+    Mutant(
+        "let a clock that was set shorten a pause",
+        "P4",
+        "crawler/shard/hosts.py",
+        "    was_left_s = until - record.updated_at\n",
+        "    was_left_s = until - now.wall\n",
+        ("crawler/shard/test_hosts.py::test_a_pause_from_before_a_reboot_is_served_in_full",),
+    ),
+    Mutant(
+        "forget an open breaker at a restart",
+        "P4",
+        "politeness/host.py",
+        "        if open_s is not None and self._gate not in _SET_BY_OPERATOR:\n            self._gate = Reason.BREAKER_OPEN\n",
+        "",
+        ("crawler/shard/test_hosts.py::test_an_open_breaker_survives_a_crash",),
+    ),
+    Mutant(
+        "commit a pause some time later",
+        "P4",
+        "crawler/shard/lessons.py",
+        "        parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S\n",
+        "        pass\n",
+        ("crawler/shard/test_urgent.py::test_a_fresh_retry_after_is_urgent_until_it_is_committed",),
     ),
 )

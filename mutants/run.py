@@ -64,9 +64,21 @@ class Tree:
             file.write_text(text, "utf-8")
         return Result(mutant, fate, detail, time.monotonic() - started)
 
-    def run_tests(self, tests: Iterable[str]) -> tuple[int | None, str]:
+    def failing(self, tests: Iterable[str]) -> set[str]:
+        """Return the tests that fail although nothing is wrong: they cannot notice anything.
+
+        Raises:
+            ValueError: not even that could be found out.
+        """
+        code, text = self.run_tests(tests, fail_fast=False)
+        if code not in (_PASSED, _FAILED):
+            raise ValueError(f"the tests cannot be run:\n{text}")
+        return {name.partition("[")[0] for name in _FAILURE.findall(text)}
+
+    def run_tests(self, tests: Iterable[str], *, fail_fast: bool = True) -> tuple[int | None, str]:
         """Return pytest's exit code (None: it did not end) and what it printed."""
-        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        words += ["-x"] if fail_fast else []
         words += ["-p", "no:xdist", "--hypothesis-seed=1", "--no-header", "--tb=short"]
         words += [f"tests/{test}" for test in tests]
         process = subprocess.Popen(
@@ -80,7 +92,7 @@ class Tree:
             start_new_session=True,
         )
         try:
-            text, _ = process.communicate(timeout=PATIENCE_S)
+            text, _ = process.communicate(timeout=PATIENCE_S if fail_fast else None)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

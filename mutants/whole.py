@@ -19,7 +19,12 @@ WHOLE = (
         _CHANGE,
         "        self._send(batch.outgoing)\n",
         "",
-        ("crawler/store/test_store_sqlite.py",),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "TestSqliteStore::test_links_between_two_shards_are_unread_until_they_are_received"
+            ),
+        ),
     ),
     Mutant(
         "drop what does not fit into the queue",
@@ -27,17 +32,20 @@ WHOLE = (
         _CHANGE,
         "        self._wait(entries[room:])\n",
         "",
-        ("crawler/store/test_store_sqlite.py",),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "TestSqliteStore::test_arriving_links_respect_the_limit"
+            ),
+        ),
     ),
     Mutant(
         "record a page that left the queue before",
         "P3",
         _CHANGE,
-        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n"
-        "                self._left(entry)\n                host =",
-        "            if True:\n                taken.discard(entry.seq)\n"
-        "                self._left(entry)\n                host =",
-        ("crawler/store/test_store_sqlite.py",),
+        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n                host = self._left(entry)\n                place =",
+        "            if True:\n                taken.discard(entry.seq)\n                host = self._left(entry)\n                place =",
+        ("crawler/store/test_store_sqlite.py::TestSqliteStore::test_a_page_is_recorded_once",),
     ),
     Mutant(
         "leave fetched pages in the queue",
@@ -45,15 +53,22 @@ WHOLE = (
         _CHANGE,
         '_TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"',
         '_TAKE = "SELECT seq FROM queue WHERE host = ? AND priority = ? AND seq = ?"',
-        ("crawler/store/test_store_sqlite.py",),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "TestSqliteStore::test_everything_is_there_after_reopening"
+            ),
+        ),
     ),
     Mutant(
         "remove more of the waiting room than was let in",
         "P1",
         _CHANGE,
-        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))',
-        'self._connection.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq + 1,))',
-        ("crawler/store/test_store_sqlite.py",),
+        '"DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,)',
+        '"DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq + 1,)',
+        (
+            "crawler/store/test_store_sqlite.py::TestSqliteStore::test_beyond_the_limit_urls_wait_in_the_order_of_arrival",
+        ),
     ),
     Mutant(
         "remove sent links before they arrived",
@@ -61,23 +76,28 @@ WHOLE = (
         _STORE,
         "        except StoreBusy:\n            return 0\n        with self._change() as change:",
         "        except StoreBusy:\n            pass\n        with self._change() as change:",
-        ("crawler/store/test_store_sqlite.py",),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "test_an_inbox_that_is_busy_is_left_for_the_next_round"
+            ),
+        ),
     ),
     Mutant(
         "post links without waiting for the disk",
         "P1",
         _INBOX,
-        "        with on_disk(self._connection, self._path), transaction(",
-        "        with translated(self._connection, self._path), transaction(",
-        ("crawler/store/test_store_faults.py",),
+        "        with self._database.transaction(on_disk=True):\n            self._database.executemany(\n",
+        "        with self._database.transaction():\n            self._database.executemany(\n",
+        ("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment",),
     ),
     Mutant(
         "take links over without waiting for the disk",
         "P1",
         _STORE,
-        "        with durably, self._change() as change:\n            applied = change.apply(Batch(",
+        "        with self._change(on_disk=True) as change:\n            applied = change.apply(Batch(",
         "        with self._change() as change:\n            applied = change.apply(Batch(",
-        ("crawler/store/test_store_faults.py",),
+        ("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment",),
     ),
     Mutant(
         "remove links that came in while others were read",
@@ -85,15 +105,20 @@ WHOLE = (
         _INBOX,
         '"DELETE FROM link_batches WHERE id <= ?", (last,)',
         '"DELETE FROM link_batches WHERE id <= ?", (last + 1,)',
-        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_faults.py"),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "TestSqliteStore::test_many_links_arrive_in_their_order"
+            ),
+        ),
     ),
     Mutant(
         "commit half a batch",
         "P1",
         _BASE,
-        '                    connection.execute("ROLLBACK")',
-        '                    connection.execute("COMMIT")',
-        ("crawler/store/test_store_sqlite.py",),
+        'self.execute("ROLLBACK")',
+        'self.execute("COMMIT")',
+        ("crawler/store/test_store_sqlite.py::test_an_unusable_batch_changes_nothing",),
     ),
     Mutant(
         "call a commit durable that is not",
@@ -101,7 +126,7 @@ WHOLE = (
         _BASE,
         "{'FULL' if durable else 'NORMAL'}",
         "{'NORMAL' if durable else 'NORMAL'}",
-        ("crawler/store/test_store_faults.py",),
+        (("crawler/store/test_store_faults.py::test_a_crawl_survives_a_power_cut_at_any_moment"),),
     ),
     Mutant(
         "remember URLs of a commit that failed",
@@ -109,7 +134,12 @@ WHOLE = (
         _STORE,
         "        fresh = urls - self._recent - self._confirmed\n",
         "        fresh = urls - self._recent - self._confirmed\n        self._confirmed |= urls\n",
-        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_faults.py"),
+        (
+            (
+                "crawler/store/test_store_faults.py::"
+                "test_a_full_disk_is_told_apart_and_the_batch_can_be_offered_again"
+            ),
+        ),
     ),
     Mutant(
         "take the Bloom filter's word for known",
@@ -117,7 +147,7 @@ WHOLE = (
         _STORE,
         "        known = self._seen(self._maybe_known.among(fresh))",
         "        known = self._maybe_known.among(fresh)",
-        ("crawler/store/test_store_sqlite.py", "crawler/store/test_store_model.py"),
+        (("crawler/store/test_known.py::test_a_url_is_new_although_the_filter_has_not_caught_up"),),
     ),
     Mutant(
         "ask the filter before it has caught up",
@@ -125,7 +155,12 @@ WHOLE = (
         _FILTER,
         "        if self._earlier is not None:\n            return urls\n",
         "",
-        ("crawler/store/test_maybe_known.py",),
+        (
+            (
+                "crawler/store/test_maybe_known.py::"
+                "test_maybe_known_covers_everything_until_the_earlier_urls_are_read"
+            ),
+        ),
     ),
     Mutant(
         "let the filter forget when it grows",
@@ -133,7 +168,7 @@ WHOLE = (
         _FILTER,
         "        for bloom, _, _ in self._chain:  # noqa: SIM110",
         "        for bloom, _, _ in self._chain[-1:]:  # noqa: SIM110",
-        ("crawler/store/test_maybe_known.py",),
+        ("crawler/store/test_maybe_known.py::test_filter_never_forgets",),
     ),
     Mutant(
         "keep arrivals out of the index",
@@ -141,7 +176,12 @@ WHOLE = (
         _STORE,
         "    INSERT OR ROLLBACK INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;\n",
         "",
-        ("crawler/store/test_store_sqlite.py",),
+        (
+            (
+                "crawler/store/test_store_sqlite.py::"
+                "test_arrivals_are_carried_over_into_the_index_without_a_trace"
+            ),
+        ),
     ),
     Mutant(
         "hand out again what is under way",
@@ -149,7 +189,12 @@ WHOLE = (
         _WINDOW,
         "        fresh = [entry for entry in entries if entry.seq not in outstanding]\n        if fresh",
         "        fresh = list(entries)\n        if fresh",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier_window.py::"
+                "test_window_and_disk_together_are_one_sorted_queue"
+            ),
+        ),
     ),
     Mutant(
         "lose the tail of a window that is cut",
@@ -157,7 +202,12 @@ WHOLE = (
         _WINDOW,
         "            self.on_disk += excess\n",
         "",
-        ("crawler/frontier/test_frontier_window.py", "crawler/frontier/test_frontier.py"),
+        (
+            (
+                "crawler/frontier/test_frontier.py::"
+                "test_better_arrivals_push_the_tail_of_a_window_back_to_disk"
+            ),
+        ),
     ),
     Mutant(
         "lose the cursor of a window that is cut",
@@ -166,9 +216,10 @@ WHOLE = (
         "            self._move_cursor(self.window[0])\n        return excess",
         "        return excess",
         (
-            "crawler/frontier/test_frontier_window.py",
-            "crawler/frontier/test_frontier.py",
-            "crawler/frontier/test_frontier_machine.py",
+            (
+                "crawler/frontier/test_frontier.py::"
+                "test_better_arrivals_push_the_tail_of_a_window_back_to_disk"
+            ),
         ),
     ),
     Mutant(
@@ -177,7 +228,7 @@ WHOLE = (
         _FRONTIER,
         "        self._retries.push(due, entry)",
         "        pass",
-        ("crawler/frontier/test_frontier.py",),
+        ("crawler/frontier/test_frontier.py::test_retry_goes_to_the_front_when_it_is_due",),
     ),
     Mutant(
         "forget hosts that wait for a place",
@@ -185,7 +236,12 @@ WHOLE = (
         _FRONTIER,
         "            if places.is_full:\n                places.inactive.add(host, count)\n",
         "            if places.is_full:\n                pass\n",
-        ("crawler/frontier/test_frontier.py", "crawler/frontier/test_frontier_machine.py"),
+        (
+            (
+                "crawler/frontier/test_frontier.py::"
+                "test_frontier_goes_on_where_an_earlier_run_stopped"
+            ),
+        ),
     ),
     Mutant(
         "count a page as committed when it is granted",
@@ -193,7 +249,7 @@ WHOLE = (
         _FRONTIER,
         "            self._outstanding.add(item.seq)\n            self._in_memory -= 1",
         "            self._in_memory -= 1",
-        ("crawler/frontier/test_frontier.py", "crawler/frontier/test_frontier_machine.py"),
+        ("crawler/frontier/test_frontier.py::test_retry_goes_to_the_front_when_it_is_due",),
     ),
     Mutant(
         "replace a file before it is complete",
@@ -201,7 +257,12 @@ WHOLE = (
         "exports/whole.py",
         "        beside.replace(target)",
         "        beside.replace(target.with_suffix('.tmp'))",
-        ("exports/test_exports.py",),
+        (
+            (
+                "exports/test_exports.py::"
+                "test_jsonl_holds_every_page_once_with_the_fields_of_the_contract"
+            ),
+        ),
     ),
     Mutant(
         "write one record twice",
@@ -209,7 +270,12 @@ WHOLE = (
         "exports/jsonl.py",
         "    for row in rows:\n",
         "    for row in (each for every in rows for each in (every, every)):\n",
-        ("exports/test_exports.py",),
+        (
+            (
+                "exports/test_exports.py::"
+                "test_jsonl_holds_every_page_once_with_the_fields_of_the_contract"
+            ),
+        ),
     ),
     Mutant(
         "strip a slash from a canonical URL",
@@ -217,7 +283,7 @@ WHOLE = (
         "crawler/web/urls.py",
         '            text = text[: text.index("#")]',
         '            text = text[: text.index("#")].rstrip("/")',
-        ("crawler/web/test_urls.py",),
+        (("crawler/web/test_urls.py::test_canonical_shows_the_host_that_a_browser_would_contact"),),
     ),
     Mutant(
         "keep the fragment in a URL",
@@ -225,7 +291,7 @@ WHOLE = (
         "crawler/web/urls.py",
         '        if "#" in text:\n',
         '        if "#!" in text:\n',
-        ("crawler/web/test_urls.py",),
+        ("crawler/web/test_urls.py::test_canonical_has_one_spelling",),
     ),
     Mutant(
         "assign a site's hosts to different shards",
@@ -233,6 +299,6 @@ WHOLE = (
         "crawler/frontier/sharding.py",
         "        site = site_of(host).encode()",
         "        site = host.encode()",
-        ("crawler/frontier/test_sharding.py",),
+        ("crawler/frontier/test_sharding.py::test_hosts_of_one_site_meet_in_one_shard",),
     ),
 )

@@ -131,6 +131,7 @@ def test_words_of_a_reason_fit_its_count() -> None:
     """One link, two links; details stay, and unknown codes are shown as they are."""
     assert skip_words("off_host", 1) == "link to another host (--scope)"
     assert skip_words("off_host", 2) == "links to other hosts (--scope)"
+    assert skip_words("blocked_address", 2) == "private addresses (--allow-net)"
     assert skip_words("host_retired: 20 failures in a row") == (
         "host given up: 20 failures in a row"
     )

@@ -107,9 +107,9 @@ class Command:
             return self.process.wait(seconds)
         return None
 
-    def wait_until_gone(self) -> bool:
+    def wait_until_gone(self, seconds: float = PATIENCE_S) -> bool:
         """Wait until no process of the run is left; return whether that is so."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + seconds
         while self.everyone():
             if time.monotonic() > deadline:
                 return False

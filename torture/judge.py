@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.demo import by_host, inside_retry_after, paths
 
+from .metronome import NAME as METRONOME
 from .nemesis import SLOWER_S, Act
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _lost_or_repeated(case: Case, log: list[Record]) -> Iterator[Violation]:
     rows = [json.loads(line) for line in case.export.read_text("utf-8").splitlines()]
     urls = Counter(row["url"] for row in rows)
     for host, site in case.web.sites.items():
-        if any(prefix == "/" for prefix in site.forbidden):
+        if "/" in site.forbidden:
             continue
         missing = [path for path in paths(site) if f"http://{host}{path}" not in urls]
         if missing:
@@ -80,7 +81,9 @@ def _lost_or_repeated(case: Case, log: list[Record]) -> Iterator[Violation]:
     served = Counter(
         (record.host, record.path)
         for record in log
-        if record.status == 200 and not record.path.endswith(("robots.txt", ".xml", ".gz"))
+        if record.status == 200
+        and case.web.sites[record.host].name != METRONOME
+        and not record.path.endswith(("robots.txt", ".xml", ".gz"))
     )
     repeated = {key: count - 1 for key, count in served.items() if count > 1}
     allowed = case.workers * sum(deed.act in _KILLS for deed in case.deeds)
@@ -94,7 +97,7 @@ def _lost_or_repeated(case: Case, log: list[Record]) -> Iterator[Violation]:
 def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
     for host, records in by_host(log).items():
         site = case.web.sites.get(host)
-        if site is None:
+        if site is None or site.name == METRONOME:
             continue
         known_at = next((r.answered_at for r in records if r.path == "/robots.txt"), None)
         for earlier, later in pairwise(records):
@@ -111,7 +114,7 @@ def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
                     "P4",
                     f"{site.name}: {seen_s:.3f} s between {earlier.path} and {later.path} "
                     f"at {later.t:.3f}, gap in force {gap_s:g} s, "
-                    f"machine {1000 * late_s:.0f} ms late",
+                    f"notes {1000 * late_s:.0f} ms late",
                 )
         for record in inside_retry_after(records):
             yield Violation("P4", f"{site.name}: {record.path} inside a Retry-After")

@@ -11,7 +11,7 @@ from mannerly.demo import DemoWeb
 
 from .command import Command, ask, status
 from .judge import Case, Violation, judge
-from .metronome import Metronome
+from .metronome import NAME, Metronome
 from .nemesis import CODES, Act, Nemesis, plan
 from .web import random_sites
 
@@ -69,26 +69,26 @@ class Round:
         with (
             DemoWeb(light, first_address=f"127.10.{number}.2") as web,
             DemoWeb(heavy, first_address=f"127.11.{number}.2") as bulky,
-            Metronome() as metronome,
         ):
             report.words = self._words(web, bulky)
-            nemesis = Nemesis(self.data_dir, list(web.hosts))
-            code = self._torment(web, nemesis, plan(self.rng, self.rng.randint(3, 8)))
+            nemesis = Nemesis(self.data_dir, [host for host in web.hosts if _is_real(web, host)])
+            with Metronome(web) as beat, Metronome(bulky) as slow_beat:
+                code = self._torment(web, nemesis, plan(self.rng, self.rng.randint(3, 8)))
             report.acts = [f"{deed.act.value} {deed.detail}".strip() for deed in nemesis.deeds]
             report.violations += [Violation("P6", text) for text in nemesis.complaints]
             if code is not None:
                 self._check_ending(code)
-                for each in (web, bulky):
+                for each, metronome in ((web, beat), (bulky, slow_beat)):
                     deeds, slowed = nemesis.deeds, nemesis.slowed
                     case = Case(each, self.export, metronome, GAP_S, self.workers, deeds, slowed)
                     report.violations += judge(case) if self.export.exists() else ()
-            report.requests = len(web.log()) + len(bulky.log())
+            report.requests = _requests(web) + _requests(bulky)
         report.seconds = time.monotonic() - started
         return report
 
     def _words(self, web: DemoWeb, bulky: DemoWeb) -> list[str]:
         rng = self.rng
-        seeds = [*web.seeds()[:2], *bulky.seeds()]
+        seeds = [*web.seeds()[:2], *bulky.seeds()[:-1]]  # not the metronome's host
         words = ["crawl", *seeds, "--data-dir", str(self.data_dir), "--scope", "any"]
         for each in (web, bulky):
             words += ["--allow-net", f"{each.hosts[0].rpartition('.')[0]}.0/24"]
@@ -156,7 +156,7 @@ class Round:
         """Look at memory and at progress."""
         report = self.report
         report.peak_bytes = max(report.peak_bytes, command.pss_bytes())
-        now, count = time.monotonic(), len(web.log())
+        now, count = time.monotonic(), _requests(web)
         if count > self._requests:
             self._requests, self._last_request_at = count, now
         silence_s = now - self._last_request_at
@@ -192,3 +192,11 @@ class Round:
 
     def _say(self, promise: str, text: str) -> None:
         self.report.violations.append(Violation(promise, text))
+
+
+def _is_real(web: DemoWeb, host: str) -> bool:
+    return web.sites[host].name != NAME
+
+
+def _requests(web: DemoWeb) -> int:
+    return sum(record.host in web.sites and _is_real(web, record.host) for record in web.log())

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.demo import Feature, RobotsFile, Site, SitemapKind
 
+from .metronome import SITE
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -67,4 +69,4 @@ def random_sites(rng: Random) -> tuple[tuple[Site, ...], tuple[Site, ...]]:
     if rng.random() < 0.5:
         bodies = frozenset({Feature.ENDLESS, Feature.BOMB})
         heavy.append(Site(name="bodies", pages=6, features=bodies))
-    return tuple(sites), tuple(heavy)
+    return (*sites, SITE), (*heavy, SITE)

@@ -17,6 +17,7 @@ RARELY = 10_000
 def main() -> None:
     """Run the command."""
     gc.set_threshold(RARELY)
+    _forget_working_directory()
     _replace_closed_streams()
     try:
         from .cli import main as command
@@ -27,6 +28,19 @@ def main() -> None:
     finally:
         # Otherwise the interpreter searches all memory of the crawl at exit: 50 ms.
         gc.freeze()
+
+
+def _forget_working_directory() -> None:
+    """Import nothing from the working directory: `python -m` puts it first on the path."""
+    if not sys.flags.safe_path and sys.path and sys.path[0] in ("", _working_directory()):
+        del sys.path[0]
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - importing pathlib takes 5 ms
+    except FileNotFoundError:  # it was removed
+        return ""
 
 
 def _replace_closed_streams() -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.cli.config import ConfigError, Configuration, resolve, user_file
+from mannerly.cli.config import ConfigError, Configuration, effective, resolve, user_file
 from mannerly.crawler.options.table import OPTIONS, cores
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.scope import ScopeMode
@@ -231,3 +231,14 @@ def test_config_show_tells_where_a_value_came_from(
     assert lines["heap_limit"] == "READY_HEAP_SIZE_LIMIT"
     assert lines["workers"] == "default"
     assert "PARSE_SEMAPHORE_LIMIT sets parse_limit" in shown.stdout
+
+
+def test_start_rate_is_the_first_pace(tmp_path: Path, home: dict[str, str]) -> None:
+    """A rate, as --max-rate is; it is shown as it was given, and has to be above 0."""
+    found = settle(tmp_path, home, {"start_rate": "4"})
+
+    assert found.settings().politeness.start_delay_s == 0.25
+    assert effective(found, found.settings())["start_rate"] == 4
+    for wrong in ("0", "-1", "inf"):
+        with pytest.raises(ConfigError, match=r"--start-rate is .*; allowed: a number above 0"):
+            settle(tmp_path, home, {"start_rate": wrong}).settings()

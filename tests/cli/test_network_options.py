@@ -152,12 +152,14 @@ def test_proxy_password_is_not_printed(password: str) -> None:
 def test_proxy_of_config_show_needs_its_password_again() -> None:
     """A file made from `config show` is refused with a sentence, not by the proxy later."""
     env = {"MANNERLY_PROXY": "http://user:secret@127.0.0.1:9"}
-    Path("mannerly.toml").write_text(invoke("config", "show", env=env).stdout)
+    file = Path(".config/mannerly/config.toml")
+    file.parent.mkdir(parents=True)
+    file.write_text(invoke("config", "show", env=env).stdout)
 
     outcome = invoke("config", "show")
 
     assert outcome.exit_code == 2
-    assert "mannerly.toml: proxy is 'http://user:***@127.0.0.1:9'; allowed: the" in outcome.stderr
+    assert "config.toml: proxy is 'http://user:***@127.0.0.1:9'; allowed: the" in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: st
     assert "Finished: 2 pages in" in crawl.stderr
     assert "fetched     1 with status 200, 1 with status 404;" in crawl.stderr
     assert "skipped     1 link to another host (--scope), 1 not http(s)" in crawl.stderr
-    # robots.txt, the sitemap and two pages: three gaps between four requests.
-    assert "all 3 requests kept each host's minimum delay" in crawl.stderr
+    # robots.txt, the sitemap and two pages.
+    assert "all 4 requests kept each host's minimum delay" in crawl.stderr
 
 
 def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site: str) -> None:

@@ -12,7 +12,7 @@ from mannerly.cli.summary import summary
 from mannerly.cli.terminal import safe_term
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.stats import HostTally, Stats, Waits
+from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 
 BUSY = Stats(
     fetched=1204,
@@ -37,6 +37,18 @@ def test_live_line_answers_stuck_or_polite() -> None:
         "1,207 pages  38.2/s  queue 5,310  hosts: 3 ready, 12 waiting, 2 on Retry-After, 1 failing"
         "  12 in flight  about 2 min 19 s left  3 failed  2 refused"
     )
+
+
+def test_live_line_says_how_long_an_answer_is_waited_for() -> None:
+    """After three seconds: before that it is ordinary."""
+    late, soon = (OldestRequest(waited_s, 20.0, 2, 3) for waited_s in (14.0, 2.0))
+
+    assert live_line(
+        Stats(in_flight=1, oldest=late), Pace(0.0, None), width=99, color=False
+    ).endswith("1 waiting for an answer, 14 of 20 s, try 2 of 3")
+    assert live_line(
+        Stats(in_flight=1, oldest=soon), Pace(0.0, None), width=99, color=False
+    ).endswith("1 in flight")
 
 
 def test_live_line_says_when_the_next_request_goes() -> None:
@@ -81,11 +93,21 @@ def test_meter_ends_at_the_nearest_limit() -> None:
     ("stats", "words"),
     [
         (Stats(in_flight=1), "1 request in flight, no response yet"),
+        (
+            Stats(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3)),
+            "1 waiting for an answer, 14 of 20 s, try 2 of 3",
+        ),
+        (
+            Stats(in_flight=7, oldest=OldestRequest(14.2, 20.0, 1, 3)),
+            "7 waiting for an answer, the oldest 14 of 20 s, try 1 of 3",
+        ),
+        (Stats(waits=Waits(ready=1)), "1 host about to be asked"),
         (Stats(waits=Waits(retry_after=2)), "2 hosts told to wait (Retry-After)"),
         (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its next slot; 1 host failing"),
         (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
         (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
         (Stats(), "nothing is queued"),
+        (Stats(queued=999_562), "999,562 URLs in the queue"),
     ],
 )
 def test_waiting_has_a_reason(stats: Stats, words: str) -> None:
@@ -181,9 +203,11 @@ def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None
 
 def test_summary_does_not_hide_a_request_that_was_early() -> None:
     """The audit's finding is printed, and the user is asked to report it."""
-    text = summary(CrawlResult(Ending.FINISHED, Stats(fetched=9, too_early=1), 1.0, 0))
+    stats = Stats(fetched=9, too_early=1, tallies={"a.example": HostTally(early=1)})
+    text = summary(CrawlResult(Ending.FINISHED, stats, 1.0, 0))
 
-    assert "1 request sent before the host's minimum delay was over: please report this" in text
+    loudly = "VIOLATED: 1 request sent before the host's minimum delay was over (a.example): please"
+    assert loudly in text
     assert "To resume" not in text
 
 

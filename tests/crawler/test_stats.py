@@ -162,7 +162,7 @@ def test_the_smallest_gap_is_kept_with_the_gap_in_force_then() -> None:
 
     tally = stats.tallies[HOST]
     assert (tally.smallest_gap_s, tally.asked_gap_s) == (0.3, 1.0)
-    assert stats.too_early == 1
+    assert (stats.audited, stats.too_early, tally.early) == (5, 1, 1)
 
 
 def test_a_first_request_makes_no_tally() -> None:
@@ -248,6 +248,11 @@ def test_what_is_held_back_is_counted_until_it_is_fetched() -> None:
     assert len(flooded.held_back) == REMARKABLE + 1
 
 
+def test_what_was_mended_in_the_store_is_kept() -> None:
+    """One line for each shard, for the summary."""
+    assert fold(told.StoreMended("a"), told.StoreMended("b")).mended == ["a", "b"]
+
+
 HEARD = {
     told.RequestSent,
     told.RobotsAnswered,
@@ -260,6 +265,7 @@ HEARD = {
     told.HostGivenUp,
     told.ShardMeasured,
     told.BatchCommitted,
+    told.StoreMended,
 }
 
 
@@ -337,7 +343,7 @@ def test_totals_of_processes_are_added_up() -> None:
         waits=Waits(ready=1, busy=1, other=1, next_in_s=2),
         tallies={
             HOST: HostTally(
-                fetched=2, refused=1, latency_s=0.1, smallest_gap_s=0.5, asked_gap_s=0.4
+                fetched=2, refused=1, latency_s=0.1, smallest_gap_s=0.5, asked_gap_s=0.4, early=1
             )
         },
         commit_s=0.3,

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -19,7 +21,9 @@ from tests.exports.stored_example import (
     make_crawl,
     page,
 )
+from typer.testing import CliRunner
 
+from mannerly.cli import app
 from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
@@ -118,7 +122,8 @@ def test_csv_cell_is_never_a_formula(title: str) -> None:
 
     rows = list(csv.reader(io.StringIO(file.getvalue().decode("utf-8"), newline="")))
     cell = rows[1][CONTRACT.index("title")]
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not cell.lstrip("\u200b\ufeff\x00\x1f ").startswith(("=", "+", "-", "@"))
+    assert not cell.startswith(("\t", "\r", "\n"))
     assert cell in (title, "'" + title)
 
 
@@ -171,19 +176,6 @@ def test_file_that_fails_halfway_leaves_the_earlier_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_link_keeps_pointing_where_it_pointed(tmp_path: Path) -> None:
-    """What is replaced is the link's target."""
-    target, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
-    target.write_bytes(b"earlier")
-    link.symlink_to(target)
-
-    with whole_file(link) as file:
-        file.write(b"new")
-
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-
-
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -212,3 +204,108 @@ def test_records_are_read_beside_the_owner(crawl: Path) -> None:
     """An export may run while the crawl does."""
     with open_stored(crawl) as first, open_stored(crawl) as second:
         assert len(list(first.pages())) == len(list(second.pages())) == len(PAGES)
+
+
+@pytest.mark.parametrize(
+    "title", ["＝1+1", "\u200b=1+1", "\ufeff@x", "﹢1", "⁻1", "\n=1", " =1", "－1", "\x0b=1"]
+)
+def test_csv_knows_the_other_forms_of_a_formula(title: str) -> None:
+    """Full width, small and superscript signs, and signs behind what cannot be seen."""
+    file = io.BytesIO()
+
+    write_csv([page_row(page(SEED, title=title))], FIELDS, file)
+
+    rows = list(csv.reader(io.StringIO(file.getvalue().decode("utf-8"), newline="")))
+    assert rows[1][CONTRACT.index("title")] == "'" + title
+
+
+@pytest.mark.parametrize(
+    "title", ["A page", "“Quoted”", "«x»", "(1)", "日本", "#1", "é", "* * *", ""]
+)
+def test_csv_leaves_other_text_as_it_is(title: str) -> None:
+    """Nothing is put before text that no program takes for a formula."""
+    file = io.BytesIO()
+
+    write_csv([page_row(page(SEED, title=title))], FIELDS, file)
+
+    rows = list(csv.reader(io.StringIO(file.getvalue().decode("utf-8"), newline="")))
+    assert rows[1][CONTRACT.index("title")] == title
+
+
+def test_jsonl_has_no_control_character() -> None:
+    """Escape sequences, C1 controls and marks of direction are escaped; the text is the same."""
+    title = "\x1b[31m\x9b2J\x7f\u202eabc\u2066é"
+    file = io.BytesIO()
+
+    write_jsonl([page_row(page(SEED, title=title))], file)
+
+    text = file.getvalue().decode()
+    assert text.rstrip("\n").isprintable()
+    assert json.loads(text)["title"] == title
+
+
+def test_a_page_marked_noindex_is_not_in_the_sitemap(tmp_path: Path) -> None:
+    """It is in the other exports, with the mark."""
+    marked = page("https://a.example/hidden", noindex=True)
+    crawl = make_crawl(tmp_path / "crawl", [page(SEED), marked])
+
+    export(crawl, str(tmp_path / "sitemap.xml"))
+    export(crawl, str(tmp_path / "pages.jsonl"))
+
+    assert "hidden" not in (tmp_path / "sitemap.xml").read_text()
+    lines = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    assert {line["url"]: line["noindex"] for line in lines} == {SEED: False, marked.url: True}
+
+
+def test_a_link_in_the_place_of_an_export_is_replaced(crawl: Path, tmp_path: Path) -> None:
+    """The file that it points to is not touched."""
+    precious, target = tmp_path / "precious", tmp_path / "pages.jsonl"
+    precious.write_text("mine")
+    target.symlink_to(precious)
+
+    export(crawl, str(target))
+
+    assert precious.read_text() == "mine"
+    assert not target.is_symlink()
+    assert target.read_text().count("\n") == len(PAGES)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o000, 0o666), (0o022, 0o644), (0o077, 0o600)])
+def test_an_export_has_the_mode_that_the_umask_allows(
+    crawl: Path, tmp_path: Path, umask: int, mode: int
+) -> None:
+    """And is the owner's alone as long as it is not complete."""
+    before = os.umask(umask)
+    try:
+        with whole_file(tmp_path / "a.jsonl"):
+            (part,) = tmp_path.glob(".a.jsonl*")
+            meanwhile = part.stat().st_mode & 0o777
+        export(crawl, str(tmp_path / "b.jsonl"))
+    finally:
+        os.umask(before)
+
+    assert meanwhile == 0o600
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a.jsonl", "b.jsonl")] == [
+        mode
+    ] * 2
+
+
+def test_one_output_that_fails_does_not_cost_the_others(crawl: Path, tmp_path: Path) -> None:
+    """The message names the file, and the exit code is 2."""
+    (tmp_path / "full").mkdir()
+    targets = [tmp_path / "one.csv", tmp_path / "full" / "pages.jsonl", tmp_path / "two.jsonl"]
+    arguments = [str(each) for target in targets for each in ("-o", target)]
+    with pytest.MonkeyPatch.context() as patch:
+        real = os.open
+
+        def refuse(path: object, *rest: int, **named: int) -> int:
+            if "full" in str(path):
+                raise OSError(errno.ENOSPC, "No space left on device", str(path))
+            return real(path, *rest, **named)  # type: ignore[arg-type]
+
+        patch.setattr("mannerly.exports.whole.os.open", refuse)
+        outcome = CliRunner().invoke(app, ["export", str(crawl), *arguments])
+
+    assert outcome.exit_code == 2
+    assert f"cannot write {targets[1]}: No space left on device" in outcome.stderr
+    assert [target.exists() for target in targets] == [True, False, True]

@@ -47,6 +47,7 @@ FAULTS = (
         (
             f"{_KILLED}::test_killed_crawl_loses_nothing",
             f"{_KILLED}::test_killed_crawl_loses_nothing_in_fifty_kills",
+            f"{_KILLED}::test_fresh_retry_after_survives_a_kill",
             (
                 "crawler/runtime/test_kill.py::"
                 "test_a_crawl_that_is_killed_again_and_again_loses_nothing_and_stays_polite"
@@ -74,6 +75,10 @@ FAULTS = (
         (
             f"{_DISK}::test_full_disk_pauses_and_goes_on",
             f"{_FAULTS}::test_a_full_disk_is_told_apart_and_the_batch_can_be_offered_again",
+            (
+                "crawler/runtime/test_resume.py::"
+                "test_a_disk_that_stays_full_ends_the_crawl_with_a_reason"
+            ),
         ),
     ),
     Row(
@@ -83,6 +88,7 @@ FAULTS = (
         (
             f"{_DISK}::test_damaged_file_is_refused",
             f"{_DISK}::test_deleted_directory_is_noticed",
+            "crawler/runtime/test_starved.py::test_a_data_directory_that_is_removed_ends_the_crawl",
             f"{_FAULTS}::test_a_crawl_survives_a_disk_that_dies_at_any_operation",
         ),
     ),
@@ -100,6 +106,10 @@ FAULTS = (
             f"{_KILLED}::test_signal_ends_a_crawl_that_can_be_resumed",
             f"{_KILLED}::test_second_interrupt_ends_whatever_hangs",
             "crawler/runtime/test_shutdown.py::test_the_second_signal_stops_at_once",
+            (
+                "crawler/runtime/test_stuck.py::"
+                "test_two_signals_end_a_crawl_in_which_a_process_is_frozen"
+            ),
         ),
     ),
     Row("F7", "the shared store restarts, is emptied or full", "", waits_for=MACHINES),
@@ -122,6 +132,14 @@ FAULTS = (
         "Each has its reason, and no other host waits.",
         (
             f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_names_without_an_address_delay_no_other_host"
+            ),
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_a_name_that_resolves_now_and_then_loses_no_page"
+            ),
             "crawler/fetch/test_fetch_failures.py::test_failure_has_a_kind_and_a_code",
         ),
     ),
@@ -159,9 +177,16 @@ FAULTS = (
     ),
     Row(
         "F17",
-        "a calendar, a maze, session ids, sort orders, soft 404",
+        "a calendar, a maze, session ids, sort orders, soft 404, invented names",
         "At least 95 % of the real pages beside a trap are fetched.",
-        (f"{_SITES}::test_traps_take_no_more_than_their_share",),
+        (
+            "crawler/frontier/test_traps.py::test_real_pages_are_reached_beside_a_trap",
+            (
+                "crawler/frontier/test_addresses.py::"
+                "test_real_pages_are_reached_beside_subdomains_without_end"
+            ),
+            f"{_SITES}::test_traps_take_no_more_than_their_share",
+        ),
     ),
     Row(
         "F18",
@@ -209,10 +234,16 @@ FAULTS = (
     Row(
         "F22",
         "Retry-After in other scripts, huge, negative, in the year 9999, garbage",
-        "ASCII digits and dates count, garbage counts as absent, and nothing raises.",
+        "ASCII digits and dates count and are kept in full; a larger one gives the host up.",
         (
             "politeness/test_headers.py::test_retry_after_that_is_no_wait_counts_as_absent",
             "politeness/test_headers.py::test_retry_after_never_raises",
+            "politeness/test_host_health.py::test_long_retry_after_is_kept_in_full",
+            "politeness/test_host_health.py::test_unreadably_long_retry_after_gives_the_host_up",
+            (
+                "crawler/runtime/test_leaving.py::"
+                "test_nothing_is_sent_inside_a_retry_after_that_came_while_connecting"
+            ),
             "politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",
             (
                 "crawler/runtime/test_manners.py::"
@@ -222,12 +253,13 @@ FAULTS = (
     ),
     Row(
         "F23",
-        "429 and 503 without Retry-After, hidden limits, bans",
-        "The pace settles near the limit with few refusals.",
+        "429 and 503 without Retry-After, hidden limits, bans, hosts that only refuse",
+        "The pace settles near the limit with few refusals; a hopeless host is given up.",
         (
             "simulation/test_promises.py::test_steady_use_is_near_the_limit",
             "simulation/test_promises.py::test_steady_refusals_are_rare",
             "simulation/test_promises.py::test_server_that_bans_is_hardly_provoked",
+            "simulation/test_crawl.py::test_a_hopeless_web_is_given_up",
         ),
     ),
     Row(
@@ -290,14 +322,22 @@ FAULTS = (
             f"{_KILLED}::test_few_descriptors_lose_nothing",
             f"{_KILLED}::test_little_memory_loses_nothing_in_silence",
             f"{_CURL}::test_curl_reports_a_lack_of_descriptors",
+            "crawler/runtime/test_starved.py::test_few_descriptors_mean_fewer_requests_at_once",
+            "crawler/runtime/test_starved.py::test_a_lack_of_memory_is_no_error_of_a_page",
+            "crawler/runtime/test_stuck.py::test_a_helper_that_dies_costs_no_link",
         ),
     ),
     Row("F30", "a live page that hangs, a thousand readers", "", waits_for=LIVE),
     Row(
         "F31",
-        "a program that blocks between two pages",
-        "Fetching waits, the status says why, and no gap is shortened afterwards.",
+        "a program that blocks between two pages, or the event loop in a slot",
+        "Fetching waits, it is said why, and no gap is shortened afterwards.",
         (
+            "politeness/test_drivers_blocked.py::test_stalled_loop_is_reported",
+            (
+                "politeness/test_drivers_blocked.py::"
+                "test_blocking_call_in_the_same_turn_keeps_the_spacing"
+            ),
             "library/test_slow_programs.py::test_fetching_waits_for_the_program",
             "library/test_slow_programs.py::test_pages_are_not_fetched_in_a_burst_after_a_wait",
         ),

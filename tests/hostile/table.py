@@ -33,7 +33,7 @@ random; a seed repeats a run.
 """
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps its plugins in a set
 class Outcomes:
     """A plugin of pytest that collects what became of each test, and its figures."""
 

@@ -12,14 +12,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.runtime.harness import eventually, page_requests, real_pages, url_of
 from tests.hostile.commands import PLAIN, let_pass, pages, pending, run, watched
 from torture.command import Command, send
-from torture.metronome import Metronome
+from torture.metronome import SITE, Metronome
 
-from mannerly.demo import DemoWeb, by_host, plain_sites
+from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
     from tests.hostile.conftest import Figure
@@ -94,11 +96,37 @@ def test_killed_crawl_loses_nothing_in_fifty_kills(tmp_path: Path, figure: Figur
     assert found == []
 
 
+def test_fresh_retry_after_survives_a_kill(tmp_path: Path, figure: Figure) -> None:
+    """Killed as soon as a host has asked for five seconds, it is not asked before they are over."""
+    asked: list[float] = []
+
+    def handler(connection: socket.socket, path: str) -> bool:
+        if path == "/robots.txt":
+            connection.sendall(answer(b"", "404 Not Found"))
+        else:
+            asked.append(time.monotonic())
+            refusal = answer(b"", "429 Too Many", "Retry-After: 5")
+            connection.sendall(refusal if len(asked) == 1 else answer())
+        return True
+
+    with RawServer(handler, "127.0.0.2") as server:
+        words = ["crawl", server.url(), *PLAIN, "--data-dir", str(tmp_path / "crawl")]
+        command = Command(words, tmp_path / "output.txt")
+        eventually(lambda: asked)
+        let_pass(0.05)
+        command.kill()
+        run(*words)
+        waited_s = asked[1] - asked[0]
+
+    figure("F1", f"killed 0.05 s after a Retry-After of 5 s: next request after {waited_s:.1f} s")
+    assert waited_s >= 5.0
+
+
 def test_second_process_is_refused(tmp_path: Path, figure: Figure) -> None:
     """Two runs on one data directory: the second ends at once with code 4, the first goes on."""
     data_dir = tmp_path / "crawl"
-    with DemoWeb(plain_sites(1, pages=40)) as web:
-        words = _words(web, data_dir)
+    with DemoWeb(plain_sites(1, pages=80)) as web:
+        words = _words(web, data_dir, "--delay", "0.1")
         first = Command(words, tmp_path / "output.txt")
         eventually(lambda: len(web.log()) > 2)
         second = run(*words)
@@ -152,7 +180,7 @@ def test_second_interrupt_ends_whatever_hangs(tmp_path: Path, figure: Figure) ->
         command.tell(signal.SIGINT)
         code = command.wait(20.0)
         seconds = time.monotonic() - told_at
-        is_left = bool(command.everyone()) and not command.wait_until_gone()
+        is_left = not command.wait_until_gone(5.0)
         command.kill()
 
     figure("F6", f"SIGINT twice with a stopped worker: exit code {code} after {seconds:.1f} s")
@@ -162,20 +190,22 @@ def test_second_interrupt_ends_whatever_hangs(tmp_path: Path, figure: Figure) ->
 def test_suspended_crawl_sends_no_burst(tmp_path: Path, figure: Figure) -> None:
     """All processes stopped for three seconds, as a laptop is: afterwards each gap is kept."""
     data_dir = tmp_path / "crawl"
-    with DemoWeb(plain_sites(4, pages=12)) as web, Metronome() as metronome:
-        words = _words(web, data_dir, "--delay", str(GAP_S))
-        command = Command(words, tmp_path / "output.txt")
-        eventually(lambda: len(web.log()) > 12)
-        for pid in command.everyone():
-            send(pid, signal.SIGSTOP)
-        let_pass(3.0)
-        for pid in command.everyone():
-            send(pid, signal.SIGCONT)
-        code, _ = watched(command)
+    sites = plain_sites(4, pages=12)
+    with DemoWeb([*sites, SITE]) as web:
+        words = ["crawl", *web.seeds()[:-1], "--data-dir", str(data_dir), *PLAIN]
+        with Metronome(web) as metronome:
+            command = Command([*words, "--delay", str(GAP_S)], tmp_path / "output.txt")
+            eventually(lambda: len(web.log_of("plain-0")) > 3)
+            for pid in command.everyone():
+                send(pid, signal.SIGSTOP)
+            let_pass(3.0)
+            for pid in command.everyone():
+                send(pid, signal.SIGCONT)
+            code, _ = watched(command)
         gaps = [
             later.t - earlier.t + metronome.lag_s(earlier.t)
-            for log in by_host(web.log()).values()
-            for earlier, later in pairwise(log)
+            for site in sites
+            for earlier, later in pairwise(web.log_of(site.name))
         ]
 
     figure("F11", f"suspended for 3 s: smallest gap at the server {min(gaps):.3f} of {GAP_S} s")
@@ -192,7 +222,7 @@ def test_few_descriptors_lose_nothing(tmp_path: Path, figure: Figure) -> None:
     data_dir = tmp_path / "crawl"
     with DemoWeb(plain_sites(120, pages=5)) as web:
         words = _words(web, data_dir, "--workers", "512")
-        ended = run(*words, before=_limit_descriptors)
+        ended = run(*words, before=_limit_descriptors, within_s=60.0)
         urls = [row["url"] for row in pages(data_dir) if row["status"] == 200]
         lost = set(real_pages(web)) - set(urls)
 

@@ -16,7 +16,8 @@ FAULTS, THREATS = 32, 31
 @cache
 def _names(file: str) -> set[str]:
     tree = ast.parse((TESTS / file).read_text("utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name for node in ast.walk(tree) if isinstance(node, functions)}
 
 
 def test_every_row_is_there() -> None:

@@ -21,6 +21,7 @@ THREATS = (
             f"{_GUARD}::test_guard_refuses_a_special_network_from_end_to_end",
             f"{_GUARD}::test_guard_allows_the_public_neighbours",
             f"{_GUARD}::test_guard_refuses_cloud_metadata",
+            f"{_GUARD}::test_guard_refuses_cloud_metadata_even_as_a_seed",
         ),
     ),
     Row(
@@ -79,16 +80,20 @@ THREATS = (
     Row(
         "S8",
         "links to ports of mail servers and databases",
-        "Only web ports and those of the seeds are connected.",
-        (f"{_GUARD}::test_guard_keeps_to_web_ports_and_those_of_the_seeds",),
+        "Only web ports are connected, and the port of a seed on its own host.",
+        (
+            f"{_GUARD}::test_guard_keeps_to_web_ports",
+            f"{_GUARD}::test_guard_opens_the_port_of_a_seed_on_its_own_host",
+        ),
     ),
     Row(
         "S9",
-        "a crawl of localhost:8000 that links to localhost:6379",
+        "a crawl of a private seed that links to another port of its host",
         "A private seed opens exactly its host and port.",
         (
             f"{_NETWORK}::test_a_private_seed_opens_its_own_port_alone",
             f"{_GUARD}::test_guard_opens_a_private_seed_and_nothing_beside_it",
+            "cli/test_crawl_command.py::test_private_seed_is_said_at_the_start",
         ),
     ),
     Row("S10", "a proxy that hides the address", "", waits_for=REQUESTS),
@@ -151,7 +156,8 @@ THREATS = (
         "entity bombs, external entities, endless nesting in sitemaps",
         "Declarations are refused, depth, names and size are bounded.",
         (
-            f"{_SITEMAPS}::test_entities_are_refused",
+            f"{_SITEMAPS}::test_declarations_are_refused",
+            "crawler/runtime/test_lists.py::test_sitemap_with_declarations_costs_nothing",
             f"{_SITEMAPS}::test_hostile_shapes_are_cut_short",
             f"{_SITEMAPS}::test_bomb_is_stopped_at_the_cap",
         ),
@@ -161,7 +167,8 @@ THREATS = (
         "patterns and texts that freeze backtracking matchers",
         "Globs and our own patterns take linear time.",
         (
-            "crawler/web/test_scope.py::test_glob_takes_no_exponential_time",
+            "crawler/web/test_scope.py::test_explosive_globs_take_linear_time",
+            "politeness/test_robots_many_rules.py::test_any_file_is_judged_within_milliseconds",
             "politeness/test_robots_rules.py::test_explosive_wildcards_are_answered",
         ),
     ),
@@ -180,8 +187,14 @@ THREATS = (
     Row(
         "S28",
         "many names, ports and spellings for one server",
-        "Spellings and web ports share one budget.",
+        "Spellings and web ports share one budget, names of one address a limit.",
         (
+            (
+                "crawler/runtime/test_many_names.py::"
+                "test_one_server_behind_many_names_is_not_asked_faster"
+            ),
+            "crawler/frontier/test_addresses.py::test_names_of_one_site_share_a_pace",
+            "crawler/frontier/test_addresses.py::test_names_of_several_sites_share_an_address",
             "politeness/test_core_contract.py::test_spellings_share_one_budget",
             "crawler/web/test_urls.py::test_web_ports_share_a_host_key",
         ),
@@ -189,8 +202,20 @@ THREATS = (
     Row(
         "S29",
         "pages, robots.txt and sitemaps that aim the crawler at others",
-        "What is out of scope is not asked for.",
+        "What is out of scope is not asked for, lists have limits, and links begin slowly.",
         (
+            "crawler/runtime/test_lists.py::test_robots_sends_nothing_to_hosts_out_of_scope",
+            "crawler/shard/test_sitemaps.py::test_robots_cannot_aim_the_crawl_at_other_hosts",
+            "crawler/runtime/test_lists.py::test_page_limit_is_reached_beside_an_endless_index",
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_a_page_cannot_aim_the_crawler_at_a_host"
+            ),
+            (
+                "crawler/runtime/test_names_and_victims.py::"
+                "test_a_page_cannot_aim_the_crawler_at_a_site_by_inventing_names"
+            ),
+            "crawler/runtime/test_many_names.py::test_names_met_as_links_are_contacted_one_by_one",
             (
                 "crawler/runtime/test_scope_crawl.py::"
                 "test_what_is_excluded_is_not_fetched_even_as_a_seed_or_a_sitemap"

@@ -16,6 +16,7 @@ from tests.library.loops import FAST
 import mannerly
 from mannerly.crawler.options.table import KEYWORDS, OPTIONS, ValueKind
 from mannerly.crawler.options.values import CrawlOptions
+from mannerly.crawler.settings import in_force
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ LIBRARY = ("data_dir", "fresh")  # options of the command that are parameters wi
 # A value that each option takes; the others take that of their kind.
 OF_KIND: dict[ValueKind, Any] = {
     ValueKind.INTEGER: 3,
+    ValueKind.BYTES: 3 << 20,
     ValueKind.NUMBER: 2.5,
     ValueKind.RATE: 2.0,
     ValueKind.TEXT: "word",
@@ -50,10 +52,7 @@ VALUES: dict[str, Any] = {
 
 def setting(crawl: mannerly.Crawl, name: str) -> Any:
     """Return the field of the settings that an option sets."""
-    value: Any = crawl.settings
-    for part in str(OPTIONS[name].target).split("."):
-        value = getattr(value, part)
-    return value
+    return in_force(crawl.settings, OPTIONS[name])
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -228,3 +227,20 @@ def test_options_reach_the_crawl() -> None:
 
     assert len(urls) > 5
     assert not any("/section-1/" in path for path in asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1048576", 1 << 20), ("64KB", 1 << 16), ("256MB", 256 << 20), ("1g", 1 << 30), (5, 5)],
+)
+def test_sizes_may_have_a_unit(text: str | int, number: int) -> None:
+    """Units are powers of 1,024, with or without a B."""
+    with mannerly.Crawl(SEED, max_bytes=text) as crawl:
+        assert crawl.settings.max_bytes == number
+
+
+@pytest.mark.parametrize("text", ["", "MB", "1.5MB", "-1", "10 apples", "１MB"])
+def test_text_that_is_no_size_is_refused(text: str) -> None:
+    """The error shows what is allowed."""
+    with pytest.raises(mannerly.OptionError, match=r"max_bytes is .*256MB"):
+        mannerly.Crawl(SEED, max_bytes=text)

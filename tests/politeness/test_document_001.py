@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,7 +60,7 @@ def test_each_429_adds_a_second() -> None:
 
 def test_delay_is_capped_at_sixty_seconds() -> None:
     """However long the streak, the delay stops at a minute."""
-    host = Limiter(give_up_after_s=1e6).answer(REFUSED, times=100)
+    host = Limiter(replace(LINEAR, give_up_after_s=1e6)).answer(REFUSED, times=100)
 
     assert host.delay_s == 60.0
 

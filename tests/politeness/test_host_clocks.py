@@ -219,6 +219,8 @@ def test_long_crawl_delay_is_respected_or_capped(
     client.send(OK)
 
     assert client.blocked() == (wait_s, Reason.CRAWL_DELAY)
+    told = [events.LongCrawlDelay(HOST, 0.0, delay_s, wait_s)] if delay_s > 60.0 else []
+    assert client.told == told
 
 
 def test_long_crawl_delay_may_skip_the_host() -> None:

@@ -197,6 +197,18 @@ def test_answer_in_between_makes_the_time_count_anew(good: Response) -> None:
     assert client.of(events.Retired) == []
 
 
+def test_revived_host_has_all_its_time_again() -> None:
+    """What it refused before the operator took it back does not count."""
+    client = Client(give_up_after_s=900.0)
+    while client.core.ready_at(HOST, now=client.now) < inf:
+        client.send(REFUSED)
+
+    client.core.revive(HOST, now=client.now)
+    client.send(REFUSED, REFUSED)
+
+    assert len(client.of(events.Retired)) == 1
+
+
 def test_unreadably_long_retry_after_gives_the_host_up() -> None:
     """Nobody can wait that long, and nothing is sent inside a Retry-After."""
     client = Client()
@@ -219,21 +231,21 @@ def test_long_retry_after_is_kept_in_full(value: str) -> None:
     assert isinstance(client.core.reserve(HOST, now=0.999 * float(value)), Refuse)
 
 
-def test_host_that_asks_for_a_pause_beyond_all_patience_waits_in_vain() -> None:
+def test_host_that_asks_for_a_pause_beyond_all_patience_waits_too_long() -> None:
     """So does the last one of a crawl, and the reason names the pause."""
     client = Client(give_up_after_s=900.0)
     client.send(OK, Response(503, 0.0, retry_after(800)))
-    is_vain_before = client.core.waits_in_vain(HOST, now=client.now)
+    is_long_before = client.core.waits_too_long(HOST, now=client.now)
     client.send(Response(503, 0.0, retry_after(800)))
 
-    is_vain = client.core.waits_in_vain(HOST, now=client.now)
+    is_long = client.core.waits_too_long(HOST, now=client.now)
     client.core.give_up_waiting(HOST, now=client.now)
 
-    assert (is_vain_before, is_vain) == (False, True)
+    assert (is_long_before, is_long) == (False, True)
     (retired,) = client.of(events.Retired)
     assert retired.reason.startswith("no request allowed for 80")
-    assert not client.core.waits_in_vain(HOST, now=client.now)
-    assert not client.core.waits_in_vain("never.met", now=client.now)
+    assert not client.core.waits_too_long(HOST, now=client.now)
+    assert not client.core.waits_too_long("never.met", now=client.now)
 
 
 # ---------------------------------------------------------------------- retries

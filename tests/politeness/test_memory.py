@@ -103,6 +103,63 @@ def test_newer_schema_is_refused(tmp_path: Path) -> None:
         SqliteMemory(path)
 
 
+def test_file_of_version_1_is_converted(tmp_path: Path) -> None:
+    """What it knows is kept; what it could not know begins at nothing."""
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        """
+        CREATE TABLE hosts (
+            host TEXT PRIMARY KEY NOT NULL,
+            adaptive_delay_seconds REAL NOT NULL DEFAULT 0,
+            adaptive_delay_floor_seconds REAL NOT NULL DEFAULT 0,
+            allowance REAL NOT NULL DEFAULT 0,
+            block_seconds REAL NOT NULL DEFAULT 0,
+            concurrency INTEGER NOT NULL DEFAULT 0,
+            proven INTEGER NOT NULL DEFAULT 0,
+            crawl_delay_seconds REAL NOT NULL DEFAULT 0,
+            blocked_until REAL NOT NULL DEFAULT 0,
+            updated_at REAL NOT NULL DEFAULT 0
+        ) WITHOUT ROWID;
+        INSERT INTO hosts VALUES ('example.com', 2.5, 1.5, 8, 3, 4, 1, 0.5, 70, 60);
+        PRAGMA application_id = 1835953778;
+        PRAGMA user_version = 1;
+        """
+    )
+    connection.close()
+
+    for _ in range(2):
+        memory = SqliteMemory(path)
+        record = memory.load(HOST)
+        memory.close()
+
+        lesson = Lesson(
+            delay_s=2.5, floor_s=1.5, allowance=8, block_s=3, concurrency=4, is_proven=True
+        )
+        assert record == Remembered(
+            host=HOST, lesson=lesson, crawl_delay_s=0.5, blocked_until=70, updated_at=60
+        )
+
+
+async def test_open_breaker_survives_a_restart(tmp_path: Path) -> None:
+    """What is left of its open time is refused in the next run, too."""
+    path = tmp_path / "memory.db"
+    settings = Settings(seed=1, breaker_open_s=60.0, breaker_consecutive=1)
+    async with AsyncPoliteness(settings, memory=SqliteMemory(path), clock=FakeClock()) as one:
+        slot = one.try_slot(URL)
+        assert isinstance(slot, Slot)
+        slot.report(status=500)
+
+    clock = FakeClock(now=3.0, wall=1_700_000_000.0 + 10.0)
+    async with AsyncPoliteness(settings, memory=SqliteMemory(path), clock=clock) as two:
+        decision = two.try_slot(URL)
+
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.BREAKER_OPEN
+    assert decision.until is not None
+    assert 38.0 <= decision.until - 3.0 <= 62.0
+
+
 def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     """A text file, or a directory that is not there, is an error with the path in it."""
     text = tmp_path / "notes.txt"

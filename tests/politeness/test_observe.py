@@ -30,6 +30,7 @@ EXAMPLES: dict[type, DriverEvent] = {
         events.Throttled(HOST, 1.0, 429, None),
         events.Recovered(HOST, 1.0, 2.5),
         events.Parked(HOST, 1.0, 3601.0),
+        events.LongCrawlDelay(HOST, 1.0, 1e9, 60.0),
         events.Opened(HOST, 1.0, 6.0, 2),
         events.HalfOpened(HOST, 1.0),
         events.Closed(HOST, 1.0),
@@ -97,7 +98,10 @@ def test_throttle_change_is_logged_with_delay_and_streak(
     assert record.getMessage() == expected
 
 
-@pytest.mark.parametrize("kind", [events.Opened, events.Parked, events.Retired, events.Stalled])
+@pytest.mark.parametrize(
+    "kind",
+    [events.Opened, events.Parked, events.LongCrawlDelay, events.Retired, events.Stalled],
+)
 def test_trouble_is_a_warning(kind: type, caplog: pytest.LogCaptureFixture) -> None:
     """What an operator should look at is a warning, and names the host."""
     log_events(LOGGER)(EXAMPLES[kind])

@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mannerly.politeness.robots import Robots, RobotsVerdict
@@ -35,6 +35,7 @@ def by_trying_all(lines: list[str], path: str) -> bool:
     return is_allowed
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 4 * FEW_WILDCARDS))
 @example(seed=1, count=FEW_WILDCARDS)
 @example(seed=1, count=FEW_WILDCARDS + 1)

@@ -7,7 +7,9 @@ import pytest
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.model import Request
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.politeness import Settings
+from mannerly.politeness import Permit, Settings, core
+from mannerly.politeness.host import HostState
+from mannerly.politeness.limits import NO_REQUESTED_LIMITS
 from mannerly.simulation.crawl import DAY_S, simulate_crawl
 from mannerly.simulation.crawl_servers import Faults, Servers
 from mannerly.simulation.crawl_web import FORBIDDEN, GeneratedWeb, place_of
@@ -32,7 +34,7 @@ def test_two_thousand_hosts_are_crawled_whole_and_politely(seed: int) -> None:
 
     assert outcome.is_finished
     assert not outcome.broken
-    assert (outcome.lost, outcome.duplicates) == (0, 0)
+    assert (outcome.lost, outcome.duplicates, outcome.too_early) == (0, 0, 0)
     assert outcome.pages + outcome.skipped.total() >= 0.99 * 3 * web.hosts
     assert outcome.handed_over > web.hosts / 2
     assert outcome.checks > 3
@@ -49,6 +51,46 @@ def test_days_of_long_delays_pass_in_a_moment() -> None:
     assert outcome.delivered == 3 * 48
     assert outcome.robots >= 6
     assert not outcome.broken
+    assert outcome.too_early == 0
+
+
+class Deaf(HostState):
+    """A host that forgets one limit when it computes its next start, as a bug might."""
+
+    __slots__ = ()
+    deaf_to = ""
+
+    def _reschedule(self) -> None:
+        requested, strategy = self.requested, self.strategy
+        if self.deaf_to == "crawl_delay":
+            self.requested = NO_REQUESTED_LIMITS
+        elif self.deaf_to == "pace":
+            self.strategy = None
+        super()._reschedule()
+        self.requested, self.strategy = requested, strategy
+        if self.deaf_to == "retry_after":
+            self.not_before = self.base_at + self.delay_s
+
+    def may_leave(self, permit: Permit, now: float) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("deaf_to", ["", "crawl_delay", "pace", "retry_after"])
+def test_the_crawlers_own_audit_sees_a_core_that_forgets_a_limit(
+    deaf_to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its own record of what was asked for, so the core's error does not hide itself."""
+    monkeypatch.setattr(Deaf, "deaf_to", deaf_to)
+    if deaf_to:
+        monkeypatch.setattr(core, "HostState", Deaf)
+    web = GeneratedWeb(
+        hosts=6, pages=40, limits=("", "bucket:0.4:2+retry-after"), crawl_delays_s=(0.0, 0.0, 4.0)
+    )
+
+    outcome = simulate_crawl(web, duration_s=600.0)
+
+    assert outcome.pages > 50
+    assert (outcome.too_early > 0) == bool(deaf_to)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +164,7 @@ def test_a_list_of_sites_is_crawled_whole_and_politely() -> None:
 
     assert outcome.is_finished
     assert not outcome.broken
-    assert (outcome.lost, outcome.duplicates) == (0, 0)
+    assert (outcome.lost, outcome.duplicates, outcome.too_early) == (0, 0, 0)
     assert outcome.pages == 2 * 7_000
     assert outcome.robots >= 7_000
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.politeness import Grant, Reason, Refuse, Settings, Wait
+from mannerly.politeness import Grant, Reason, Refuse, Settings, Wait, core
+from mannerly.politeness.host import HostState
 from mannerly.simulation import run, run_many
 
 if TYPE_CHECKING:
@@ -243,3 +244,24 @@ def test_no_strategy_breaks_a_promise() -> None:
                 result.half_open_violations,
                 result.in_flight_violations,
             ) == (0, 0, 0, 0), f"{strategy} on {spec}"
+
+
+class Hasty(HostState):
+    """A host that halves the gap that its strategy asks for, as a bug might."""
+
+    __slots__ = ()
+
+    def _reschedule(self) -> None:
+        super()._reschedule()
+        self.not_before = max(self.requested.blocked_until, self.base_at + 0.5 * self.delay_s)
+
+
+def test_audit_sees_a_host_that_ignores_the_strategys_pace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The published pace is compared with, not only the operator's minimum."""
+    kept = run(Settings(seed=1), "bucket:0.5:2", 300, 1).gap_violations
+    monkeypatch.setattr(core, "HostState", Hasty)
+
+    assert kept == 0
+    assert run(Settings(seed=1), "bucket:0.5:2", 300, 1).gap_violations > 0

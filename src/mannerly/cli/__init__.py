@@ -12,20 +12,27 @@ Each subcommand imports what it needs when it runs, so that `--help` stays fast.
 
 from __future__ import annotations
 
-from typing import Annotated
+import io
+import sys
+from typing import Annotated, Any
 
 import typer
 
 from . import configuration, hosts, steer
 from .crawl import crawl
 from .demo import demo
+from .doctor import doctor
 from .explain import explain
 from .export import export
 from .resume import resume
 from .retry import retry
 from .simulate import simulate
 from .status import status
+from .terminal import note
 from .wipe import wipe
+
+# typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="mannerly",
@@ -58,13 +65,14 @@ _host = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_host.command("show")(hosts.show)
+_host.command("show")(hosts.show_host)
 _host.command("pause")(hosts.pause)
 _host.command("resume")(hosts.resume)
 _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 
+app.command()(doctor)
 app.command()(wipe)
 
 _config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
@@ -98,4 +106,13 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        sys.exit(app(standalone_mode=False))
+    except typer.Abort:
+        note("mannerly: aborted")
+        sys.exit(1)
+    except _CLICK_ERROR as error:
+        message = io.StringIO()
+        error.show(message)
+        note(message.getvalue().rstrip())
+        sys.exit(error.exit_code)

@@ -5,7 +5,8 @@
 The project file is `mannerly.toml` in the working directory or `[tool.mannerly]` in its
 `pyproject.toml` (not both); the user file is `~/.config/mannerly/config.toml`. Unknown names and
 wrong values raise ConfigError with the place, the name, the value and what is allowed; they are
-never ignored.
+never ignored. A project file may not set every option (`ProjectUse`): it may come with a directory
+that was downloaded.
 
 An unknown variable `MANNERLY_…` is an error only if it looks misspelled: Kubernetes, for example,
 sets variables of that form for a service called mannerly.
@@ -16,8 +17,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.options.table import ALIASES, OPTIONS, cores
+from mannerly.crawler.options.table import ALIASES, OPTIONS, ProjectUse, cores
 from mannerly.crawler.options.values import Given, OptionError, checked, from_text, nearest
+
+from .local_file import LocalFileError, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
 PROJECT_FILE = "mannerly.toml"
+MAX_BYTES = 1_000_000  # of a configuration file
 
 # The options of one run of the command, and their defaults.
 RUN_DEFAULTS: dict[str, object] = {
@@ -84,7 +88,7 @@ def resolve(
     given: dict[str, Given] = {}
     if directory is not None:
         given |= _from_file(user_file(environment))
-        given |= _from_project(directory)
+        given |= _allowed(_from_project(directory), directory)
     given |= _from_environment(environment)
     for name, value in command_line.items():
         given[name] = _read(OPTIONS[name], value, OPTIONS[name].flag)
@@ -126,6 +130,31 @@ def _from_project(directory: Path) -> dict[str, Given]:
     return _from_table(table, "pyproject.toml: tool.mannerly.")
 
 
+def _allowed(given: dict[str, Given], directory: Path) -> dict[str, Given]:
+    """Return the options of a project file, if it may set them; an empty value is harmless."""
+    for name, (value, where, _) in given.items():
+        option = OPTIONS[name]
+        if not value or option.project_use is ProjectUse.ANY:
+            continue
+        paths = value if isinstance(value, list) else [str(value)]
+        if option.project_use is ProjectUse.PATHS_INSIDE:
+            if all(path == "-" or _is_inside(path, directory) for path in paths):
+                continue
+            why = "a project file may only name paths inside its own directory"
+        else:
+            why = "a project file may not set this option"
+        raise ConfigError(
+            f"{where} is refused: {why}. Use {option.flag}, {option.variable} or "
+            "~/.config/mannerly/config.toml"
+        )
+    return {name: each._replace(file=each.where.partition(":")[0]) for name, each in given.items()}
+
+
+def _is_inside(path: str, directory: Path) -> bool:
+    """Return whether a path leads to a place below a directory, symbolic links followed."""
+    return (directory / path).resolve().is_relative_to(directory.resolve())
+
+
 def _from_file(path: Path) -> dict[str, Given]:
     name = PROJECT_FILE if path.name == PROJECT_FILE else str(path)
     return _from_table(_read_toml(path), f"{name}: ")
@@ -135,10 +164,14 @@ def _read_toml(path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path, MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
+    except LocalFileError as error:
+        raise ConfigError(f"{path} {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path} is not a TOML file: it is nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, or a number of too many digits
         raise ConfigError(f"{path} is not a TOML file: {error}") from error
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json as text_json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +17,13 @@ from mannerly.crawler.options.table import ALIASES, GROUPS
 from mannerly.crawler.options.values import printable
 
 from .config import effective, resolve
-from .terminal import failing_clearly, print_json, safe_term
+from .terminal import failing_clearly, json_escaped, print_json, safe_term
+from .terminal import show as show_lines
 
 if TYPE_CHECKING:
     from .config import Configuration
+
+_PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
 
 def show(
@@ -37,7 +41,7 @@ def show(
             for name, value in effective(configuration, configuration.settings()).items()
         }
     if not json:
-        typer.echo(as_toml(configuration, values, with_origin=origin))
+        show_lines(as_toml(configuration, values, with_origin=origin))
         return
     print_json(
         {
@@ -76,7 +80,13 @@ def _origin(configuration: Configuration, name: str) -> str:
 def _toml(value: object) -> str:
     """Return a value as TOML. For these types TOML and JSON are written alike."""
     listed = list(value) if isinstance(value, tuple) else value
-    return text_json.dumps(listed, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return _PAIR.sub(_joined, json_escaped(text_json.dumps(listed, ensure_ascii=False)))
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """Return one TOML escape for the two that JSON needs beyond U+FFFF."""
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
 def _aliases() -> list[str]:

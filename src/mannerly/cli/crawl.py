@@ -25,7 +25,7 @@ from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError, resolve
-from .terminal import fail, failing_clearly, note, print_json, safe_term
+from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.table import Option
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import Manifest
 
     from .config import Configuration
     from .progress import Progress
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
 
+NO_NAME = "name_not_resolved"  # the reason code of a host name that does not exist
 _ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
 
 
@@ -53,10 +55,12 @@ class RunPlan(NamedTuple):
     location: str
     configuration: Configuration
     is_resumed: bool
+    notices: list[str]  # printed at the start
+    bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
-    """Crawl websites, starting from URLs, files of URLs, or standard input (-).
+    """Crawl from URLs, files of URLs, or standard input (-).
 
     To resume a crawl, run the same command again.
     """
@@ -66,21 +70,21 @@ def crawl(urls: list[str] | None, **options: Value | None) -> None:
         run_plan(prepare(urls or [], configuration))
 
 
-_NAMED_SEEDS = 3  # in a notice about private ones
-
-
 def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     """Return the plan of a run; errors are found before the first request."""
     from mannerly.crawler.store import exists
 
-    from .seeds import read_seeds
+    from . import notices
+    from .seeds import read_sources
 
     data_dir = configuration.value("data_dir")
-    seeds = read_seeds(arguments)
+    sources = read_sources(arguments)
+    seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(seeds[0])
     _check_outputs(configuration)
+    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
         settings = configuration.settings()
@@ -88,8 +92,12 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
-        settings = _resumed(configuration, seeds, location)
-    return RunPlan(settings, seeds, location, configuration, is_resumed)
+        manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
+        settings = _resumed(configuration, manifest, location)
+        said += notices.resumed(location, manifest.seeds, settings)
+        said += notices.control_records(location)
+    bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare)
 
 
 def default_location(seed: str) -> str:
@@ -104,18 +112,16 @@ def run_plan(plan: RunPlan) -> None:
     from mannerly.crawler.crawl import run_crawl
 
     from .endings import exit_code
+    from .export import write_all
+    from .notices import say
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
     fresh = bool(plan.configuration.value("fresh"))
-    if not fresh and not plan.configuration.value("quiet"):
-        _report_orders(plan)
     if not plan.configuration.value("quiet"):
-        _report_missing(plan.settings)
-        _report_private_seeds(plan)
-        _report_scope(plan)
+        say(_notices(plan), plan.configuration.value("log_format"))
     with _progress(plan) as watch:
         result = run_crawl(
             plan.settings,
@@ -125,9 +131,10 @@ def run_plan(plan: RunPlan) -> None:
             fresh=fresh,
             watch=watch,
         )
-    _export(plan)
+    quiet = bool(plan.configuration.value("quiet"))
+    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
     _report(plan, result)
-    raise typer.Exit(exit_code(result))
+    raise typer.Exit(exit_code(result) if is_written else USAGE)
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -150,16 +157,17 @@ def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> No
     NetworkGuard(seeds, settings.allow_net)
 
 
-def _resumed(configuration: Configuration, seeds: list[str], location: str) -> CrawlSettings:
-    """Return the settings of a stored crawl, changed by those of this run.
+def _checked_manifest(seeds: list[str], location: str, *, is_named: bool) -> Manifest:
+    """Return the manifest of a crawl that is to be resumed.
 
     Raises:
-        ConfigError: a seed is not one of the crawl's, or a setting of `KEPT` differs.
+        ConfigError: a seed is not one of the crawl's; or the operator has not named the crawl, and
+            it is another user's or has other seeds, too.
     """
-    from mannerly.crawler.fetch.guard import NetworkGuard
-    from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.store import open_crawl
     from mannerly.crawler.stored import added_seeds
+
+    from .notices import check_found
 
     store = open_crawl(location)
     manifest = store.manifest
@@ -171,14 +179,28 @@ def _resumed(configuration: Configuration, seeds: list[str], location: str) -> C
                 f"{safe_term(seed)} is not a seed of the crawl in {location}: add it with "
                 "`mannerly add`, choose another --data-dir, or start over with --fresh"
             )
+    if not is_named:
+        check_found(location, manifest.seeds, seeds)
+    return manifest
+
+
+def _resumed(configuration: Configuration, manifest: Manifest, location: str) -> CrawlSettings:
+    """Return the settings of a stored crawl, changed by those of this run.
+
+    Raises:
+        ConfigError: a setting of `KEPT` differs.
+    """
+    from mannerly.crawler.fetch.guard import NetworkGuard
+    from mannerly.crawler.inspection.view import settings_of
+
     base = settings_of(manifest)
     settings = configuration.settings(base)
     for name in KEPT:
         field = OPTIONS[name].target or name
         if getattr(settings, field) != getattr(base, field):
             raise ConfigError(
-                f"{configuration.given[name].where} cannot be changed when a crawl is resumed: "
-                f"leave it out, or start over with --fresh"
+                f"{configuration.given[name].where} cannot be changed when the crawl in {location} "
+                "is resumed: leave it out, or start over with --fresh"
             )
     NetworkGuard(manifest.seeds, settings.allow_net)
     return settings
@@ -211,72 +233,16 @@ def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     )
 
 
-def _export(plan: RunPlan) -> None:
-    from mannerly.exports import export
+def _notices(plan: RunPlan) -> list[str]:
+    """Return what is said at the start."""
+    from . import notices
 
-    for output in plan.configuration.texts("output"):
-        outcome = export(plan.location, output)
-        if not plan.configuration.value("quiet"):
-            for line in outcome.described():
-                note(line)
-
-
-def _report_missing(settings: CrawlSettings) -> None:
-    """Say what this installation or this machine lacks, and what that costs."""
-    from importlib.util import find_spec
-
-    from mannerly.crawler.runtime.descriptors import told
-
-    if few := told(settings.workers, settings.processes):
-        note(few)
-    if find_spec("pcre2") is None:
-        note("pcre2 is not installed: pages are read by the tree parser, which takes more CPU")
-
-
-def _report_private_seeds(plan: RunPlan) -> None:
-    """Say which seeds let the crawl into a private network: a list may hold one by mistake."""
-    from mannerly.crawler.fetch.guard import NetworkGuard
-
-    private = NetworkGuard(plan.seeds).private_seeds
-    if private:
-        named = ", ".join(map(safe_term, private[:_NAMED_SEEDS]))
-        if len(private) > _NAMED_SEEDS:
-            named += f" and {len(private) - _NAMED_SEEDS:,} more"
-        note(f"allowed because they are seeds, although private: {named} (others: --allow-net)")
-
-
-def _report_scope(plan: RunPlan) -> None:
-    """Say that the source of seeds has made the scope wider than it is by default."""
-    from mannerly.crawler.settings import NAMES_HOSTS
-
-    given, settings = plan.configuration.given, plan.settings
-    if settings.seeding in NAMES_HOSTS and settings.scope == "site" and "scope" not in given:
-        note(
-            f"--seeding-strategy {settings.seeding} names other hosts of the site, so the scope is "
-            "the site: with --scope host they are left out"
-        )
-
-
-def _report_orders(plan: RunPlan) -> None:
-    """Say what control records change in a resumed run: a paused crawl must not look stuck."""
-    from mannerly.crawler.control import in_force
-    from mannerly.crawler.store import exists, open_crawl
-
-    from .steer import told
-
-    if not exists(plan.location):
-        return
-    store = open_crawl(plan.location)
-    orders = in_force(store.orders())
-    store.close()
-    log_format = plan.configuration.value("log_format")
-    for line in told(orders, plan.location):
-        if log_format is None:
-            note(line)
-        else:
-            from .logs import log
-
-            log(str(log_format), "Control", reason=line)
+    return [
+        *plan.notices,
+        *notices.missing_parts(plan.settings),
+        *notices.private_seeds(plan.seeds),
+        *notices.wider_scope(plan.configuration, plan.settings),
+    ]
 
 
 def _report(plan: RunPlan, result: CrawlResult) -> None:
@@ -295,6 +261,19 @@ def _report(plan: RunPlan, result: CrawlResult) -> None:
         return
     hosts = 10 if configuration.value("verbose") else 3
     note(summary(result, plan.location, hosts=hosts, is_resumed=plan.is_resumed))
+    if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
+        note("If you meant a file of URLs: there is no file of that name here.")
+    if configuration.value("verbose"):
+        _report_given_up(plan.location, hosts)
+
+
+def _report_given_up(location: str, limit: int) -> None:
+    from mannerly.crawler.inspection.seeds import given_up_hosts
+    from mannerly.crawler.stored import open_crawl
+
+    with open_crawl(location) as crawl, crawl.view() as opened:
+        for host, cause in given_up_hosts(opened, limit):
+            note(f"Given up: {safe_term(host, limit=80)}: {safe_term(cause)}")
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:

@@ -42,26 +42,23 @@ def demo(
 
     from .progress import Progress
     from .summary import summary
+    from .terminal import fail, note, show
 
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
-            typer.echo(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …", err=True)
+            note(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …")
             with Progress() as progress:
                 result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
             # The shortest gap that the settings allow: 1/8 s, by the default of 8 requests/s.
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:
-        typer.echo(f"mannerly demo: {error}", err=True)
-        raise typer.Exit(2) from error
-    typer.echo(summary(result), err=True)
-    typer.echo(table(verdicts))
+        fail(f"the demo cannot run: {error}")
+    note(summary(result))
+    show(table(verdicts))
     impolite = [verdict for verdict in verdicts if not verdict.is_polite]
     for verdict in impolite:
-        typer.echo(f"{verdict.name}: {'; '.join(verdict.broken)}", err=True)
+        note(f"{verdict.name}: {'; '.join(verdict.broken)}")
     if impolite:
         raise typer.Exit(1)
-    typer.echo(
-        "Every host was crawled politely: within its robots.txt, Retry-After and minimum delay.",
-        err=True,
-    )
+    note("Every host was crawled politely: within its robots.txt, Retry-After and minimum delay.")

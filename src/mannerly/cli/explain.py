@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .stored import Location, opened
-from .terminal import failing_clearly, print_json, safe_term
+from .terminal import failing_clearly, print_json, safe_term, show
 
 
 def explain(
@@ -28,7 +28,7 @@ def explain(
         return
     where, _, reason = facts.scope.partition(": ")
     scope = f"{where}: {skip_words(reason)}" if reason else where
-    typer.echo(safe_term(facts.url))
+    show(safe_term(facts.url))
     for name, text in (
         ("state", f"{facts.state}: {facts.because}"),
         ("found by", " ← ".join(facts.found_by)),
@@ -36,4 +36,4 @@ def explain(
         ("robots.txt", facts.robots),
     ):
         if text:
-            typer.echo(f"  {name:<12}{safe_term(text, limit=2000)}")
+            show(f"  {name:<12}{safe_term(text, limit=2000)}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import errno
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .stored import Location, require_crawl
-from .terminal import failing_clearly, note
+from .terminal import USAGE, failing_clearly, note, safe_term
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def export(
@@ -32,14 +36,41 @@ def export(
 ) -> None:
     """Write a crawl's records to files."""
     from mannerly.exports import ExportError, Format, check_target
-    from mannerly.exports import export as write
 
     with failing_clearly():
         require_crawl(location)
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
-        for target in output:
-            outcome = write(location, target, include_skipped=include_skipped)
+        is_written = write_all(location, output, include_skipped=include_skipped, quiet=quiet)
+    if not is_written:
+        raise typer.Exit(USAGE)
+
+
+def write_all(
+    location: str | Path, outputs: list[str], *, include_skipped: bool = False, quiet: bool = False
+) -> bool:
+    """Write every output, whether or not others fail; name those that failed.
+
+    Returns:
+        Whether all of them were written.
+
+    Raises:
+        StoreError: the crawl cannot be read.
+    """
+    from mannerly.exports import ExportError, export
+
+    is_written = True
+    for target in outputs:
+        try:
+            outcome = export(location, target, include_skipped=include_skipped)
+        except (ExportError, OSError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the output is closed (`| head`)
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            note(f"mannerly: cannot write {safe_term(target)}: {why}")
+            is_written = False
+        else:
             for line in [] if quiet else outcome.described():
-                note(line)
+                note(safe_term(line))
+    return is_written

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mannerly.crawler.web.words import without_userinfo
+
 from .figures import span
 from .steer import pace
 from .stored import Location, opened, when
-from .terminal import fail, failing_clearly, note, print_json, safe_term, table
+from .terminal import fail, failing_clearly, note, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +58,11 @@ def hosts(
     if json:
         print_json([_fields(line, orders) for line in lines])
     elif lines:
-        typer.echo(as_table(lines, orders, now=time.time()))
+        show(as_table(lines, orders, now=time.time()))
 
 
-def show(location: Location, host: Host, *, json: AsJson = False) -> None:
-    """Show what is known about one host, and the pace that was set for it."""
+def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
+    """Show what is known about one host."""
     with failing_clearly(), opened(location) as crawl:
         line = _line(crawl, crawl.host(host), host)
         orders = _orders(crawl)
@@ -68,11 +70,11 @@ def show(location: Location, host: Host, *, json: AsJson = False) -> None:
         print_json({**_fields(line, orders), "next_urls": list(line.next_urls)})
         return
     for name, value in _described(line.record, orders, now=time.time()):
-        typer.echo(f"{name:<16}{value}")
-    typer.echo(f"{'given up':<16}{line.given_up:,}")
-    typer.echo(f"{'queued':<16}{line.queued:,}")
+        show(f"{name:<16}{value}")
+    show(f"{'given up':<16}{line.given_up:,}")
+    show(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
-        typer.echo(f"  {safe_term(url)}")
+        show(f"  {safe_term(url)}")
 
 
 def pause(location: Location, host: Host) -> None:
@@ -107,10 +109,10 @@ def set_pace(
         int | None, typer.Option(metavar="N", help="Maximum requests in flight.")
     ] = None,
 ) -> None:
-    """Set the pace of one host; options that are not given stay as they are.
+    """Set the pace of one host.
 
-    These values replace those of the crawl until they are set again. Crawl-delay and Retry-After
-    are still obeyed.
+    Options that are not given stay as they are. These values replace those of the crawl until
+    they are set again. Crawl-delay and Retry-After are still obeyed.
     """
     from mannerly.crawler.options.table import OPTIONS
     from mannerly.crawler.options.values import from_text
@@ -126,7 +128,7 @@ def set_pace(
 
 
 def forget(location: Location, host: Host) -> None:
-    """Forget the pace that was learned for a host; a Retry-After still applies."""
+    """Forget the learned pace of a host; Retry-After still applies."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         _line(crawl, handle, host)
@@ -146,7 +148,7 @@ def _orders(crawl: StoredCrawl) -> Mapping[str, HostOrders]:
 def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:
     line = handle.show()
     if line is None:
-        fail(f"{safe_term(text)} is not a host of the crawl in {crawl.location}")
+        fail(f"{safe_term(without_userinfo(text))} is not a host of the crawl in {crawl.location}")
     return line
 
 
@@ -206,8 +208,27 @@ def _described(
         ("fetched", f"{record.fetched:,}"),
         ("refused", f"{record.refused:,}"),
         ("failed", f"{record.failed:,}"),
+        ("smallest gap", _gap(record)),
+        ("breaker", _breaker(record, now)),
         ("last change", f"{span(now - record.updated_at)} ago" if record.updated_at else "never"),
     ]
+
+
+def _gap(record: HostRecord) -> str:
+    """Return the smallest time between two requests, with what was required then."""
+    if not record.smallest_gap_s and not record.early:
+        return "-"
+    said = f"{record.smallest_gap_s:.3f} s, required {record.required_gap_s:.3f} s"
+    return f"{said}, {record.early:,} too early: please report this" if record.early else said
+
+
+def _breaker(record: HostRecord, now: float) -> str:
+    if record.breaker_until > now:
+        return f"open, {span(record.breaker_until - now)}"
+    if record.breaker_until:
+        return "half-open"
+    failures = record.breaker_failures
+    return f"closed, {failures} failures in a row" if failures else "closed"
 
 
 def _delay(seconds: float) -> str:
@@ -215,10 +236,12 @@ def _delay(seconds: float) -> str:
 
 
 def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
+    from mannerly.crawler.inspection.reasons import error_words
+
     if own is not None and own.is_paused:
         return "paused"
     if record.retired:
-        return f"given up: {safe_term(record.retired, limit=40)}"
+        return f"given up: {safe_term(error_words(record.retired), limit=80)}"
     if record.blocked_until > now:
         return f"Retry-After, {span(record.blocked_until - now)}"
     return "active"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from .terminal import note, safe_term
+from .terminal import json_escaped, note, safe_term
 
 
 def log(log_format: str, event: str, **fields: object) -> None:
@@ -23,7 +23,7 @@ def _as_json(now: datetime, event: str, fields: dict[str, object]) -> str:
 
     # These last, so that no field can replace them.
     said = {**fields, "event": event, "level": "info", "timestamp": now}
-    return msgspec.json.encode(said).decode()
+    return json_escaped(msgspec.json.encode(said).decode())
 
 
 def _as_text(now: datetime, event: str, fields: dict[str, object]) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats, Waits
 
 _WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
+_LONG_S = 3.0  # a request that has waited so long for its answer is described
 _TROUBLE = 60  # characters of `Stats.trouble` in the live line
 _BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
 _GAP = "  "
@@ -119,8 +120,9 @@ def reason_to_wait(stats: Stats) -> str:
     if stats.trouble:
         return safe_term(stats.trouble)
     if stats.in_flight:
-        return f"{many(stats.in_flight, 'request')} in flight, no response yet"
+        return _overdue(stats) or f"{many(stats.in_flight, 'request')} in flight, no response yet"
     causes = (
+        (waits.ready, "about to be asked", ""),
         (waits.retry_after, "told to wait (Retry-After)", ""),
         (waits.pace, "waiting for its next slot", "waiting for their next slot"),
         (waits.breaker, "failing, paused to recover", ""),
@@ -132,7 +134,8 @@ def reason_to_wait(stats: Stats) -> str:
         for count, one, more in causes
         if count
     ]
-    return "; ".join(said) or "nothing is queued"
+    idle = f"{many(stats.queued, 'URL')} queued, none of them due yet" if stats.queued else ""
+    return "; ".join(said) or idle or "nothing is queued"
 
 
 class Progress:
@@ -238,4 +241,16 @@ def _hosts(waits: Waits) -> str:
 def _next(stats: Stats) -> str:
     if stats.waits.next_in_s is not None and stats.waits.next_in_s > 0 and not stats.in_flight:
         return f"next in {span(stats.waits.next_in_s)}"
-    return f"{stats.in_flight:,} in flight" if stats.in_flight else ""
+    return _overdue(stats) or (f"{stats.in_flight:,} in flight" if stats.in_flight else "")
+
+
+def _overdue(stats: Stats) -> str:
+    """Return how long the oldest request in flight has waited, if that is long."""
+    oldest = stats.oldest
+    if not stats.in_flight or oldest is None or oldest.waited_s < _LONG_S:
+        return ""
+    waited = f"{oldest.waited_s:.0f} of {oldest.timeout_s:.0f} s"
+    tried = f", try {oldest.attempt} of {oldest.attempts}"
+    if stats.in_flight == 1:
+        return f"1 waiting for an answer, {waited}{tried}"
+    return f"{stats.in_flight:,} waiting for an answer, the oldest {waited}{tried}"

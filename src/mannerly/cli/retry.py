@@ -32,11 +32,12 @@ def retry(
     host: Annotated[
         str | None, typer.Option(metavar="HOST", help="Only those of one host.")
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Try failed and given-up URLs again; without --failed or --given-up, both.
 
-    A crawl that is not running goes on then, as with `resume`.
+    A crawl that is not running is resumed.
     """
     from .config import resolve
     from .crawl import prepare, run_plan
@@ -51,6 +52,7 @@ def retry(
         if is_running:
             return
         given: dict[str, Value] = {"data_dir": location, "fresh": False, "quiet": quiet}
+        given |= {"json": True} if json else {}
         run_plan(prepare([], resolve(given, environment=os.environ, directory=None)))
 
 

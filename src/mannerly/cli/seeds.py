@@ -5,28 +5,57 @@
     seeds.txt, seeds.txt.gz   one URL per line; blank lines and # comments are ignored
     -                         the same, from standard input
 
-Errors name the argument, or the file and the line. Nothing is fetched here.
+A name that could be both, such as a file called example.com, is refused: the working directory must
+not decide what is crawled. Errors name the argument, or the file and the line; user names and
+passwords are left out. Files are read within limits. Nothing is fetched here.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
+import re
 import sys
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
+from mannerly.crawler.web.words import without_userinfo
+
+from .local_file import LocalFileError, opened_regular
 from .terminal import safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+MAX_BYTES = 200_000_000  # of one file, decompressed: a few million URLs
+MAX_LINE = 65_536  # bytes; no URL of this length is crawled
+MAX_LINES = 5_000_000  # of one file, blank ones included
 _GZIP = b"\x1f\x8b"
 _FILE_SUFFIXES = (".txt", ".gz", ".csv", ".list", ".lst", ".urls", ".jsonl")
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?")
 
 
 class SeedError(ValueError):
     """An argument or a line that is not a usable seed."""
+
+
+class SeedSource(NamedTuple):
+    """The seeds of one argument; `file` is its name if they were read from a file."""
+
+    urls: list[str]
+    file: str | None = None
+    is_bare: bool = False  # a name without a scheme, which might have been meant as a file
+
+
+def read_sources(arguments: Iterable[str]) -> list[SeedSource]:
+    """Return the canonical URLs of each argument.
+
+    Raises:
+        SeedError: one of them is neither a URL nor a readable file of URLs.
+    """
+    return [_read(argument) for argument in arguments]
 
 
 def read_seeds(arguments: Iterable[str]) -> list[str]:
@@ -35,52 +64,74 @@ def read_seeds(arguments: Iterable[str]) -> list[str]:
     Raises:
         SeedError: one of them is neither a URL nor a readable file of URLs.
     """
-    seeds: dict[str, None] = {}
-    for argument in arguments:
-        for text, where in _texts(argument):
-            seeds[_seed(text, where)] = None
-    return list(seeds)
+    return list(dict.fromkeys(url for source in read_sources(arguments) for url in source.urls))
 
 
-def _texts(argument: str) -> Iterator[tuple[str, str]]:
+def _read(argument: str) -> SeedSource:
     if argument == "-":
-        yield from _lines(sys.stdin.buffer.read(), "standard input")
-        return
+        return SeedSource(_urls(sys.stdin.buffer, "standard input"), "standard input")
     path = Path(argument)
-    if "://" in argument or not (_looks_like_a_file(argument) or path.is_file()):
-        yield argument, safe_term(argument)
-        return
+    is_there = os.path.exists(argument)  # noqa: PTH110 - Path.exists fails on long names
+    if "://" in argument or not (_looks_like_a_file(argument) or is_there):
+        return SeedSource([_seed(argument, _shown(argument))], is_bare="://" not in argument)
+    name = safe_term(argument)
+    if _HOST.fullmatch(argument) and not _looks_like_a_file(argument):
+        raise SeedError(
+            f"{name} may be a host or the file of this name in the working directory: "
+            f"write https://{name}/ for the host, or ./{name} for the file"
+        )
     try:
-        content = path.read_bytes()
+        with opened_regular(path) as file:
+            return SeedSource(_urls(file, name), name)
     except FileNotFoundError:
         raise SeedError(
-            f"file not found: {safe_term(argument)}; if it is a host, write https:// before it"
+            f"file not found: {name}; if it is a host, write https:// before it"
         ) from None
     except IsADirectoryError:
         raise SeedError(
-            f"{safe_term(argument)} is a directory; to resume the crawl in it: "
-            f"mannerly resume {safe_term(argument)}"
+            f"{name} is a directory; to resume the crawl in it: mannerly resume {name}"
         ) from None
-    yield from _lines(content, safe_term(argument))
+    except LocalFileError as error:
+        raise SeedError(f"{name} {error}; to read URLs from a pipe, use -") from None
 
 
 def _looks_like_a_file(argument: str) -> bool:
     return argument.startswith(("/", "./", "../", "~")) or argument.lower().endswith(_FILE_SUFFIXES)
 
 
-def _lines(content: bytes, name: str) -> Iterator[tuple[str, str]]:
+def _urls(stream: BinaryIO, name: str) -> list[str]:
+    """Return the URLs in a stream, each once."""
+    buffered = io.BufferedReader(cast("io.RawIOBase", stream))
     try:
-        if content.startswith(_GZIP):
-            content = gzip.decompress(content)
-        text = content.decode("utf-8-sig")
-    except (OSError, EOFError) as error:
+        if buffered.peek(2).startswith(_GZIP):
+            with gzip.open(buffered) as unpacked:
+                return list(dict.fromkeys(_lines(cast("BinaryIO", unpacked), name)))
+        return list(dict.fromkeys(_lines(buffered, name)))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SeedError(f"{name} is not a gzip file: {error}") from error
-    except UnicodeDecodeError as error:
-        raise SeedError(f"{name} is not UTF-8 text: {error.reason}") from error
-    for number, line in enumerate(io.StringIO(text), start=1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("#"):
-            yield stripped, f"{name}, line {number}: {safe_term(stripped)}"
+    finally:
+        buffered.detach()
+
+
+def _lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Yield the URLs of a text with one per line."""
+    total = number = 0
+    while line := stream.readline(MAX_LINE + 1):
+        number += 1
+        total += len(line)
+        if total > MAX_BYTES or number > MAX_LINES:
+            limits = f"{MAX_BYTES:,} bytes or {MAX_LINES:,} lines"
+            raise SeedError(f"{name} has more than {limits}: split it into several files")
+        if len(line) > MAX_LINE:
+            raise SeedError(f"{name}, line {number}, is longer than {MAX_LINE:,} bytes")
+        if b"\0" in line:
+            raise SeedError(f"{name} is not a text file: line {number} has a zero byte")
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise SeedError(f"{name} is not UTF-8 text: line {number}, {error.reason}") from error
+        if text and not text.startswith("#"):
+            yield _seed(text, f"{name}, line {number}: {_shown(text)}")
 
 
 def _seed(text: str, where: str) -> str:
@@ -96,3 +147,7 @@ def _seed(text: str, where: str) -> str:
     if url is None:
         raise SeedError(f"{where} is not a URL: write it like https://example.com/page")
     return url
+
+
+def _shown(text: str) -> str:
+    return safe_term(without_userinfo(text))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from math import isinf, isnan
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+
+from .terminal import fail, safe_term, show
 
 if TYPE_CHECKING:
     from mannerly.politeness import Settings
@@ -66,10 +68,10 @@ def simulate(
     try:
         settings = _settings(strategy, max_rate, start_delay, max_concurrency)
     except SettingsError as error:
-        _fail(str(error))
+        fail(str(error))
     if compare:
         if plot:
-            _fail("--plot draws one run: leave out --compare")
+            fail("--plot draws one run: leave out --compare")
         _compare(plan, settings, json=json)
         return
     result = _run(plan, settings)
@@ -90,7 +92,7 @@ class SimulationPlan(NamedTuple):
 
     def title(self, strategy: str) -> str:
         """Return the title of a chart."""
-        return f"{strategy} against {self.server}, {self.seconds:g} s, seed {self.seed}"
+        return f"{strategy} against {safe_term(self.server)}, {self.seconds:g} s, seed {self.seed}"
 
     def described(self, result: Result, strategy: str) -> dict[str, object]:
         """Return the figures of a result with the server, the strategy and the seed."""
@@ -120,12 +122,14 @@ def _run(plan: SimulationPlan, settings: Settings) -> Result:
     import sys
 
     from mannerly.simulation import SpecError, run
+    from mannerly.simulation.spec import names_module
 
-    sys.path.insert(0, "")  # MODULE:NAME may be a module in the working directory
+    if names_module(plan.server):  # it may be in the working directory, but must hide no other one
+        sys.path.append("")
     try:
         return run(settings, plan.server, plan.seconds, plan.seed)
     except SpecError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
@@ -137,7 +141,7 @@ def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
     if json:
         _print_json({name: plan.described(result, name) for name, result in results.items()})
         return
-    typer.echo(f"{plan.server}, {plan.seconds:g} s, seed {plan.seed}\n")
+    show(f"{plan.server}, {plan.seconds:g} s, seed {plan.seed}\n")
     names = [name for name, _ in _figures(next(iter(results.values())))]
     typer.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
     for strategy, result in results.items():
@@ -203,10 +207,4 @@ def _draw(path: Path, title: str, result: Result) -> None:
     try:
         path.write_text(plot_svg(result, title), encoding="utf-8")
     except OSError as error:
-        _fail(f"cannot write {path}: {error.strerror}")
-
-
-def _fail(why: str) -> NoReturn:
-    """Print an error and exit with code 2."""
-    typer.echo(f"mannerly: {why}", err=True)
-    raise typer.Exit(2)
+        fail(f"cannot write {path}: {error.strerror}")

@@ -11,7 +11,7 @@ from .figures import many, span
 from .retry import retry_command
 from .steer import unpause_command
 from .stored import Location, opened
-from .terminal import failing_clearly, print_json, safe_term, table
+from .terminal import failing_clearly, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
@@ -38,7 +38,7 @@ def status(
     if json:
         print_json(facts._asdict())
     else:
-        typer.echo(described(facts, now=time.time()))
+        show(described(facts, now=time.time()))
 
 
 def described(facts: Status, *, now: float) -> str:

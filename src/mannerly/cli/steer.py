@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def pause(location: Location) -> None:
-    """Pause a crawl: no request is sent until `unpause`; requests in flight finish."""
+    """Pause a crawl until `unpause`; requests in flight finish."""
     with failing_clearly(), opened(location) as crawl:
         crawl.pause()
         note(

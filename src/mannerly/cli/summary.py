@@ -2,7 +2,8 @@
 
 The number of pages is that of the records in an export and of `mannerly status`: pages with a
 response and pages that failed. The line about politeness is from the crawl's own audit, which
-compares the time between requests with the operator's minimum delay (`shard.audit`).
+compares every request with all that was in force when it left (`shard.audit`): the operator's
+delay, robots.txt, the learned pace, Retry-After, the breaker.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mannerly.crawler.model import GIVEN_UP
 
 from .endings import resume_command
 from .figures import many, rate, size, span
+from .retry import retry_command
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ _HEADLINES = {
     "no_seed": "No seed could be fetched",
     "crashed": "Ended because a worker process died too often",
 }
+_SEEDS = 10  # that could not be fetched; the rest is one number
 _REASONS = 6  # of each kind; the rest is one number
+_EARLY_HOSTS = 3  # named where a request was sent too early
 _PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
@@ -56,6 +60,7 @@ def summary(
     given_up = {reason: count for reason, count in stats.skipped.items() if reason in GIVEN_UP}
     lines = [
         _headline(result, is_resumed=is_resumed),
+        *_seeds(result),
         _row("trouble", safe_term(stats.trouble or "") if result.ending.value == "crashed" else ""),
         _row("fetched", _fetched(stats)),
         _row("failed", _reasons(stats.failed, error_words)),
@@ -66,7 +71,9 @@ def summary(
         _row("slowest", _slowest(stats, hosts)),
         _row("refused by", _most_refused(stats, hosts)),
         _row("politeness", _politeness(stats)),
+        _row("mended", safe_term("; ".join(stats.mended))),
         *_left(result, location),
+        _again(result, location),
     ]
     return "\n".join(line for line in lines if line)
 
@@ -77,6 +84,18 @@ def _headline(result: CrawlResult, *, is_resumed: bool) -> str:
     per_second = pages / result.seconds if result.seconds > 0 else 0.0
     counted = many(pages, "more page" if is_resumed else "page")
     return f"{said}: {counted} in {span(result.seconds)}, {rate(per_second)}"
+
+
+def _seeds(result: CrawlResult) -> list[str]:
+    """Return one line for each seed that could not be fetched, with the cause."""
+    problems = result.seed_problems
+    lines = [
+        f"  {safe_term(problem.url, limit=200)}: {safe_term(problem.cause)}"
+        for problem in problems[:_SEEDS]
+    ]
+    if len(problems) > _SEEDS:
+        lines.append(f"  and {many(len(problems) - _SEEDS, 'more seed')}")
+    return lines
 
 
 def _row(name: str, text: str) -> str:
@@ -131,7 +150,12 @@ def _politeness(stats: Stats) -> str:
     said = []
     if stats.too_early:
         early = many(stats.too_early, "request")
-        said.append(f"{early} sent before the host's minimum delay was over: please report this")
+        hosts = [safe_term(host, limit=80) for host, tally in stats.tallies.items() if tally.early]
+        named = f" ({', '.join(hosts[:_EARLY_HOSTS])})" if hosts else ""
+        said.append(
+            f"VIOLATED: {early} sent before the host's minimum delay was over{named}: "
+            "please report this"
+        )
     elif stats.audited == 1:
         said.append("1 request kept its host's minimum delay")
     elif stats.audited:
@@ -149,6 +173,13 @@ def _left(result: CrawlResult, location: str | None) -> list[str]:
     left = many(result.pending, "URL") + " in the queue" if result.pending else ""
     how = f"To resume: {resume_command(location)}" if location is not None else ""
     return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+
+
+def _again(result: CrawlResult, location: str | None) -> str:
+    if not result.given_up or location is None:
+        return ""
+    urls = many(result.given_up, "given-up URL")
+    return f"To try {urls} again: {retry_command(location)}"
 
 
 def _held_back(stats: Stats) -> str:

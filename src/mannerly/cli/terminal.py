@@ -1,8 +1,9 @@
 """Print to the terminal safely, and end a command with an error.
 
-Crawled text cannot be trusted: a title may have escape sequences that repaint the screen, a host
-name may have marks that reverse the line. All such text has to pass through `safe_term`. No markup
-language is used, so brackets have no meaning.
+No text can be trusted, whether it was crawled or comes from a local file: a title, a file name or a
+key of a configuration file may have escape sequences that repaint the screen, or marks that reverse
+the line. So everything is printed by `show`, `note`, `fail` or `print_json`, which escape invisible
+characters; `safe_term` also cuts long text. There is no markup: brackets have no meaning.
 
     exit 2   the user can correct it: usage, configuration, a file
     exit 4   the data directory is in use or damaged
@@ -26,12 +27,20 @@ _LONGEST = 400  # characters of one crawled text: about five lines of a terminal
 
 def safe_term(text: str, *, limit: int = _LONGEST) -> str:
     """Return crawled text with invisible characters escaped, cut after `limit` characters."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    if cut.isprintable():
-        return cut
+    return _visible(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def plain(text: str) -> str:
+    """Return lines of text with every other invisible character escaped."""
+    return text if text.isprintable() else "\n".join(map(_visible, text.split("\n")))
+
+
+def json_escaped(text: str) -> str:
+    """Return JSON or a TOML value with invisible characters escaped as JSON escapes them."""
+    if text.isprintable():
+        return text
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in cut
+        character if character.isprintable() else _json_escape(character) for character in text
     )
 
 
@@ -44,7 +53,12 @@ def tell(text: str) -> None:
 
 def note(text: str) -> None:
     """Print a line for the user to stderr: stdout is for data."""
-    tell(f"{text}\n")
+    tell(f"{plain(text)}\n")
+
+
+def show(text: str) -> None:
+    """Print lines of data to stdout."""
+    typer.echo(plain(text))
 
 
 def fail(why: str, code: int = USAGE) -> NoReturn:
@@ -80,7 +94,7 @@ def print_json(value: object) -> None:
     """Print one JSON document to stdout. Infinite numbers, which JSON lacks, become null."""
     import msgspec
 
-    typer.echo(msgspec.json.encode(value).decode())
+    typer.echo(json_escaped(msgspec.json.encode(value).decode()))
 
 
 def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:
@@ -94,3 +108,17 @@ def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def _visible(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in line
+    )
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .stored import Location, require_crawl
-from .terminal import fail, failing_clearly, note
+from .terminal import fail, failing_clearly, note, plain
 
 
 def wipe(
@@ -24,7 +24,9 @@ def wipe(
     if not yes:
         if not sys.stdin.isatty():
             fail(f"deleting {location} cannot be undone: add --yes to confirm")
-        if not typer.confirm(f"Delete the crawl in {location}? This cannot be undone.", err=True):
+        if not typer.confirm(
+            plain(f"Delete the crawl in {location}? This cannot be undone."), err=True
+        ):
             raise typer.Exit(1)
     with failing_clearly():
         remove(location)

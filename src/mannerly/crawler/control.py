@@ -8,7 +8,7 @@ Two sorts:
 
     lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet, SeedsMoved
                the sum of all of them is in force, so all are read again at every start
-    once       AddSeeds, HostForget, Retry, Stop, FetchRobots
+    once       AddSeeds, HostForget, RetryUrls, Stop, FetchRobots
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
@@ -107,7 +107,7 @@ class HostForget(_Control, frozen=True):
     host: str
 
 
-class Retry(_Control, frozen=True):
+class RetryUrls(_Control, frozen=True, tag="retry"):
     """Queue URLs again that failed or were given up, of one host or of all.
 
     Hosts that were given up are taken into the crawl again.
@@ -131,7 +131,7 @@ Control: TypeAlias = (
     | HostResume
     | HostSet
     | HostForget
-    | Retry
+    | RetryUrls
 )
 
 encode = msgspec.json.Encoder().encode
@@ -159,7 +159,7 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, HostForget, Retry, Stop) are left out.
+    Records that are acted on once (AddSeeds, HostForget, RetryUrls, Stop) are left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

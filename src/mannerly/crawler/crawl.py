@@ -45,8 +45,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
+from mannerly.crawler.inspection.seeds import SeedProblem, seed_problems
 from mannerly.crawler.inspection.status import totals
-from mannerly.crawler.inspection.view import settings_of
+from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.options.values import from_keywords
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
@@ -93,12 +94,16 @@ class CrawlResult:
         stats: totals of this run.
         seconds: duration of this run in seconds.
         pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.
+        given_up: number of URLs that were given up, now or earlier; `retry` queues them again.
+        seed_problems: the seeds and the cause of each, if no seed could be fetched.
     """
 
     ending: Ending
     stats: Stats
     seconds: float
     pending: int
+    given_up: int = 0
+    seed_problems: tuple[SeedProblem, ...] = ()
 
 
 class Crawl(StoredCrawl):
@@ -254,7 +259,16 @@ class Crawl(StoredCrawl):
             )
         )
         seconds = time.monotonic() - began
-        self._result = CrawlResult(ending, stats, seconds, totals(store)["pending"])
+        problems: tuple[SeedProblem, ...] = ()
+        if ending in (Ending.FINISHED, Ending.NO_SEED):
+            with view(store) as opened:
+                seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
+                problems = tuple(seed_problems(opened, seeds))
+        ending = Ending.NO_SEED if problems else ending
+        total = totals(store)
+        self._result = CrawlResult(
+            ending, stats, seconds, total["pending"], total["given_up"], problems
+        )
         return self._result
 
     def start(self) -> Self:

@@ -37,7 +37,7 @@ class RequestSent(NamedTuple):
     host: str
     gap_s: float | None  # None: it is the first
     delay_s: float  # the gap in force
-    is_early: bool  # closer than the operator's minimum: must never happen
+    is_early: bool  # sent before the gap or a pause was over: must never happen
 
 
 class RobotsAnswered(NamedTuple):
@@ -136,6 +136,12 @@ class BatchCommitted(NamedTuple):
     took_s: float
 
 
+class StoreMended(NamedTuple):
+    """Counters of a shard were wrong when it was opened, and were mended."""
+
+    words: str
+
+
 Event: TypeAlias = (
     RequestSent
     | RobotsAnswered
@@ -149,6 +155,7 @@ Event: TypeAlias = (
     | HostGivenUp
     | ShardMeasured
     | BatchCommitted
+    | StoreMended
     | PolitenessEvent
 )
 

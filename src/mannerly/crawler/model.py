@@ -198,6 +198,7 @@ class LocalError(StrEnum):
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
     NO_MEMORY = "no_memory"  # the same for memory
+    NO_ROOM = "no_room"  # --memory-limit is used up: again when there is room
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
     HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent
     TRUST = "trust"  # the file of trusted certificates cannot be read
@@ -206,7 +207,7 @@ class LocalError(StrEnum):
 # Local errors after which the same request is tried again, with a new permit; as long as this
 # machine lacks something, or the host may not be contacted, without an end.
 STARVED = frozenset({LocalError.NO_DESCRIPTORS, LocalError.NO_MEMORY})
-PASSING = frozenset({LocalError.STALE_CONNECTION, LocalError.HELD}) | STARVED
+PASSING = STARVED | {LocalError.STALE_CONNECTION, LocalError.HELD, LocalError.NO_ROOM}
 
 FetchError: TypeAlias = "ErrorKind | LocalError"
 

@@ -7,6 +7,7 @@ from files here: the command does that (`cli.config`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,10 +72,20 @@ class CrawlSettings:
     )
     robots_limit: int = _option(64, "Maximum robots.txt files fetched at once.", low=1)
 
+    address_max_rate: float = _option(
+        64.0,
+        "Maximum requests per second to one address that names of several sites lead to.",
+        low=0.001,
+    )
     workers: int = _option(512, "Maximum requests in flight over all hosts.", low=1)
     processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
     timeout_s: float = _option(20.0, "Request timeout.", low=0.001)
     max_bytes: int = _option(10 * 1024 * 1024, "Cut bodies here, decompressed.", low=1)
+    memory_limit: int = _option(
+        256 * 1024 * 1024,
+        "Memory for bodies that are being received, read or delivered, over all processes.",
+        low=1024 * 1024,
+    )
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."
@@ -131,6 +142,9 @@ class CrawlSettings:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):
             raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        if self.politeness.group_by == "ip":
+            allowed = "host or site in a crawl: addresses of hosts change while it runs"
+            raise SettingsError("group_by", "ip", allowed)
         self._check_wire()
 
     def _check_wire(self) -> None:
@@ -189,13 +203,15 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         target = OPTIONS[name].target
         if target is None:
             continue
         chosen = pace if target.startswith(_POLITENESS) else crawl
         field = target.removeprefix(_POLITENESS)
-        if field == "scope":
+        if OPTIONS[name].is_inverse:
+            chosen[field] = 1.0 / _positive(value, where)
+        elif field == "scope":
             chosen[field] = _scope_mode(value, where)
         elif OPTIONS[name].kind is ValueKind.FILE:
             # A crawl may be resumed in another directory.
@@ -219,8 +235,15 @@ def in_force(settings: CrawlSettings, option: Option) -> object:
     """Return the value of an option."""
     assert option.target is not None
     if option.target.startswith(_POLITENESS):
-        return getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
+        value = getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
+        return 1.0 / value if option.is_inverse else value
     return getattr(settings, option.target)
+
+
+def _positive(value: object, where: str) -> float:
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise OptionError(refusal(where, value, "a number above 0"))
+    return value
 
 
 def _names_other_hosts(seeding: object, base: CrawlSettings) -> bool:
@@ -238,7 +261,7 @@ def _scope_mode(value: object, where: str) -> ScopeMode:
 
 def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
     """Return the error with the place where the value was set."""
-    for name, (value, where) in given.items():
+    for name, (value, where, _) in given.items():
         if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
             return refusal(where, printable(name, value), error.allowed)
     return refusal(error.field, error.value, error.allowed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler import events as told
 from mannerly.crawler.model import CRASHED
@@ -44,12 +44,14 @@ class HostTally:
     latency_s: float = 0.0  # summed
     smallest_gap_s: float = float("inf")
     asked_gap_s: float = 0.0  # the gap in force at the smallest gap
+    early: int = 0  # requests that were sent too early; must stay 0
 
     def add(self, other: HostTally) -> None:
         """Add another process's counts."""
         self.fetched += other.fetched
         self.refused += other.refused
         self.latency_s += other.latency_s
+        self.early += other.early
         if other.smallest_gap_s < self.smallest_gap_s:
             self.smallest_gap_s = other.smallest_gap_s
             self.asked_gap_s = other.asked_gap_s
@@ -73,6 +75,15 @@ class Waits:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
+
+
+class OldestRequest(NamedTuple):
+    """The request that has waited for its answer for longest."""
+
+    waited_s: float
+    timeout_s: float
+    attempt: int  # the first is 1
+    attempts: int  # at most
 
 
 @dataclass(slots=True)
@@ -99,9 +110,11 @@ class Stats:
     waits: Waits = field(default_factory=Waits)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
+    oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
-    audited: int = 0  # requests whose gap was compared with the operator's minimum delay
-    too_early: int = 0  # of these: closer than that; must stay 0
+    audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
+    too_early: int = 0  # of these: sent before it was over; must stay 0
 
     @property
     def pages(self) -> int:
@@ -129,6 +142,9 @@ class Stats:
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.trouble = self.trouble or other.trouble
+        self.mended += other.mended
+        if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
+            self.oldest = other.oldest
         self.statuses.update(other.statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
@@ -163,6 +179,7 @@ class StatsFold:
             told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.BatchCommitted: self._committed,
+            told.StoreMended: self._mended,
             Throttled: self._throttled,
         }
 
@@ -173,14 +190,15 @@ class StatsFold:
             fold(event)
 
     def _sent(self, event: told.RequestSent) -> None:
-        gap_s = event.gap_s
-        if gap_s is None:
-            return
-        tally = self.stats.tally(event.host)
-        if tally is not None and gap_s < tally.smallest_gap_s:
+        stats, gap_s = self.stats, event.gap_s
+        stats.audited += 1
+        tally = None if gap_s is None and not event.is_early else stats.tally(event.host)
+        if tally is not None and gap_s is not None and gap_s < tally.smallest_gap_s:
             tally.smallest_gap_s, tally.asked_gap_s = gap_s, event.delay_s
-        self.stats.audited += 1
-        self.stats.too_early += event.is_early
+        if event.is_early:
+            stats.too_early += 1
+            if tally is not None:
+                tally.early += 1
 
     def _robots(self, _event: told.RobotsAnswered) -> None:
         self.stats.robots += 1
@@ -245,6 +263,9 @@ class StatsFold:
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
+
+    def _mended(self, event: told.StoreMended) -> None:
+        self.stats.mended.append(event.words)
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event

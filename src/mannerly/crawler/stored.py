@@ -223,7 +223,7 @@ class StoredCrawl:
         """
         name = None if host is None else hosts.host_key(host)
         neither = not failed and not given_up
-        self.order(control.Retry(failed or neither, given_up or neither, name))
+        self.order(control.RetryUrls(failed or neither, given_up or neither, name))
 
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.

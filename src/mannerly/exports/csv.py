@@ -1,15 +1,18 @@
 """Write comma-separated values (RFC 4180) in UTF-8, with a header line; CR LF ends a row.
 
 A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page cannot
-be trusted. So a text cell that begins with one of them, or with a tab or a carriage return (which
-some programs drop first), gets an apostrophe in front: spreadsheets hide it, and other programs can
-remove it. Numbers stay as they are.
+be trusted. So a text cell that begins with one of them, or with one of their other forms (full
+width, small, superscript), gets an apostrophe in front: spreadsheets hide it, and other programs
+can remove it. White space, control characters and invisible ones in front are looked through, since
+some programs drop them first; a cell that begins with a tab or a line end is marked in any case.
+Numbers stay as they are.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
 
     from .rows import Row
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = frozenset("=+-@\N{MINUS SIGN}\N{HYPHEN}")  # after NFKC, which folds their other forms
+_DROPPED = "\t\r\n"
+# Control and format characters, spaces and line ends, marks, and what is not assigned.
+_INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp", "Mn"})
 
 
 def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
@@ -36,6 +42,17 @@ def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int
 
 
 def _cell(value: str | float | None) -> str | float | None:
-    if isinstance(value, str) and value.startswith(_FORMULA):
+    if isinstance(value, str) and value and not value[0].isalnum() and _may_run(value):
         return "'" + value
     return value
+
+
+def _may_run(text: str) -> bool:
+    """Return whether a spreadsheet may take text for a formula."""
+    if text[0] in _DROPPED:
+        return True
+    for character in text:
+        if unicodedata.category(character) in _INVISIBLE:
+            continue
+        return unicodedata.normalize("NFKC", character)[:1] in _FORMULA
+    return False

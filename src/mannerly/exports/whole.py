@@ -1,12 +1,18 @@
 """Write a file under a temporary name, and rename it when it is complete.
 
 So readers see the earlier export or the new one, never a part. Pipes and devices are written
-directly. For a symbolic link the target is replaced, not the link.
+directly. A symbolic link to a file is replaced by the export; the file that it points to stays as
+it is.
+
+The temporary file has a random name and is readable by its owner only, so that no other account can
+guess it or put a link in its place. The complete file gets the mode that the umask allows.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUFFER_BYTES = 1 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_NEW |= getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
@@ -24,19 +32,36 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: it cannot be written; the earlier file is kept.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
+    if _is_stream(path):
+        with path.open("wb") as file:
             yield file
         return
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.new")
+    descriptor = os.open(beside, _NEW, 0o600)
     try:
-        with beside.open("wb", buffering=_BUFFER_BYTES) as file:
+        with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
     except BaseException:
         with suppress(OSError):
             beside.unlink()
         raise
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether it is a pipe, a socket or a device, or a link to one."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _umask() -> int:
+    """Return the umask. It cannot be read without setting it: to the strictest, for a moment."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

@@ -242,15 +242,15 @@ class Politeness:
         """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
-    def waits_in_vain(self, host: str, *, now: Instant) -> bool:
+    def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
         state = self._find(host)
-        return state is not None and state.waits_in_vain(now)
+        return state is not None and state.waits_too_long(now)
 
     def give_up_waiting(self, host: str, *, now: Instant) -> None:
-        """Retire a host that waits in vain, when there is nothing else to do."""
+        """Retire a host that waits too long, when there is nothing else to do."""
         state = self._find(host)
-        if state is not None and state.waits_in_vain(now):
+        if state is not None and state.waits_too_long(now):
             state.give_up_waiting(now)
 
     def pause(self, host: str, *, now: Instant) -> None:

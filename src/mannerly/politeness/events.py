@@ -71,6 +71,16 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
+class LongCrawlDelay:
+    """robots.txt asks for a delay beyond `max_crawl_delay_s`; `delay_s` is the one that is kept."""
+
+    host: str
+    at: Instant
+    asked_s: float
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """The breaker opened: no request until `until`. `times` counts consecutive openings."""
 
@@ -165,6 +175,7 @@ Event: TypeAlias = (
     | Throttled
     | Recovered
     | Parked
+    | LongCrawlDelay
     | Opened
     | HalfOpened
     | Closed

@@ -149,8 +149,10 @@ class HostHealth:
         self.is_stalled = True
         return True
 
-    def reset_breaker(self) -> None:
-        """Start with a new, closed breaker; it ignores responses to requests already in flight."""
+    def forgive(self) -> None:
+        """Begin anew: no failures, and a closed breaker that ignores responses to older permits."""
+        self.bad_since = inf
+        self.is_stalled = False
         generation = self.breaker.generation
         self.breaker = Breaker()
         self.breaker.generation = generation + 1

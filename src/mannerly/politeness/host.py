@@ -461,9 +461,10 @@ class HostState:
     def set_crawl_delay(self, delay_s: float, now: Instant) -> None:
         """Set the Crawl-delay of robots.txt; in a group of hosts the longest one holds."""
         settings = self._shared.settings
-        if delay_s > settings.max_crawl_delay_s:
+        asked_s = delay_s
+        if asked_s > settings.max_crawl_delay_s:
             if settings.long_crawl_delay == "skip_host":
-                self.retire(f"crawl-delay of {delay_s:g} s", now)
+                self.retire(f"crawl-delay of {asked_s:g} s", now)
                 return
             if settings.long_crawl_delay == "cap":
                 delay_s = settings.max_crawl_delay_s
@@ -471,6 +472,8 @@ class HostState:
             delay_s = max(delay_s, self.requested.crawl_delay_s)
         if delay_s == self.requested.crawl_delay_s:
             return
+        if asked_s > settings.max_crawl_delay_s:
+            self._shared.emit(events.LongCrawlDelay(self.key, now, asked_s, delay_s))
         self.own_requested().crawl_delay_s = delay_s
         self._shared.mark_dirty(self)
         self._reschedule()
@@ -504,7 +507,7 @@ class HostState:
 
     # ------------------------------------------------------------------ giving up
 
-    def waits_in_vain(self, now: Instant) -> bool:
+    def waits_too_long(self, now: Instant) -> bool:
         """Return whether the next start is allowed only after the host would be given up.
 
         `give_up_after_s` counts from the first refusal or failure since the last success; for a
@@ -535,7 +538,8 @@ class HostState:
         """Allow requests again after `retire` or `pause`; limits set by the server still hold."""
         self._gate = None
         if self.health is not None:
-            self.health.reset_breaker()
+            self.health.forgive()
+            self._shared.mark_dirty(self)
         self._park_if_long(now)
         self._shared.emit(events.Revived(self.key, now))
 

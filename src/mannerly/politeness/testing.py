@@ -357,4 +357,8 @@ def _full_record(host: str) -> Remembered:
         crawl_delay_s=1.5,
         blocked_until=1_700_000_600.5,
         updated_at=1_700_000_000.25,
+        failing_since=1_699_999_000.5,
+        failures_in_a_row=4,
+        breaker_opens=2,
+        breaker_until=1_700_000_040.5,
     )

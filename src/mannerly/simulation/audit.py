@@ -1,8 +1,8 @@
 """Count broken promises of the politeness core during a simulated run.
 
-The audit knows the settings, the requests and answers with their instants, and what the core says
-of its breaker. It shares no code with the core, not even the Retry-After parser, so an error of the
-core cannot hide itself.
+The audit knows the settings, the requests and answers with their instants, the pace that the
+strategy published, and what the core says of its breaker. It does not use the core's schedule, nor
+its Retry-After parser, so an error of the core cannot hide itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.shard.audit import announced_wait_s
+from mannerly.crawler.shard.audit import announced_wait_s, published_gap_s
+from mannerly.politeness.host import HostState
+from mannerly.politeness.pace import STRATEGY_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,10 @@ class PromiseAudit:
         self.retry_after_violations = 0
         self.in_flight_violations = 0
         self.half_open_violations = 0
-        self._gap_s = _gap_s(settings) - TOLERANCE_S
+        self._gap_s = _gap_s(settings)
+        start = STRATEGY_CLASSES[settings.strategy](settings)
+        self._start_gap_s = 1.0 / start.rate
+        self._bursts = start.burst > 1 and settings.floor_s == 0.0
         self._max_concurrency = settings.max_concurrency
         self._last_start = -inf
         self._silent_until = -inf  # the end of the server's last Retry-After
@@ -38,7 +43,11 @@ class PromiseAudit:
 
     def started(self, now: float, permit: Permit, in_flight: int) -> None:
         """Judge a request that is sent now."""
-        if now - self._last_start < self._gap_s:
+        # A controller that is compared with ours has no strategy to publish a pace.
+        host: object = permit.host
+        is_paced = not self._bursts and isinstance(host, HostState)
+        pace_s = published_gap_s(permit, self._start_gap_s) if is_paced else 0.0
+        if now - self._last_start < max(self._gap_s, pace_s) - TOLERANCE_S:
             self.gap_violations += 1
         self._last_start = now
         if now < self._silent_until - TOLERANCE_S:

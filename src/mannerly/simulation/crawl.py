@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
@@ -62,6 +63,7 @@ class CrawlOutcome:
     skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
     given_up: Counter[str]  # URLs of hosts that were given up, by reason
     broken: Counter[str]  # broken promises by name, counted by the servers: see `crawl_servers`
+    too_early: int  # requests that the crawler's own audit found too early (`shard.audit`)
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
     handed_over: int  # links sent from one shard to another
@@ -158,6 +160,7 @@ class _Crawl:
             settings.max_redirects,
             hrefs=HrefMemory(),
         )
+        events = Events()
         self._shards = [
             Shard(
                 store.shard,
@@ -167,6 +170,7 @@ class _Crawl:
                 rules,
                 is_resumed=False,
                 now=Now(0.0, _EPOCH_S),
+                events=events,
             )
             for store in self._stores
         ]
@@ -177,6 +181,7 @@ class _Crawl:
             PageBudget(settings.max_urls),
             workers=settings.workers,
             tick_s=TICK_S,
+            events=events,
         )
         self._seeds = web.seeds()
         self._checks = self._in_memory = 0
@@ -208,8 +213,8 @@ class _Crawl:
             if is_idle and not has_news:
                 self._is_finished = True
                 break
-            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_stuck:
-                engine.give_up_stuck()
+            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_hopeless:
+                engine.give_up_hopeless()
         engine.stop()
         self._check()
 
@@ -238,6 +243,7 @@ class _Crawl:
             skipped=Counter(skip.reason for store in self._stores for skip in store.skipped()),
             given_up=Counter(skip.reason for store in self._stores for skip in store.given_up()),
             broken=seen.broken,
+            too_early=self._engine.stats().too_early,
             duplicates=len(records) - len({record.url for record in records}),
             lost=self._lost(delivered) + sum(count.queued for count in counts),
             handed_over=sum(store.handed_over for store in self._stores),

@@ -86,6 +86,11 @@ def parse_server(spec: str) -> Server:
     return server
 
 
+def names_module(spec: str) -> bool:
+    """Return whether a spec is of the form MODULE:NAME, which imports a module."""
+    return spec.strip().split("+")[0].partition(":")[0] not in _MODELS
+
+
 class _Parts:
     """The parts of one spec, read from left to right; every error names the wrong part."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import os
 import resource
+import time
 import tracemalloc
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,6 +126,27 @@ def test_curl_opens_a_new_connection_after_an_idle_one_was_closed(fetcher: CurlF
 
         assert all(one.status == 200 or one.error is LocalError.STALE_CONNECTION for one in fetched)
         assert len(server.heads) <= 3
+
+
+def test_curl_tells_an_instant_when_the_bytes_had_left(fetcher: CurlFetcher) -> None:
+    """However long the process was stopped between the permission and the bytes."""
+    permitted_at = []
+
+    def permit(_request: Request, _instant: float) -> bool:
+        eventually(partial(_has_passed, time.monotonic() + 0.05))
+        permitted_at.append(time.monotonic())
+        return True
+
+    fetcher.ask(permit)
+    with RawServer(says(answer())) as server:
+        ask(fetcher, server.url())
+    ((_, left_at),) = fetcher.sent()
+
+    assert left_at >= permitted_at[0]
+
+
+def _has_passed(instant: float) -> bool:
+    return time.monotonic() > instant
 
 
 def test_curl_reports_a_refused_connection(fetcher: CurlFetcher) -> None:

@@ -246,6 +246,34 @@ def test_memory_limit_leaves_one_entry_a_host() -> None:
     assert len(world.store) == 0
 
 
+def test_arrivals_beyond_the_memory_limit_stay_on_disk() -> None:
+    """However many hosts have URLs, the windows together hold no more than the limit."""
+    world = World(memory_limit=50, per_host_window=10)
+
+    for number in range(40):
+        world.offer(f"h{number}", *[5] * 10)
+
+    assert world.frontier.snapshot(0.0).in_memory == 50
+    assert world.frontier.queued == 400
+
+
+def test_reads_keep_within_the_memory_limit() -> None:
+    """Hosts of an earlier run are all due at once, and are read one URL each beyond the limit."""
+    world = World(memory_limit=50, per_host_window=10)
+    for number in range(40):
+        world.store.offer(f"h{number}", *[5] * 10)
+    world.frontier.load(((f"h{number}", 10) for number in range(40)), now=0.0)
+
+    taken = world.frontier.take(0.0)
+    wanted = [refill.limit for refill in taken.refills]
+    world.run()
+
+    assert len(wanted) == 40
+    assert sum(wanted) <= 50 + 40
+    assert min(wanted) == 1
+    assert len(world.log) == 400
+
+
 def test_retry_goes_to_the_front_when_it_is_due() -> None:
     """A retry waits for its instant, lets others pass until then, and goes before them after."""
     world = World()

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.frontier.trap_webs import HOST, PAGES, TRAPS, Crawled, chain, crawl, soft_404
+from tests.crawler.frontier.trap_webs import (
+    HOST,
+    PAGES,
+    TRAPS,
+    chain,
+    crawl,
+    real_pages,
+    soft_404,
+)
 
 from mannerly.crawler.events import UrlsHeldBack
 from mannerly.crawler.frontier.shares import Shares
 from mannerly.crawler.model import Candidate, Entry, PageRecord
-from mannerly.crawler.web.priority import band_of, is_held_back
+from mannerly.crawler.web.priority import is_held_back, place_of
+
+if TYPE_CHECKING:
+    from tests.crawler.frontier.virtual_crawl import Crawled
 
 NEARLY_ALL = int(0.95 * PAGES)
 
@@ -30,8 +42,8 @@ def test_real_pages_are_reached_beside_a_trap(name: str) -> None:
     """Of 300 real pages 285 are among the first 4,000 requests, whatever the trap."""
     crawled = crawl(TRAPS[name], until=NEARLY_ALL)
 
-    assert len(crawled.real) >= NEARLY_ALL
-    assert len(crawled.requests) <= 4000
+    assert len(real_pages(crawled.log)) >= NEARLY_ALL
+    assert len(crawled.pages) <= 4000
 
 
 @pytest.mark.parametrize("name", ["calendar", "nesting"])
@@ -39,23 +51,23 @@ def test_a_chain_of_pages_is_followed_beside_a_trap(name: str) -> None:
     """A page that each page before it leads to is reached, although it is 285 links away."""
     crawled = crawl(TRAPS[name], chain, until=NEARLY_ALL)
 
-    assert len(crawled.real) >= NEARLY_ALL
-    assert len(crawled.requests) <= 4000
+    assert len(real_pages(crawled.log)) >= NEARLY_ALL
+    assert len(crawled.pages) <= 4000
 
 
 @pytest.mark.parametrize("name", ["calendar", "session in the query"])
 def test_a_restart_does_not_give_the_trap_its_way(name: str) -> None:
     """Stopped and resumed four times, 285 pages are still within 4,000 requests."""
     crawled = crawl(TRAPS[name], most=300)
-    requests, real = len(crawled.requests), crawled.real
+    requests, real = len(crawled.pages), real_pages(crawled.log)
     for _ in range(3):
         crawled = crawl(TRAPS[name], most=300, store=crawled.store)
-        requests, real = requests + len(crawled.requests), real | crawled.real
+        requests, real = requests + len(crawled.pages), real | real_pages(crawled.log)
 
     crawled = crawl(TRAPS[name], until=NEARLY_ALL - len(real), store=crawled.store)
 
-    assert len(real | crawled.real) >= NEARLY_ALL
-    assert requests + len(crawled.requests) <= 4000
+    assert len(real | real_pages(crawled.log)) >= NEARLY_ALL
+    assert requests + len(crawled.pages) <= 4000
 
 
 def test_a_large_site_of_one_pattern_is_crawled_in_as_many_requests() -> None:
@@ -63,7 +75,9 @@ def test_a_large_site_of_one_pattern_is_crawled_in_as_many_requests() -> None:
     crawled = crawl(None, pages=5000, most=6000)
 
     assert crawled.is_finished
-    assert sorted(crawled.requests) == sorted(["/", *(f"/p/{page}" for page in range(1, 5000))])
+    assert sorted(asked.path for asked in crawled.pages) == sorted(
+        ["/", *(f"/p/{page}" for page in range(1, 5000))]
+    )
     assert not held_back(crawled)
 
 
@@ -72,8 +86,8 @@ def test_a_large_site_keeps_its_share_beside_a_trap_that_repeats_itself(name: st
     """Pages that are all new get more requests than those of the trap, once that is known."""
     crawled = crawl(TRAPS[name], pages=10_000, most=4000)
 
-    later = crawled.requests[2000:]
-    assert sum(url.startswith("/p/") for url in later) > 0.5 * len(later)
+    later = crawled.pages[2000:]
+    assert sum(asked.path.startswith("/p/") for asked in later) > 0.5 * len(later)
 
 
 def test_urls_that_are_held_back_are_told_and_kept() -> None:
@@ -102,7 +116,7 @@ def test_what_is_held_back_is_fetched_when_nothing_else_is_left() -> None:
     crawled = crawl(small, most=4000)
 
     assert crawled.is_finished
-    assert words <= set(crawled.requests)
+    assert words <= {asked.path for asked in crawled.pages}
     assert held_back(crawled)
 
 
@@ -138,7 +152,7 @@ def test_invented_patterns_share_one_line() -> None:
 
     invented, _ = shares.place(*page(1), links(*(f"/f{'x' * n}o/page" for n in range(20))))
 
-    places = [band_of(link.priority) for link in invented]
+    places = [place_of(link.priority) for link in invented]
     assert places == sorted(set(places))
 
 

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import Event, Events
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
-from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import Now, Request
-from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.runtime.budget import LocalBudget
-from mannerly.crawler.runtime.engine import Engine
+from tests.crawler.frontier.virtual_crawl import NOT_FOUND, Asked, Crawled, html, virtual_crawl
+
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
-from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from mannerly.crawler.fetch.fake import FakeReply
+    from mannerly.crawler.store.memory import MemoryStore
 
 PAGES = 300
 FAST = Settings(strategy="fixed", delay_s=0.001, max_rate="unlimited", max_concurrency=8, seed=1)
-HTML = {"content-type": "text/html"}
-EPOCH_S = 1_700_000_000.0
 HOST = "www.site.example"
+SEED = f"https://{HOST}/"
 
 Trap = Callable[[str, random.Random], tuple[str, list[str]] | None]
 """Returns the title and the links of a URL (path and query); None if it is none of the trap's."""
@@ -117,24 +111,17 @@ TRAPS: dict[str, Trap] = {
 }
 
 
-class Crawled(NamedTuple):
-    """What was requested, in its order, and what was told."""
-
-    requests: list[str]  # path and query
-    events: list[Event]
-    store: MemoryStore
-    is_finished: bool
-
-    @property
-    def real(self) -> set[int]:
-        """The real pages that were requested."""
-        return {page for url in self.requests if (page := page_of(url)) is not None}
-
-
-def page_of(path: str) -> int | None:
+def page_of(asked: Asked) -> int | None:
     """The number of a real page."""
-    number = path.removeprefix("/p/")
-    return 0 if path == "/" else int(number) if number.isdigit() else None
+    number = asked.path.removeprefix("/p/")
+    if asked.host != HOST:
+        return None
+    return 0 if asked.path == "/" else int(number) if number.isdigit() else None
+
+
+def real_pages(log: list[Asked]) -> set[int]:
+    """The real pages that were requested."""
+    return {page for asked in log if (page := page_of(asked)) is not None}
 
 
 def crawl(
@@ -146,70 +133,26 @@ def crawl(
     most: int = 4000,
     store: MemoryStore | None = None,
 ) -> Crawled:
-    """Crawl the site until it is finished, `until` real pages or `most` requests were made.
-
-    With the store of an earlier crawl that one is resumed.
-    """
+    """Crawl the site until it is finished, `until` real pages or `most` requests were made."""
     rng = random.Random(7)
-    requests: list[str] = []
-    real: set[int] = set()
+    reached: set[int] = set()
 
-    def answer(request: Request) -> FakeReply:
-        parts = urlsplit(request.url)
-        path = parts.path + ("?" + parts.query if parts.query else "")
-        if path == "/robots.txt":
-            return FakeReply(404, latency_s=0.01)
-        requests.append(path)
-        page = page_of(path)
-        if page is not None:
-            real.add(page)
+    def answer(host: str, path: str) -> FakeReply:
+        page = page_of(Asked(0.0, host, path))
         if page is not None and page < pages:
-            links = [f"/p/{next_}" for next_ in shape(page) if next_ < pages]
-            title = f"Page {page}"
-            if trap is not None:
-                links += (trap("/", rng) or ("", []))[1]
-        elif trap is not None and (found := trap(path, rng)) is not None:
-            title, links = found
-        else:
-            return FakeReply(404, latency_s=0.01)
-        anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
-        body = f"<!doctype html><title>{title}</title><p>{title}</p>{anchors}".encode()
-        return FakeReply(200, body, HTML, latency_s=0.01)
+            reached.add(page)
+            links = [f"/p/{further}" for further in shape(page) if further < pages]
+            return html(f"Page {page}", links + ((trap("/", rng) or ("", []))[1] if trap else []))
+        found = None if trap is None else trap(path, rng)
+        return NOT_FOUND if found is None else html(*found)
 
-    seed = f"https://{HOST}/"
     settings = CrawlSettings(
         politeness=FAST, seeding="none", scope=ScopeMode.HOST, max_urls=most, workers=8
     )
-    clock = VirtualClock()
-    kept = store or MemoryStore(frontier_limit=5_000_000)
-    told: list[Event] = []
-    shard = Shard(
-        0,
-        kept,
-        Sharding(1),
+    return virtual_crawl(
+        answer,
+        [SEED],
         settings,
-        LinkRules(settings.scope_of([seed]), settings.agent_token, settings.max_redirects),
-        is_resumed=store is not None,
-        now=Now(0.0, EPOCH_S),
-        events=Events(told.append),
+        store=store,
+        until=lambda log: until is not None and len(reached) >= until,
     )
-    engine = Engine(FakeFetcher(clock, answer), [shard], _Time(clock), LocalBudget(most), workers=8)
-    shard.offer(seed_candidates([seed]))
-    engine.commit()
-    while len(real) < (until or pages + 1) and not (engine.in_flight == 0 and engine.is_idle):
-        engine.turn(1.0)
-        if len(requests) >= most and not engine.in_flight:
-            break
-    engine.stop()
-    return Crawled(requests, told, kept, shard.is_idle)
-
-
-class _Time:
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-
-    def now(self) -> float:
-        return self._clock.now
-
-    def wall(self) -> float:
-        return EPOCH_S + self._clock.now

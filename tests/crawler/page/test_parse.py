@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -341,6 +343,33 @@ FORMATTING: list[tuple[str, str | None]] = [
     ("<s\n>", "<wbr\n>"),
     ("<a><body><img><span><section><table><ul><em-x>", None),
 ]
+
+
+PARSE_NULS = """
+from pathlib import Path
+from mannerly.crawler.page import parse_page
+parse_page(b"<title>x</title>" + b"\\0" * 10_000_000, "text/html", "http://e.example/")
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nuls_cost_little_memory() -> None:
+    """10 MB of NUL, which are 10 KB on the wire, take no more memory than other text."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PARSE_NULS], capture_output=True, text=True, check=True
+    )
+
+    assert int(ran.stdout) < 150_000  # KB; about 50,000
+
+
+def test_page_with_nuls_keeps_its_links() -> None:
+    """Few NULs are read as browsers read them, many are left out."""
+    few = read(b"\0<a href=/a\0b>" + b"\0" * 10)
+    many = read(b"\0<a href=/a\0b>" + b"\0" * 2000)
+
+    assert few.links == ["/a\ufffdb"]
+    assert many.links == ["/ab"]
 
 
 def test_only_formatting_is_disarmed() -> None:

@@ -517,9 +517,9 @@ def test_memory_is_bounded_by_the_size_of_the_files() -> None:
     kept = len(site.gate)
     verdicts = [site.ask(origin=f"https://e{number}.com") for number in range(10)]
 
-    assert kept == 4
+    assert kept == 3
     assert verdicts == ["D"] * 10
-    assert len(site.gate) == 4
+    assert len(site.gate) == 3
 
 
 def test_one_large_file_is_kept_although_it_exceeds_the_memory() -> None:
@@ -560,6 +560,30 @@ def crash(body: bytes) -> Robots:
     return Robots.parse(body)
 
 
+@pytest.mark.parametrize(
+    ("lines", "delay_s"),
+    [
+        (b"Request-rate: 1/5", 5.0),
+        (b"Request-rate: 30/1m", 2.0),
+        (b"Crawl-delay: 3\nRequest-rate: 1/5", 5.0),
+        (b"Crawl-delay: 8\nRequest-rate: 1/5", 8.0),
+        (b"Request-rate: 1/10 0600-0845", 10.0),
+        (b"Request-rate: fast", None),
+        (b"Crawl-delay: 0", 0.0),
+        (b"Crawl-delay: 1e9", 1e9),
+        (b"Crawl-delay: 1e999", 1e12),
+        *((b"Crawl-delay: " + text, None) for text in (b"-1", b"nan", b"1_000")),
+    ],
+)
+def test_the_longer_of_crawl_delay_and_request_rate_is_told(
+    lines: bytes, delay_s: float | None
+) -> None:
+    """Both bound the gap between two requests; what is no number counts as absent."""
+    (learned,) = Site().answer(200, b"User-agent: *\n" + lines)
+
+    assert learned.crawl_delay_s == delay_s
+
+
 def test_parser_that_fails_costs_one_origin() -> None:
     """The origin whose file our parser cannot bear is left alone; the next is served."""
     site = Site(parse=crash)
@@ -589,6 +613,17 @@ def test_rules_that_fail_when_asked_cost_one_origin() -> None:
     site.answer(200, PRIVATE)
 
     assert site.ask() == "D"
+
+
+def test_memory_of_hostile_files_is_bounded() -> None:
+    """The rules of a large file count thirty times its size: two of half a megabyte fill 32 MB."""
+    site = Site(memory_bytes=32 * 1024 * 1024)
+    lines = "".join(f"Disallow: /*%61{number}*\n" for number in range(20_000))
+
+    for number in range(5):
+        site.answer(200, f"# {number}\n{lines}".encode(), origin=f"https://h{number}.example")
+
+    assert len(site.gate) == 2
 
 
 def test_repr_tells_the_sizes() -> None:

@@ -204,7 +204,7 @@ class Kept:
 
     pages: list[PageRecord]
     hosts: dict[str, HostRecord]
-    skipped: dict[str, str]
+    skipped: dict[str, str]  # and given up
     pending: int
 
     @property
@@ -224,6 +224,7 @@ def kept(data_dir: Path) -> Kept:
             pages += [page for _, page in reader.pages()]
             hosts |= {record.host: record for record in reader.hosts()}
             skipped |= {each.url: each.reason for each in reader.skipped()}
+            skipped |= {each.url: each.reason for each in reader.given_up()}
             counts = reader.counts()
             pending += counts.queued + counts.outgoing
     store.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.crawler.runtime.harness import modest
 
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.worker import Worker
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions
@@ -27,7 +27,7 @@ def test_a_worker_with_links_in_its_inbox_is_not_idle(tmp_path: Path) -> None:
         seeds=["https://a.example/"], settings={}, shards=2, created_at=1_800_000_000.0
     )
     store = create_crawl(tmp_path / "crawl", manifest)
-    worker = Worker(store, settings, [1 - owner], LocalBudget(None), is_resumed=False)
+    worker = Worker(store, settings, [1 - owner], PageBudget(None), is_resumed=False)
     sender = store.claim(owner, OPTIONS)
 
     nothing = worker.is_idle

@@ -134,6 +134,34 @@ def test_a_held_request_goes_back_to_the_queue_and_costs_nothing() -> None:
     assert attempts == [1, 1]
 
 
+def test_a_pause_is_in_the_store_before_anything_else_happens() -> None:
+    """A kill after the turn in which a Retry-After arrived cannot make the next run forget it.
+
+    Another host is busy, and a third one's page was committed just before.
+    """
+    latencies_s = {"http://a.example/": 1.0, "http://b.example/": 100.0, "http://c.example/": 0.99}
+    refusal = Reply(503, headers={"retry-after": "60"}, latency_s=1.0)
+    clock = VirtualClock()
+    fetcher = FakeFetcher(
+        clock,
+        lambda request: (
+            refusal
+            if request.url == "http://a.example/"
+            else Reply(latency_s=latencies_s[request.url])
+        ),
+    )
+    shard, engine = in_virtual_time(SETTINGS, list(latencies_s), fetcher)
+
+    while clock.now < 1.0:
+        engine.turn()
+    record = shard.store.host("a.example")
+
+    assert clock.now == 1.0
+    assert shard.store.counts().fetched == 1
+    assert record is not None
+    assert record.next_at - record.updated_at >= 60.0
+
+
 @pytest.mark.parametrize("is_paused", [True, False])
 def test_a_pause_by_the_operator_holds_for_requests_that_connect(is_paused: bool) -> None:
     """`host pause` is given while /slow connects: it is not sent, and stays in the queue."""

@@ -8,7 +8,7 @@ from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk
 
 from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.runtime.budget import LocalBudget
+from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.runtime.offload import Offload
 from mannerly.crawler.shard.elsewhere import Reading
@@ -64,7 +64,7 @@ def test_no_request_starts_while_too_many_pages_wait_to_be_parsed() -> None:
         FakeFetcher(time.clock, lambda _request: BIG),
         [world.shard],
         time,
-        LocalBudget(None),
+        PageBudget(None),
         workers=64,
         offload=helpers,
         parse_limit=LIMIT,

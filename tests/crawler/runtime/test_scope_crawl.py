@@ -172,7 +172,7 @@ def test_pages_that_are_read_elsewhere_count_against_the_limit(
     given: list[object] = []
     give = Offload[object].give
     monkeypatch.setattr(
-        Offload, "give", lambda self, tag, work: (given.append(tag), give(self, tag, work))
+        Offload, "give", lambda self, tag, *work: (given.append(tag), give(self, tag, *work))
     )
 
     with DemoWeb([big]) as web:

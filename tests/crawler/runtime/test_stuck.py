@@ -28,7 +28,7 @@ from mannerly.cli.endings import exit_code
 from mannerly.cli.summary import summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.runtime import offload, supervisor
+from mannerly.crawler.runtime import offload, run, supervisor
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.demo import DemoWeb, Site, plain_sites
 
@@ -303,3 +303,27 @@ def test_a_helper_that_dies_costs_no_link(
         assert killed
         assert (result.stats.crashed, exit_code(result)) == (0, 0)
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_callback_that_holds_the_crawl_up_is_named(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is warned; requests keep their distance all the same."""
+    monkeypatch.setattr(run, "LONG_CALL_S", 0.2)
+    calls = 0
+
+    def dawdle(_stats: Stats, _elapsed_s: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            threading.Event().wait(0.3)
+
+    settings = modest(processes=processes, delay_s=0.1)
+    with DemoWeb(plain_sites(2, pages=20)) as web:
+        seeds = web.seeds()
+        with pytest.warns(RuntimeWarning, match="dawdle took"):
+            result = crawl(settings, seeds, tmp_path / "crawl", watch=dawdle)
+
+    assert result.ending is Ending.FINISHED
+    assert result.stats.too_early == 0

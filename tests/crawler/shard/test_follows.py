@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mannerly.crawler.model import (
-    PASSING,
     STARVED,
     Entry,
     Fetched,
@@ -99,7 +98,7 @@ def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
     assert follows(page, answer(error=LocalError.HELD)) == Again(page, NOW.mono)
 
 
-@pytest.mark.parametrize("error", sorted(STARVED))
+@pytest.mark.parametrize("error", sorted({*STARVED, LocalError.NO_ROOM}))
 def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
     """Row 2: it is asked for again however often that happens."""
     page = entry(attempts=MAX_ATTEMPTS)
@@ -107,7 +106,7 @@ def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> N
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
 
 
-@pytest.mark.parametrize("error", sorted(PASSING - STARVED - {LocalError.HELD}))
+@pytest.mark.parametrize("error", [LocalError.STALE_CONNECTION])
 @pytest.mark.parametrize(("attempts", "wait_s"), [(0, 0.5), (1, 1.0), (2, 2.0)])
 def test_what_failed_on_our_side_and_may_pass_is_tried_again(
     error: LocalError, attempts: int, wait_s: float

@@ -165,11 +165,11 @@ def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
 
     world.answer(requests["a.example"], 503, retry_after="7200")
     world.wait(2.0)
-    before = world.shard.is_stuck(world.now)
+    before = world.shard.is_hopeless(world.now)
     world.answer(requests["b.example"], 200)
     world.shard.commit(world.now)
-    after = world.shard.is_stuck(world.now)
-    world.shard.give_up_stuck(world.now)
+    after = world.shard.is_hopeless(world.now)
+    world.shard.give_up_hopeless(world.now)
     end(world)
 
     assert (before, after) == (False, True)
@@ -187,11 +187,11 @@ def test_a_host_that_comes_back_in_time_is_waited_for() -> None:
     world.answer(request, 503, retry_after="1800")
     world.shard.commit(world.now)
 
-    is_stuck = world.shard.is_stuck(world.now)
-    world.shard.give_up_stuck(world.now)
+    is_hopeless = world.shard.is_hopeless(world.now)
+    world.shard.give_up_hopeless(world.now)
     world.wait(2000.0)
 
-    assert not is_stuck
+    assert not is_hopeless
     assert len(world.start()) == 1
 
 
@@ -202,7 +202,7 @@ def test_a_paused_host_is_left_to_the_operator() -> None:
     world.start()
     world.wait(10.0)
 
-    assert not world.shard.is_stuck(world.now)
+    assert not world.shard.is_hopeless(world.now)
 
 
 def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
@@ -213,7 +213,7 @@ def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
     world.start()
     world.shard.commit(world.now)
 
-    world.shard.give_up_stuck(world.now)
+    world.shard.give_up_hopeless(world.now)
     end(world)
 
     (skip,) = world.store.given_up()

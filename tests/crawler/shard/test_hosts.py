@@ -101,7 +101,7 @@ def failing_store(failures: int) -> tuple[MemoryStore, float]:
         decision = politeness.reserve(HOST, now=at)
         assert isinstance(decision, Grant)
         politeness.report(decision.permit, Response(500, 0.1), now=at)
-        records.count(HOST, Now(at, WALL + at), failed=1)
+        records.count(HOST, Now(at, WALL + at), failed=1, is_failure=True)
     store.commit(Batch(hosts=records.changes(Now(at, WALL + at))))
     return store, politeness.ready_at(HOST, now=at) - at
 

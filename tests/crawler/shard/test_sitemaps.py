@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import Candidate, Kind, RobotsRequest
+from mannerly.crawler.model import Candidate, Entry, Kind, RobotsRequest
+from mannerly.crawler.shard.lists import SLICE
 from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
-from mannerly.crawler.web.priority import priority, sitemap_turn
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.web.priority import is_held_back, placed, priority, sitemap_turn
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import sitemap, usual_sitemaps
 
@@ -58,12 +60,12 @@ def crawl(world: ShardWorld, requests: int) -> list[Request]:
 
 
 def test_pages_get_their_turn_beside_an_endless_index() -> None:
-    """Of 121 pages beside thousands of sitemaps, all are fetched before a hundred sitemaps are."""
+    """From the eleventh on, sitemaps are one of two requests at most: all 121 pages are fetched."""
     world = ShardWorld(f"{A}/", settings=brisk(seeding="sitemap"))
     world.shard.offer(usual_sitemaps([f"{A}/"]))
     world.shard.commit(world.now)
 
-    made = crawl(world, 221)
+    made = crawl(world, 260)
 
     pages = [request.url for request in made if kind_of(request) == Kind.PAGE]
     assert len(pages) == len({*pages}) == 121
@@ -99,14 +101,14 @@ def test_the_bytes_of_sitemaps_are_limited() -> None:
 
 
 def test_sitemaps_come_later_the_more_there_are() -> None:
-    """Ten go with the seeds, ten more after the pages of each depth."""
-    turns = [sitemap_turn(number) for number in range(40)]
+    """Ten go with the seeds, then one after each band of pages."""
+    turns = [sitemap_turn(number) for number in range(14)]
 
     assert turns[:10] == [priority(0)] * 10
-    for depth in (1, 2, 3):
-        later = set(turns[10 * depth : 10 * depth + 10])
-        assert len(later) == 1
-        assert priority(depth, sitemap_priority=0.0) < later.pop() < priority(depth + 1)
+    for depth in (1, 2, 3, 4):
+        assert priority(depth, sitemap_priority=0.0) < turns[9 + depth] < priority(depth + 1)
+        assert placed(1 + depth, is_held_back=False) < turns[9 + depth]
+        assert not is_held_back(turns[9 + depth])
 
 
 def robots_answer(world: ShardWorld, body: bytes) -> list[Candidate]:
@@ -145,3 +147,28 @@ def test_robots_may_name_a_hundred_sitemaps() -> None:
 
     assert [each.url for each in found] == [f"{A}/{number}" for number in range(MAX_LISTED)]
     assert world.stats.skipped["sitemap_limit"] == 400
+
+
+def test_long_list_is_committed_in_slices_and_its_record_comes_last() -> None:
+    """A crash in between leaves the list queued, so that no URL is lost; no commit is long."""
+    store = MemoryStore(frontier_limit=20_000)
+    world = ShardWorld(f"{A}/", settings=brisk(seeding="sitemap"), store=store)
+    place = f"{A}/sitemap.xml"
+    world.shard.offer(usual_sitemaps([f"{A}/"]))
+    world.shard.commit(world.now)
+    world.pass_robots()
+    body = "".join(f"<url><loc>/p/{number}</loc></url>" for number in range(12_000))
+    while not (requests := [each for each in world.start() if each.url == place]):
+        world.wait(1.0)
+    world.answer(requests[0], 200, f"<urlset>{body}</urlset>".encode())
+
+    steps = []
+    for _ in range(4):
+        before = store.counts().queued
+        world.shard.commit(world.now)
+        grown = store.counts().queued - before
+        steps.append((grown, isinstance(store.find(place), Entry)))
+
+    assert steps == [(SLICE, True), (SLICE, True), (12_000 - 2 * SLICE - 1, False), (0, False)]
+    assert world.flights.pending == 1  # the page that was sent before it
+    assert [event.record.links for event in world.told(told.ListSettled)] == [12_000]

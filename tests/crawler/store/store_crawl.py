@@ -35,6 +35,7 @@ class State(NamedTuple):
     queued: list[Entry]
     pages: list[tuple[int, PageRecord]]
     skipped: list[Skipped]
+    given_up: list[Skipped]
     hosts: list[HostRecord]
 
 
@@ -50,6 +51,7 @@ def state(store: ShardStore) -> State:
         queued,
         list(store.pages()),
         list(store.skipped()),
+        sorted(store.given_up()),
         list(store.hosts()),
     )
 

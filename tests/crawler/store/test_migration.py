@@ -21,7 +21,7 @@ from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawler.control import Retry
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import Entry, Kind
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreInUse
@@ -284,7 +284,7 @@ def test_given_up_urls_of_an_earlier_format_can_be_brought_back(tmp_path: Path) 
     ):
         before = store.counts()
         lost = [each.url for each in store.given_up()]
-        store.commit(Batch(retries=[Retry()]))
+        store.commit(Batch(retries=[RetryUrls()]))
         back = sum(len(each.new) + each.waiting for each in [store.bring_back(9) for _ in "12"])
 
         assert (before.failed, before.given_up, before.skipped) == (1, 1, 1)

@@ -14,6 +14,7 @@ from tests.crawler.store.checkup import examine
 from tests.crawler.store.store_crawl import SHARDS, create_stores, state
 from tests.crawler.store.store_disk import FailingDisk
 
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreFull
 from mannerly.crawler.store.contract import START, candidate, page
@@ -37,6 +38,12 @@ hosts = st.fixed_dictionaries(
         "retired": st.none() | st.just("breaker"),
     }
 ).map(lambda values: HostRecord(**values))
+retries = st.builds(
+    RetryUrls,
+    failed=st.booleans(),
+    given_up=st.booleans(),
+    host=st.none() | st.sampled_from(["a.example", "b.example"]),
+)
 
 
 class TwoStores(RuleBasedStateMachine):
@@ -66,9 +73,12 @@ class TwoStores(RuleBasedStateMachine):
         sent=st.lists(urls, max_size=3),
         records=st.lists(hosts, max_size=1),
         share=st.tuples(st.integers(0, 3), st.integers(0, 2)),
+        status=st.sampled_from([200, None]),
+        reason=st.sampled_from(["robots", "host_retired: x"]),
+        retries=st.lists(retries, max_size=1),
         fails_at=st.none() | st.integers(0, 8),
     )
-    def commit(self, shard, found, sent, records, share, fails_at) -> None:
+    def commit(self, shard, found, sent, records, share, status, reason, retries, fails_at) -> None:
         model = self.models[shard]
         entries = [
             entry
@@ -77,11 +87,12 @@ class TwoStores(RuleBasedStateMachine):
         ]
         fetched, dropped = share
         batch = Batch(
-            pages=[(entry, page(entry)) for entry in entries[:fetched]],
-            dropped=[(entry, "robots") for entry in entries[fetched:][:dropped]],
+            pages=[(entry, page(entry, status=status)) for entry in entries[:fetched]],
+            dropped=[(entry, reason) for entry in entries[fetched:][:dropped]],
             found=found,
             outgoing=[(1 - shard, url) for url in sent],
             hosts=records,
+            retries=retries,
         )
         if fails_at is not None:
             self.disk.arm(fails_at)
@@ -91,6 +102,24 @@ class TwoStores(RuleBasedStateMachine):
             committed = self.stored[shard].commit(batch)
         self.disk.disarm()
         assert committed == model.commit(batch)
+
+    @rule(shard=shards, limit=st.integers(1, 3), fails_at=st.none() | st.integers(0, 8))
+    def bring_back(self, shard, limit, fails_at) -> None:
+        """Until all orders are done: the two cut their slices in different places."""
+        stored, model = self.stored[shard], self.models[shard]
+        if fails_at is not None:
+            self.disk.arm(fails_at)
+        back = []
+        while stored.counts().retries:
+            try:
+                back += stored.bring_back(limit).new
+            except StoreFull:
+                self.disk.disarm()
+        self.disk.disarm()
+        asked = []
+        while model.counts().retries:
+            asked += model.bring_back(limit).new
+        assert back == asked
 
     @rule(shard=shards, room=st.integers(0, 4))
     def admit(self, shard, room) -> None:

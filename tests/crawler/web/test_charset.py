@@ -90,6 +90,15 @@ def test_encodings_that_hide_markup_have_no_links() -> None:
     assert (found.links, found.title) == ([], None)
 
 
+def test_label_is_looked_for_in_meta_elements_only() -> None:
+    """A charset in text, in another element or past the first 1,024 bytes says nothing."""
+    meta = b"<META name=x content='text/html; Charset = \"KOI8-R\"'>"
+
+    assert encoding(b"<p charset=koi8-r>" + meta, None) == ("koi8-r", 0)
+    assert encoding(b"<meta name=a> charset=koi8-r", None) == ("utf-8", 0)
+    assert encoding(b" " * 1024 + meta, None) == ("utf-8", 0)
+
+
 def test_user_defined_in_a_meta_element_is_windows_1252() -> None:
     """A meta element cannot choose x-user-defined, a header can."""
     body = b"<meta charset=x-user-defined><title>\x80</title>"

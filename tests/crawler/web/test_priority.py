@@ -7,7 +7,7 @@ from math import inf, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.web.priority import priority
+from mannerly.crawler.web.priority import is_held_back, place_of, placed, priority, sitemap_turn
 
 DAY_S = 86_400.0
 OPINIONS = st.none() | st.floats()
@@ -58,3 +58,23 @@ def test_depth_outweighs_every_opinion(
 
     assert 0 <= here < 2**62
     assert depth == 0 or here > worst_above or depth == 1
+
+
+@given(st.integers(0, 10**9), st.booleans())
+def test_a_place_is_kept_in_the_priority(place: int, held_back: bool) -> None:
+    """A link that is held back says so and stays in its band; others keep their exact place."""
+    number = placed(place, is_held_back=held_back)
+
+    assert is_held_back(number) == held_back
+    assert place_of(number) == (place | 31 if held_back else place)
+
+
+@given(st.integers(0, 60), st.floats(0, 1), st.floats(0, 1e9), st.booleans())
+def test_no_other_priority_says_that_a_link_is_held_back(
+    depth: int, rank: float, age_s: float, is_home_page: bool
+) -> None:
+    """The mark of a place in the line is no priority that depth, rank and age can have."""
+    number = priority(depth, is_home_page=is_home_page, sitemap_priority=rank, lastmod_age_s=age_s)
+
+    assert not is_held_back(number)
+    assert not is_held_back(sitemap_turn(depth))

@@ -176,6 +176,35 @@ def test_negative_depth_is_an_error() -> None:
         Scope((SEED,), max_depth=-1)
 
 
+def test_wider_scope_includes_what_a_seed_would() -> None:
+    """Including a URL is the same as a scope with one more seed, in every mode."""
+    target = "https://www.other.org/docs/a.html"
+    urls = (target, "https://www.other.org/x", "https://other.org/docs/", "https://no.org/docs/")
+    for mode in ScopeMode:
+        narrow = Scope((SEED,), mode)
+        wide = narrow.including(target, SEED)
+        again = dataclasses.replace(wide, exclude=("*/x",))
+        with_seed = Scope((SEED, target), mode)
+
+        assert [wide.judge(url, 1) for url in urls] == [with_seed.judge(url, 1) for url in urls]
+        assert again.judge(target, 1) is None
+        assert narrow.judge(target, 1) is Scope((SEED,), mode).judge(target, 1)
+        assert wide.including(target) is wide
+
+
+def test_scope_of_many_seeds_is_widened_quickly() -> None:
+    """A thousand of ten thousand seeds that move cost no more than a second in all."""
+    scope = Scope(tuple(f"http://h{number}.example/" for number in range(10_000)))
+
+    began = time.process_time()
+    for number in range(1000):
+        scope = scope.including(f"https://www.h{number}.example/")
+    took_s = time.process_time() - began
+
+    assert scope.judge("https://www.h999.example/x", 1) is None
+    assert took_s < 5.0  # 0.7
+
+
 def test_scope_can_be_widened() -> None:
     """A seed that redirects elsewhere is added by replacing the seeds."""
     scope = Scope(("https://example.com/",))

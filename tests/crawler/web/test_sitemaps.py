@@ -108,12 +108,21 @@ PARAMETER = (
 )
 
 
-def test_declarations_are_refused() -> None:
-    """No document type with declarations of its own is read: no entity, no default value."""
-    for body in (BILLION_LAUGHS, LOCAL_FILE, DEFAULTS, EMPTY_SUBSET, PARAMETER):
+def assert_refused(*bodies: bytes) -> None:
+    for body in bodies:
         for sent in (body, gzip.compress(body), body.decode().encode("utf-16")):
             found = read_sitemap(sent)
             assert found == SitemapContents(problem=SitemapProblem.DTD), body[:80]
+
+
+def test_entities_are_refused() -> None:
+    """No declaration of an entity is accepted, so none can grow or read a file."""
+    assert_refused(BILLION_LAUGHS, LOCAL_FILE, PARAMETER)
+
+
+def test_document_type_with_declarations_is_refused() -> None:
+    """Nor is any other declaration: default values of attributes multiply, too."""
+    assert_refused(DEFAULTS, EMPTY_SUBSET)
 
 
 def test_external_document_type_is_not_read() -> None:

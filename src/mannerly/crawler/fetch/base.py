@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
 
-def always(_request: Request, _instant: Instant) -> bool:
+def always(_request: Request, _instant: Instant, _address: str) -> bool:
     """Let every request leave: the judge of a fetcher that was not told to ask another one."""
     return True
 
@@ -44,6 +44,11 @@ class Fetcher(Protocol):
     @property
     def in_flight(self) -> int:
         """Number of requests that were started and have not come back yet."""
+        ...
+
+    @property
+    def oldest(self) -> Request | None:
+        """The request that was started first of those in flight; None if there is none."""
         ...
 
     def start(self, request: Request) -> None:
@@ -58,9 +63,10 @@ class Fetcher(Protocol):
         """
         ...
 
-    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+    def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
         """Ask this immediately before a request is sent, when its connection is open.
 
+        The text is the address that was connected; it is empty if that is unknown, as with a proxy.
         If it may not leave, nothing is sent and it comes back with `LocalError.HELD`.
         """
         ...

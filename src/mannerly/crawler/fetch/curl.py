@@ -20,6 +20,9 @@ handle never lets names expire: with 20,000 hosts that takes nine times as long 
 itself. So most handles never do, and from time to time one carries the real limit and removes the
 expired names.
 
+Transfers that are paused because bodies take too much memory (`body_memory`) go on, one after the
+other, when `wait` is called and there is room.
+
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
 
@@ -33,13 +36,13 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pycurl  # type: ignore[import-untyped]
-
 from mannerly.crawler.model import Fetched, LocalError
 
 from .base import always
+from .body_memory import BodyMemory
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
+from .libcurl import pycurl
 from .poller import new_poller
 from .settings import FetchSettings
 from .transfer import FOREVER, Transfer
@@ -67,8 +70,17 @@ _SOME_MEMORY = 16 * 1024 * 1024
 class CurlFetcher:
     """Fetches over the network, many requests at once, on one thread."""
 
-    def __init__(self, guard: NetworkGuard, settings: FetchSettings | None = None) -> None:
+    def __init__(
+        self,
+        guard: NetworkGuard,
+        settings: FetchSettings | None = None,
+        memory: BodyMemory | None = None,
+    ) -> None:
         self._guard = guard
+        self._memory = memory or BodyMemory()
+        self._paused: dict[Transfer, Instant] = {}  # since when, the longest first
+        self._to_pause: list[Transfer] = []
+        self._favoured: Transfer | None = None
         self._settings = settings or FetchSettings()
         self._trust = find_trust(self._settings.ca_file)
         self._poller = new_poller()
@@ -78,8 +90,9 @@ class CurlFetcher:
         self._busy: dict[object, Transfer] = {}  # by curl handle
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
+        self._leaving: list[Request] = []  # in the call of curl that is under way
         self._sent: list[tuple[Request, Instant]] = []
-        self._may_leave: Callable[[Request, Instant], bool] = always
+        self._may_leave: Callable[[Request, Instant, str], bool] = always
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -97,6 +110,10 @@ class CurlFetcher:
     @property
     def in_flight(self) -> int:
         return len(self._busy) + len(self._done)
+
+    @property
+    def oldest(self) -> Request | None:
+        return next((transfer.request for transfer in self._busy.values()), None)
 
     def start(self, request: Request) -> None:
         """Begin a request. Raises RuntimeError above `max_connections`, ValueError for headers
@@ -119,7 +136,14 @@ class CurlFetcher:
         transfer = (
             self._idle.pop()
             if self._idle
-            else Transfer(self._settings, self._guard, self._trust, self._leaves)
+            else Transfer(
+                self._settings,
+                self._guard,
+                self._trust,
+                self._leaves,
+                self._memory,
+                self._to_pause.append,
+            )
         )
         transfer.load(request, scheme, host, port, self._name_age_s())
         self._busy[transfer.handle] = transfer
@@ -128,11 +152,13 @@ class CurlFetcher:
     def wait(self, timeout_s: float) -> list[Fetched]:
         deadline = time.monotonic() + timeout_s
         is_woken = False
+        if self._paused:
+            self._go_on()
         while True:
             now = time.monotonic()
             if self._alarm_at <= now:
                 self._alarm_at = math.inf
-                self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+                self._act(pycurl.SOCKET_TIMEOUT, 0)
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
@@ -140,14 +166,14 @@ class CurlFetcher:
                 if descriptor in self._watched:
                     is_woken = True
                 else:
-                    self._multi.socket_action(descriptor, flags)
+                    self._act(descriptor, flags)
             if ready:
                 self._collect()
             if self._done or is_woken or time.monotonic() >= deadline:
                 finished, self._done = self._done, []
                 return finished
 
-    def ask(self, may_leave: Callable[[Request, Instant], bool]) -> None:
+    def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
         self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, Instant]]:
@@ -161,6 +187,7 @@ class CurlFetcher:
     def cancel_all(self) -> list[Request]:
         cancelled = [fetched.request for fetched in self._done]
         self._done.clear()
+        self._forget_paused()
         for handle, transfer in self._busy.items():
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
@@ -191,12 +218,23 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _leaves(self, request: Request) -> bool:
+    def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
-        if not self._may_leave(request, now):
+        if not self._may_leave(request, now, address):
             return False
-        self._sent.append((request, now))
+        self._leaving.append(request)
         return True
+
+    def _act(self, descriptor: int, flags: int) -> None:
+        """Let curl work on a socket; note what it sent, at an instant when the bytes have left.
+
+        The process may be stopped for any time between the permission and the bytes.
+        """
+        self._multi.socket_action(descriptor, flags)
+        if self._leaving:
+            now = time.monotonic()
+            self._sent += [(request, now) for request in self._leaving]
+            self._leaving.clear()
 
     def _refuse(self, request: Request, error: LocalError, detail: str) -> None:
         self._done.append(Fetched(request, error=error, detail=detail))
@@ -210,8 +248,39 @@ class CurlFetcher:
             for handle, code, _ in failed:
                 self._settle(handle, code)
 
+        for transfer in self._to_pause:
+            if transfer.handle in self._busy:
+                self._paused[transfer] = time.monotonic()
+                transfer.stop_clock()
+        self._to_pause.clear()
+
+    def _go_on(self) -> None:
+        """Let paused transfers go on whose body is sure to fit, the longest waiting first.
+
+        If memory is taken by nothing but unfinished bodies, one of them goes on in any case.
+        """
+        memory, now = self._memory, time.monotonic()
+        room = memory.limit - memory.used
+        for transfer, since in list(self._paused.items()):
+            if transfer.needs > room:
+                if memory.held or self._favoured is not None:
+                    return
+                self._favoured = transfer
+                transfer.is_favoured = True
+            room -= transfer.needs
+            del self._paused[transfer]
+            transfer.go_on(now - since)
+
+    def _forget_paused(self) -> None:
+        self._paused.clear()
+        self._to_pause.clear()
+        self._favoured = None
+
     def _settle(self, handle: object, code: int) -> None:
         transfer = self._busy.pop(handle)
+        self._paused.pop(transfer, None)
+        if transfer is self._favoured:
+            self._favoured = None
         self._multi.remove_handle(handle)
         fetched = transfer.finish(code)
         if fetched.error is not None and code and (lack := _lack(code)) is not None:

@@ -61,6 +61,7 @@ class FakeFetcher:
     """Answers every request from a function or a table of URLs; 404 for others.
 
     `connect_s` returns how long it takes until a request can be sent; by default no time.
+    `address_of` returns the address of a host; by default it is unknown.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class FakeFetcher:
         answer: FakeSite,
         *,
         connect_s: Callable[[Request], float] | None = None,
+        address_of: Callable[[str], str] | None = None,
     ) -> None:
         self.clock = clock
         self._connect_s = connect_s
         self._connecting: RetryQueue[Request] = RetryQueue()
-        self._may_leave: Callable[[Request, float], bool] = always
+        self._may_leave: Callable[[Request, float, str], bool] = always
+        self._address_of = address_of
         self._answer = answer if callable(answer) else _from_table(answer)
         # Answers by the instant at which they are due: many share one, and a heap of instants is
         # small where a heap of answers would not be.
@@ -87,6 +90,10 @@ class FakeFetcher:
     def in_flight(self) -> int:
         return self._in_flight
 
+    @property
+    def oldest(self) -> Request | None:
+        return next((fetched.request for due in self._due.values() for fetched in due), None)
+
     def start(self, request: Request) -> None:
         self._in_flight += 1
         if self._connect_s is None:
@@ -96,7 +103,8 @@ class FakeFetcher:
 
     def _leave(self, request: Request) -> None:
         now = self.clock.now
-        if self._may_leave(request, now):
+        address = "" if self._address_of is None else self._address_of(request.host)
+        if self._may_leave(request, now, address):
             self._sent.append((request, now))
             fetched = _fetched(request, self._answer(request))
         else:
@@ -122,7 +130,7 @@ class FakeFetcher:
         clock.now = max(clock.now, min(until, self._instants[0])) if self._instants else until
         return self._finished()
 
-    def ask(self, may_leave: Callable[[Request, float], bool]) -> None:
+    def ask(self, may_leave: Callable[[Request, float, str], bool]) -> None:
         self._may_leave = may_leave
 
     def sent(self) -> list[tuple[Request, float]]:

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Protocol
 
-import pycurl  # type: ignore[import-untyped]
+from .libcurl import pycurl
 
 # Windows gives `select` room for 512 sockets; some are the caller's, or curl's own.
 _SELECT_ROOM = 480

@@ -16,6 +16,9 @@ Two callbacks control what leaves:
   politeness permit, so the request comes back as STALE_CONNECTION and the caller asks for a new
   permit.
 
+The memory of all bodies is bounded, too (`body_memory`): at the limit a transfer is paused, its
+time stands still, and if its server does not wait for it, it is asked for again.
+
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
 
@@ -25,14 +28,13 @@ import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-import pycurl  # type: ignore[import-untyped]
-
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
 from .answer_headers import parse_headers
-from .failures import OUT_OF_DESCRIPTORS, TransferProgress, explain
+from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
+from .libcurl import pycurl
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Request
 
+    from .body_memory import BodyMemory
     from .failures import FetchFailure
     from .guard import NetworkGuard
     from .settings import FetchSettings
@@ -70,9 +73,14 @@ class Transfer:
         settings: FetchSettings,
         guard: NetworkGuard,
         trust: Trust,
-        leaves: Callable[[Request], bool],
+        leaves: Callable[[Request, str], bool],
+        memory: BodyMemory,
+        on_paused: Callable[[Transfer], None],
     ) -> None:
         self._leaves = leaves
+        self._memory = memory
+        self._on_paused = on_paused
+        self.is_favoured = False  # it goes on whatever the memory limit says
         self.handle = pycurl.Curl()
         self._settings = settings
         self._guard = guard
@@ -108,6 +116,9 @@ class Transfer:
         self._port = port
         self._body = BytesIO()
         self._room = request.max_bytes
+        self._taken = 0  # bytes of the body
+        self._paused_s = 0.0
+        self.is_favoured = False
         self._sends = 0
         self._is_cut = False
         self._refusal: LocalError | None = None
@@ -145,8 +156,27 @@ class Transfer:
         self.unload()
         return fetched
 
+    @property
+    def needs(self) -> int:
+        """Return how many bytes more the body may take."""
+        return max(0, self._room)
+
+    def stop_clock(self) -> None:
+        """Count no time against a transfer that was paused."""
+        self.handle.setopt(pycurl.TIMEOUT_MS, 0)
+        self._timeout_set_s = 0.0
+
+    def go_on(self, paused_s: float) -> None:
+        """Receive again, with `paused_s` seconds more time."""
+        self._paused_s += paused_s
+        patience_s = self.request.timeout_s + self._paused_s
+        self.handle.setopt(pycurl.TIMEOUT_MS, max(1, int(patience_s * 1000)))
+        self._timeout_set_s = patience_s
+        self.handle.pause(pycurl.PAUSE_CONT)
+
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
+        self._memory.receiving -= self._taken
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -192,20 +222,35 @@ class Transfer:
         self._headers_set = headers
 
     def _on_body(self, chunk: bytes) -> int | None:
+        memory = self._memory
+        used = memory.receiving + memory.held
+        if used >= memory.limit and used > self._taken and not self.is_favoured:
+            return self._make_way()
         self._room -= len(chunk)
         try:
-            if self._room >= 0:
-                self._body.write(chunk)
-                return None
-            self._body.write(chunk[: self._room])
-            self._is_cut = True
+            written = self._body.write(chunk if self._room >= 0 else chunk[: self._room])
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
+            return _REFUSE
+        self._taken += written
+        memory.receiving += written
+        if self._room >= 0:
+            return None
+        self._is_cut = True
         return _REFUSE
 
-    def _on_send(self, _address: str, _own: str, _port: int, _own_port: int) -> int:
+    def _make_way(self) -> int:
+        """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
+        if b"\ncontent-encoding:" in self._head.getvalue().lower():
+            self._refusal = LocalError.NO_ROOM
+            return _REFUSE
+        self._on_paused(self)
+        return pycurl.WRITEFUNC_PAUSE  # type: ignore[no-any-return]
+
+    def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        if self._sends == 1 and self._leaves(self.request):
+        seen = "" if self._settings.proxy else address  # else it is the proxy's
+        if self._sends == 1 and self._leaves(self.request, seen):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
         is_first = self._sends == 1
         self._refusal = LocalError.HELD if is_first else LocalError.STALE_CONNECTION
@@ -236,6 +281,8 @@ class Transfer:
     def _failure(self, code: int) -> FetchFailure:
         if self._refusal is not None:
             return self._refusal, self._refusal.value
+        if self._paused_s and code != WRITE:
+            return LocalError.STALE_CONNECTION, LocalError.STALE_CONNECTION.value
         info = self.handle.getinfo
         tunnel_status = info(pycurl.HTTP_CONNECTCODE)
         if tunnel_status >= _HEADERS_SUFFICE:

@@ -55,10 +55,10 @@ from mannerly.crawler.model import (
 from mannerly.politeness.model import Grant, Refuse
 from mannerly.politeness.retry import RetryQueue
 
-from .groups import Groups
-from .model import Dropped, FrontierSnapshot, Need, Refill, Taken
+from .model import FrontierSnapshot, Need, Taken
 from .places import Places
 from .window import HostQueue, Place
+from .windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Entry
     from mannerly.politeness.model import Decision, Instant
 
-    from .model import Judge, Pacing
+    from .model import Dropped, Judge, Pacing, Refill
 
 # Hosts and entries looked at in one `take`, and entries in one host's turn: so that ten thousand
 # forbidden URLs cannot stop the loop. What is left over is due at once.
@@ -109,25 +109,21 @@ class Frontier:
         if min(per_host_window, heap_limit, memory_limit) < 1:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
-        self._per_host_window = per_host_window
-        self._memory_limit = memory_limit
-        self._places = Places(heap_limit)
+        self._windows = Windows(per_host_window, memory_limit)
+        self._places = Places(heap_limit, self._is_out)
         self._to_heap = self._places.to_heap
-        self._groups = Groups(self._is_out)
         self._retries: RetryQueue[Entry] = RetryQueue()
-        self._outstanding: set[int] = set()  # handed out or put back, and not yet committed
         self._awaited: set[str] = set()  # hosts whose own robots.txt is on its way
-        self._queued = self._in_memory = 0
 
     def __repr__(self) -> str:
         places = self._places
         hosts, inactive = len(places.hosts), len(places.inactive)
-        return f"<Frontier {hosts} + {inactive} hosts, {self._queued} queued>"
+        return f"<Frontier {hosts} + {inactive} hosts, {self.queued} queued>"
 
     @property
     def queued(self) -> int:
         """URLs that wait: in memory, for a retry, and on disk."""
-        return self._queued
+        return self._windows.queued
 
     def queued_of(self, host: str) -> int:
         """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
@@ -145,7 +141,7 @@ class Frontier:
         for host, count in hosts:
             if host in places.hosts or host in places.inactive:
                 continue
-            self._queued += count
+            self._windows.queued += count
             if places.is_full:
                 places.inactive.add(host, count)
             else:
@@ -155,25 +151,23 @@ class Frontier:
     def add(self, entries: Iterable[Entry], *, now: Instant) -> None:
         """Take in entries that were just queued in the store."""
         places = self._places
-        hosts, inactive = places.hosts, places.inactive
+        hosts, inactive, windows = places.hosts, places.inactive, self._windows
         for entry in entries:
-            self._queued += 1
             host = entry.host
             queue = hosts.get(host)
             if queue is None:
                 if places.is_full or host in inactive:
                     inactive.add(host, 1)
+                    windows.queued += 1
                     continue
                 queue = hosts[host] = HostQueue(host)
-            is_full = self._in_memory >= self._memory_limit
-            self._in_memory += queue.add(entry, 0 if is_full else self._per_host_window)
+            windows.add(queue, entry)
             if queue.place is _IDLE:
                 self._to_heap(queue, now)
 
     def put_back(self, entry: Entry, due: Instant) -> None:
         """Hand out this entry again, from `due` on and ahead of its host's window."""
-        assert entry.seq in self._outstanding, "only what was handed out can be put back"
-        self._queued += 1
+        self._windows.put_back(entry)
         self._retries.push(due, entry)
 
     def request(self, request: RobotsRequest, *, now: Instant) -> None:
@@ -220,7 +214,8 @@ class Frontier:
             if len(starts) > before and isinstance(starts[-1].item, RobotsRequest):
                 robots_room -= 1
         if places.hungry:
-            taken.refills.extend(self._refills())
+            hungry = islice(places.hungry.values(), _REFILLS_PER_TAKE)
+            taken.refills.extend(self._windows.wanted(hungry))
         return taken
 
     def done(self, flight: InFlight, *, now: Instant) -> None:
@@ -232,25 +227,23 @@ class Frontier:
             self._awaited.discard(item.host)
             self.wake(item.host, now=now)
         key = permit.host.key
-        has_line = self._groups.has_line(key)
+        has_line = self._places.groups.has_line(key)
         is_heaped = queue is not None and queue.place is _HEAP
         if not has_line and not is_heaped:
             return
         ready = self._politeness.ready_at(item.host, now=now)
         if has_line and (ready < inf or permit.host.in_flight == 0):
-            self._call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
+            self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
         if queue is not None and is_heaped and ready < inf:
             self._places.heap.put(queue, ready)
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
-        self._outstanding.difference_update([entry.seq for entry in entries])
+        self._windows.committed(entries)
 
     def withhold(self, entries: Iterable[Entry]) -> list[Entry]:
         """Return those that are not handed out; from now on they count as if they were."""
-        free = [entry for entry in entries if entry.seq not in self._outstanding]
-        self._outstanding.update([entry.seq for entry in free])
-        return free
+        return self._windows.withhold(entries)
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
         """Return when to call `take` again; None: after the next `done`, `add` or `wake`."""
@@ -261,47 +254,33 @@ class Frontier:
         earliest = min((due for due in dues if due is not None), default=None)
         return None if earliest is None else max(now, earliest)
 
-    # ------------------------------------------------------------------ windows
-
     def refill(self, wanted: Refill, entries: Sequence[Entry], *, now: Instant) -> None:
         """Add entries that were read; fewer than wanted means that there are no more."""
         queue = self._places.hungry.pop(wanted.host, None)
         if queue is None:  # dropped since
             return
-        before = queue.on_disk
-        fresh = queue.refill(entries, self._outstanding, is_end=len(entries) < wanted.limit)
-        self._in_memory += fresh
-        self._queued += fresh + queue.on_disk - before
+        self._windows.refill(queue, entries, wanted.limit)
         if queue.is_spent:
-            queue.place = _IDLE
-            self._pass_on(queue, now)
-            self._places.forget_if_spent(queue, now)
+            self._places.withdraw(queue, now)
         else:
             self._to_heap(queue, now)
 
-    def _refills(self) -> list[Refill]:
-        """Reads for hosts whose turn has come and whose next URLs are on disk, in their order."""
-        room = self._memory_limit - self._in_memory
-        wanted = []
-        for queue in islice(self._places.hungry.values(), _REFILLS_PER_TAKE):
-            limit = max(1, min(self._per_host_window, room))
-            room -= limit
-            wanted.append(Refill(queue.host, queue.cursor, limit))
-        return wanted
-
     # ------------------------------------------------------------------ the operator
 
-    def wake(self, host: str, *, now: Instant) -> None:
-        """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed."""
+    def wake(self, host: str, *, now: Instant, at: Instant | None = None) -> None:
+        """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed.
+
+        It is asked at once, or at a later instant.
+        """
         queue = self._places.hosts.get(host)
         if queue is None:
             return
         if queue.place is _ASLEEP or queue.place is _HEAP:
-            self._to_heap(queue, now)
+            self._to_heap(queue, now if at is None else at)
         elif queue.place is _BUSY:  # more requests may be under way now
             known = self._politeness.host(host)
             if known is not None:
-                self._call(known.host, now)
+                self._places.call(known.host, now)
 
     def wake_all(self, *, now: Instant) -> None:
         """Ask every host again that waits for an instant or a request: the pace of all changed."""
@@ -315,23 +294,11 @@ class Frontier:
         The store keeps the URLs until they are committed as dropped.
         """
         retries = self._retries.discard(lambda entry: entry.host == host)
-        self._outstanding.difference_update([entry.seq for entry in retries])
-        count = len(retries) + self._places.inactive.remove(host)
-        requests: list[RobotsRequest] = []
         queue = self._places.hosts.get(host)
+        dropped = self._windows.drop(queue, retries, self._places.inactive.remove(host))
         if queue is not None:
-            here = len(queue)
-            count += here + queue.on_disk
-            front = [item.seq for item in queue.front or () if not isinstance(item, RobotsRequest)]
-            self._outstanding.difference_update(front)
-            requests = queue.clear()
-            count -= len(requests)
-            self._in_memory -= here - len(requests)
-            self._places.withdraw(queue, self._groups)
-            self._pass_on(queue, now)
-            self._places.forget_if_spent(queue, now)
-        self._queued -= count
-        return Dropped(count, requests)
+            self._places.withdraw(queue, now)
+        return dropped
 
     def snapshot(self, now: Instant) -> FrontierSnapshot:
         """Count the hosts in every place, for the progress line."""
@@ -342,12 +309,12 @@ class Frontier:
             heaped=len(places.heap),
             ready=places.heap.count_due(now, _COUNT_READY_UP_TO),
             waiting=+places.waiting,
-            busy=self._groups.waiting,
+            busy=places.groups.waiting,
             hungry=len(places.hungry),
             robots_line=len(places.robots_line),
             asleep=len(places.asleep),
-            queued=self._queued,
-            in_memory=self._in_memory,
+            queued=self._windows.queued,
+            in_memory=self._windows.in_memory,
             retries=len(self._retries),
             next_due=self.next_due(now),
         )
@@ -355,14 +322,9 @@ class Frontier:
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
         places = self._places
-        places.check(self._groups)
-        queues = places.hosts.values()
-        windows = sum([len(queue.window) for queue in queues if queue.window is not None])
-        fronts = [item for queue in queues if queue.front is not None for item in queue.front]
-        retries = sum(not isinstance(item, RobotsRequest) for item in fronts)
-        assert self._in_memory == windows + retries
-        on_disk = sum([queue.on_disk for queue in queues]) + places.inactive.queued
-        assert self._queued == self._in_memory + on_disk + len(self._retries)
+        places.check()
+        elsewhere = places.inactive.queued + len(self._retries)
+        self._windows.check(places.hosts.values(), elsewhere)
 
     # ------------------------------------------------------------------ a host's turn
 
@@ -373,8 +335,7 @@ class Frontier:
         places = self._places
         places.leave(queue)
         if queue.host in self._awaited:
-            places.to_sleep(queue)
-            self._pass_on(queue, now)
+            places.to_sleep(queue, now)
             return 0
         index = looks = 0
         earliest = inf
@@ -387,8 +348,7 @@ class Frontier:
                 if may_ask_robots:
                     self._send(queue, item, index, now, taken)
                 else:
-                    places.to_robots_line(queue)
-                    self._pass_on(queue, now)
+                    places.to_robots_line(queue, now)
                 return looks
             ruling = judge(item, now)
             if ruling is GO:
@@ -399,12 +359,11 @@ class Frontier:
                 index += 1
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(queue.host, ruling.origin))
-                places.to_sleep(queue)
-                self._pass_on(queue, now)
+                places.to_sleep(queue, now)
                 return looks
             else:
                 assert isinstance(ruling, Drop)
-                self._remove(queue, index, item)
+                self._windows.remove(queue, index, item)
                 taken.dropped.append((item, ruling.reason))
         if len(queue) == 0 and queue.on_disk:
             places.to_hungry(queue)
@@ -412,8 +371,8 @@ class Frontier:
         if len(queue) and earliest < inf:
             self._to_heap(queue, earliest)
         elif len(queue):
-            places.to_sleep(queue)
-        self._pass_on(queue, now)
+            places.to_sleep(queue, now)
+        places.pass_on(queue, now)
         places.forget_if_spent(queue, now)
         return looks
 
@@ -432,27 +391,26 @@ class Frontier:
             return
         permit = decision.permit
         taken.starts.append(InFlight(item, permit))
-        self._remove(queue, index, item)
+        self._windows.remove(queue, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
             self._awaited.add(queue.host)
-        key = permit.host.key
-        groups = self._groups
-        groups.served(queue.host)
-        has_line = groups.has_line(key)
+        key, places = permit.host.key, self._places
+        places.groups.served(queue.host)
+        has_line = places.groups.has_line(key)
         if queue.is_spent and not has_line:
-            self._places.forget_if_spent(queue, now)
+            places.forget_if_spent(queue, now)
             return
         ready = self._politeness.ready_at(queue.host, now=now)
         if has_line and ready < inf:
-            self._call(key, ready)
+            places.call(key, ready)
         if queue.is_spent:
-            self._places.forget_if_spent(queue, now)
+            places.forget_if_spent(queue, now)
         elif queue.host in self._awaited:
-            self._places.to_sleep(queue)
+            places.to_sleep(queue, now)
         elif ready < inf:
             self._to_heap(queue, ready)
         else:
-            groups.join(key, queue, was_served=True)
+            places.groups.join(key, queue, was_served=True)
 
     def _postpone(self, queue: HostQueue, decision: Decision, now: Instant) -> None:
         """Not now: wait for an instant, for a report, or for the operator."""
@@ -460,43 +418,22 @@ class Frontier:
         if decision.until is not None:
             self._to_heap(queue, decision.until, decision.reason)
         elif isinstance(decision, Refuse):
-            self._places.to_sleep(queue)
-            self._pass_on(queue, now)
+            self._places.to_sleep(queue, now)
         else:
             known = self._politeness.host(queue.host)
             if known is not None and known.in_flight > 0:
-                self._groups.join(known.host, queue, was_served=False)
+                self._places.groups.join(known.host, queue, was_served=False)
             else:
                 self._to_heap(queue, now + _BLIND_WAIT_S, decision.reason)
-
-    def _call(self, key: str, due: Instant) -> None:
-        """Ask the first in a group's line."""
-        queue = self._groups.call(key)
-        if queue is not None:
-            self._to_heap(queue, due)
-
-    def _pass_on(self, queue: HostQueue, now: Instant) -> None:
-        """Ask another of the group, if this host was called and cannot go."""
-        other = self._groups.pass_on(queue)
-        if other is not None:
-            self._to_heap(other, now)
 
     def _is_out(self, key: str) -> bool:
         """Return whether a request of a group is under way, and so will be `done`."""
         known = self._politeness.host(key)
         return known is not None and known.in_flight > 0
 
-    def _remove(self, queue: HostQueue, index: int, item: Entry | RobotsRequest) -> None:
-        queue.remove(index)
-        if not isinstance(item, RobotsRequest):
-            self._outstanding.add(item.seq)
-            self._in_memory -= 1
-            self._queued -= 1
-
     def _front(self, entry: Entry, now: Instant) -> None:
         """A retry is due."""
         queue = self._places.active(entry.host)
-        queue.push_retry(entry)
-        self._in_memory += 1
+        self._windows.push_retry(queue, entry)
         if queue.place is _IDLE:
             self._to_heap(queue, now)

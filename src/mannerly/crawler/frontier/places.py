@@ -16,14 +16,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from .groups import Groups
 from .heap import HostHeap
 from .inactive import Inactive
 from .window import HostQueue, Place
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import Instant, Reason
+    from collections.abc import Callable
 
-    from .groups import Groups
+    from mannerly.politeness.model import Instant, Reason
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, a dozen times a turn.
 _IDLE, _HEAP, _BUSY, _HUNGRY = Place.IDLE, Place.HEAP, Place.BUSY, Place.HUNGRY
@@ -31,10 +32,14 @@ _ROBOTS_LINE, _ASLEEP = Place.ROBOTS_LINE, Place.ASLEEP
 
 
 class Places:
-    """The hosts of a shard by place."""
+    """The hosts of a shard by place.
 
-    def __init__(self, heap_limit: int) -> None:
+    `is_out` returns whether requests of a group are under way: see `groups`.
+    """
+
+    def __init__(self, heap_limit: int, is_out: Callable[[str], bool]) -> None:
         self._heap_limit = heap_limit
+        self.groups = Groups(is_out)
         self.hosts: dict[str, HostQueue] = {}  # all but the inactive ones
         self.heap = HostHeap()
         self.hungry: dict[str, HostQueue] = {}
@@ -60,20 +65,34 @@ class Places:
                 self.waiting[reason] += 1
         self.heap.put(queue, due)
 
-    def to_sleep(self, queue: HostQueue) -> None:
+    def to_sleep(self, queue: HostQueue, now: Instant) -> None:
         """Do not ask this host until it is woken."""
         queue.place = _ASLEEP
         self.asleep.add(queue.host)
+        self.pass_on(queue, now)
 
     def to_hungry(self, queue: HostQueue) -> None:
         """Read more of this host's queue from the store before asking it."""
         queue.place = _HUNGRY
         self.hungry[queue.host] = queue
 
-    def to_robots_line(self, queue: HostQueue) -> None:
+    def to_robots_line(self, queue: HostQueue, now: Instant) -> None:
         """Ask this host again when fewer robots.txt are being fetched."""
         queue.place = _ROBOTS_LINE
         self.robots_line.append(queue)
+        self.pass_on(queue, now)
+
+    def call(self, key: str, due: Instant) -> None:
+        """Ask the first in a group's line at `due`."""
+        queue = self.groups.call(key)
+        if queue is not None:
+            self.to_heap(queue, due)
+
+    def pass_on(self, queue: HostQueue, now: Instant) -> None:
+        """Ask another of the group, if this host was called and cannot send."""
+        other = self.groups.pass_on(queue)
+        if other is not None:
+            self.to_heap(other, now)
 
     def leave(self, queue: HostQueue) -> None:
         """The host's turn has come: it is in no place until its turn is over."""
@@ -82,16 +101,18 @@ class Places:
             queue.reason = None
         queue.place = _IDLE
 
-    def withdraw(self, queue: HostQueue, groups: Groups) -> None:
-        """Take an emptied host out of every list."""
+    def withdraw(self, queue: HostQueue, now: Instant) -> None:
+        """Take an emptied host out of every list, and drop it."""
         self.heap.remove(queue)
         self.hungry.pop(queue.host, None)
         self.asleep.discard(queue.host)
         if queue.place is _ROBOTS_LINE:
             self.robots_line.remove(queue)
         if queue.place is _BUSY:
-            groups.withdraw(queue)
+            self.groups.withdraw(queue)
         self.leave(queue)
+        self.pass_on(queue, now)
+        self.forget_if_spent(queue, now)
 
     def active(self, host: str) -> HostQueue:
         """Return the host's queue. Retries and robots.txt need no place in the scheduler."""
@@ -110,7 +131,7 @@ class Places:
         while not self.is_full and (host := self.inactive.first()) is not None:
             self.to_heap(self.active(host), now)
 
-    def check(self, groups: Groups) -> None:
+    def check(self) -> None:
         """Assert that every host is in one place, with a way out."""
         for queue in self.hosts.values():
             queue.check()
@@ -121,7 +142,7 @@ class Places:
         # As many as say so are in each list, and none is in a list that does not say so.
         places = [queue.place for queue in self.hosts.values()]
         assert places.count(_HEAP) == len(self.heap)
-        assert places.count(_BUSY) == groups.waiting
+        assert places.count(_BUSY) == self.groups.waiting
         in_line = {queue.host for queue in self.robots_line}
         assert len(in_line) == len(self.robots_line)
         for names, place in (
@@ -132,7 +153,7 @@ class Places:
             assert places.count(place) == len(names)
             assert all(self.hosts[host].place is place for host in names)
         assert not self.inactive or self.is_full
-        groups.check(self.hosts)
+        self.groups.check(self.hosts)
         self.inactive.check(self.hosts)
         self.heap.check()
         reasons = [queue.reason for queue in self.hosts.values() if queue.reason is not None]

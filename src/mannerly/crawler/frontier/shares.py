@@ -9,7 +9,7 @@ fair queuing: each URL gets its place when it is found):
     its pattern's line  += lines of its folder / yield
     the host's progress  = the largest place of a page that was fetched
 
-A place is the band of the URL's priority (`web.priority`). The first folders of a host take turns,
+The place is stored as the URL's priority (`web.priority`). The first folders of a host take turns,
 and within each of them its patterns, as long as they have URLs waiting; a pattern that has none
 waiting is served at once when a URL of it is found. Within a pattern the order is that of
 discovery, so a crawl is still breadth first, and a site of one pattern is crawled as it would be
@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Candidate, Kind
 from mannerly.crawler.web.patterns import pattern_of
-from mannerly.crawler.web.priority import band_of, placed
+from mannerly.crawler.web.priority import place_of, placed
 from mannerly.crawler.web.recent import Recent
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class _Line:
         self.found = self.found_here = 0  # URLs, and how many of them its own pages have brought
 
     def join(self, progress: float, *, on_repetition: bool) -> float:
-        """Return the place of one more URL, in bands."""
+        """Return the place of one more URL."""
         step = len(self.folder) / max(self.yields.new_share, _LEAST_YIELD)
         if on_repetition:
             place = max(progress, self.end_of_repetitions)
@@ -126,7 +126,7 @@ class _HostShares:
 
     def fetched(self, entry: Entry, record: PageRecord) -> tuple[str, bool]:
         """Learn from a page; return its pattern, and whether it is new."""
-        self.progress = max(self.progress, band_of(entry.priority))
+        self.progress = max(self.progress, place_of(entry.priority))
         pattern = pattern_of(entry.url)
         is_new = self._contents.add(_content(record))
         is_new = is_new and record.status is not None and record.status < _ERRORS

@@ -13,7 +13,7 @@ from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
-from mannerly.crawler.web.words import span
+from mannerly.crawler.web.words import span, without_userinfo
 from mannerly.politeness.robots import Robots
 
 from .reasons import error_words, skip_words
@@ -67,7 +67,8 @@ def _canonical(text: str, settings: CrawlSettings) -> str:
     rules = UrlRules() if settings.drop_tracking else plain
     url = canonical(text if "://" in text else f"https://{text}", rules=rules)
     if url is None:
-        raise ValueError(f"{text} is not a URL: write it like https://example.com/page")
+        shown = without_userinfo(text)
+        raise ValueError(f"{shown} is not a URL: write it like https://example.com/page")
     return url
 
 
@@ -129,7 +130,7 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
     host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:
         if host.retired:
-            said.append(f"its host was given up ({host.retired})")
+            said.append(f"its host was given up ({error_words(host.retired)})")
         if host.blocked_until > now:
             said.append(f"its host sent Retry-After: {span(host.blocked_until - now)} left")
         if host.adaptive_delay_s:

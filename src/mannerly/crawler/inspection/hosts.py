@@ -8,6 +8,7 @@ from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.web.urls import canonical, host_key_of
+from mannerly.crawler.web.words import without_userinfo
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord
@@ -96,5 +97,5 @@ def host_key(text: str) -> str:
     """
     url = canonical(text if "://" in text else f"https://{text}")
     if url is None:
-        raise ValueError(f"{text} is not a host: write it like example.org")
+        raise ValueError(f"{without_userinfo(text)} is not a host: write it like example.org")
     return host_key_of(url)

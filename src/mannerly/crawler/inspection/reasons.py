@@ -47,7 +47,9 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "blocked_port": ("port not allowed (--allow-net)", "ports not allowed (--allow-net)"),
     "bad_url": ("URL that cannot be requested", "URLs that cannot be requested"),
     "no_descriptors": "without a free file descriptor (ulimit -n)",
+    "held": "held back: the host must not be contacted now",
     "no_memory": "without free memory",
+    "no_room": "without room for the body (--memory-limit)",
     "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
@@ -67,15 +69,43 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "too_deep": "XML nested too deeply",
     "too_many_urls": "more URLs than are read from one sitemap",
     "bad_gzip": "damaged gzip data",
+    # Finer causes: why a host did not answer, or why a request failed.
+    "name_not_resolved": "host name not found: check the spelling, or DNS on this machine",
+    "dns_timeout": "the name server did not answer in time",
+    "connection_refused": "connection refused: no server is running on this port",
+    "unreachable": "the host cannot be reached from this network",
+    "connect_timeout": "no connection in time: the host does not answer",
+    "connect_failed": "the connection failed",
+    "connection_reset": "the host closed the connection",
+    "empty_reply": "the host closed the connection without a response",
+    "first_byte_timeout": "connected, but no response in time (--timeout)",
+    "body_timeout": "the response did not end in time (--timeout)",
+    "too_slow": "the response came too slowly",
+    "tls_wrong_host": "the certificate is for another host",
+    "tls_expired": "the certificate has expired",
+    "tls_not_yet_valid": "the certificate is not valid yet: check the clock of this machine",
+    "tls_self_signed": "the certificate is self-signed (--ca-file, --insecure-host)",
+    "tls_unknown_issuer": "the certificate is from an unknown authority (--ca-file)",
+    "tls_revoked": "the certificate was revoked",
+    "tls_not_trusted": "the certificate is not trusted",
+    "tls_handshake": "the TLS handshake failed: perhaps the server does not speak https",
+    "tls_timeout": "the TLS handshake did not end in time",
+    "proxy": "the proxy refused the connection (--proxy)",
+    "proxy_name": "the host name of the proxy was not found (--proxy)",
+    "not_http": "the host does not speak HTTP",
+    "bad_header": "the host does not speak HTTP",
 }
 
 
 def skip_words(reason: str, count: int = 1) -> str:
     """Return words for the reason why `count` URLs were skipped or given up.
 
-    Text after a colon is kept: `host_retired: 20 failures in a row`.
+    Text after a colon is kept: `host_retired: 20 failures in a row`; a code becomes words.
     """
-    return _words(_SKIPPED, reason, count)
+    code, colon, detail = reason.partition(": ")
+    # The URLs of a host whose robots.txt may not be requested have the error of that request.
+    table = _SKIPPED if code in _SKIPPED else _FAILED
+    return _words(table, code, count) + (colon and colon + error_words(detail))
 
 
 def error_words(error: str, count: int = 1) -> str:
@@ -84,9 +114,7 @@ def error_words(error: str, count: int = 1) -> str:
 
 
 def _words(table: dict[str, str | tuple[str, str]], reason: str, count: int) -> str:
-    code, colon, detail = reason.partition(":")
-    known = table.get(code)
+    known = table.get(reason)
     if known is None:
         return reason
-    words = known if isinstance(known, str) else known[count != 1]
-    return words + colon + detail
+    return known if isinstance(known, str) else known[count != 1]

@@ -23,11 +23,24 @@ class ValueKind(Enum):
 
     INTEGER = "a whole number"
     NUMBER = "a number"
+    BYTES = "a number of bytes, also as 64KB, 256MB or 1GB"
     RATE = 'a number, or "unlimited"'
     TEXT = "text of visible characters"
     FLAG = "true or false"
     LIST = "a list of texts"
     FILE = "the path of a file"
+
+
+class ProjectUse(Enum):
+    """The values of an option that a project file may set.
+
+    A project file may come with a directory that was downloaded or is shared. So it must not open
+    the network, weaken checks, delete a crawl, or write outside its directory.
+    """
+
+    ANY = "any"
+    PATHS_INSIDE = "paths inside its directory"
+    NONE = "none"
 
 
 class Option(NamedTuple):
@@ -41,6 +54,8 @@ class Option(NamedTuple):
     short: str | None = None
     choices: tuple[str, ...] = ()
     has_password: bool = False  # a URL whose password is never printed
+    project_use: ProjectUse = ProjectUse.ANY
+    is_inverse: bool = False  # a rate whose setting is the delay between two requests
 
     @property
     def flag(self) -> str:
@@ -86,8 +101,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "grace",
             ValueKind.NUMBER,
-            "When the crawl is stopped (Ctrl-C), wait this many seconds for requests under way; "
-            "later ones are cancelled and stay queued (default 2).",
+            "When the crawl is stopped (Ctrl-C), wait at most this many seconds for requests in "
+            "flight; then cancel them and keep their URLs queued (default 2).",
             "grace_s",
             "S",
         ),
@@ -166,7 +181,7 @@ def _politeness() -> tuple[Option, ...]:
             "delay",
             ValueKind.NUMBER,
             "Minimum delay between requests to one host, in seconds; the exact delay with "
-            "--strategy fixed (default: set by the strategy).",
+            "--strategy fixed (default: set by the strategy; with fixed, 1 / --max-rate).",
             "politeness.delay_s",
             "S",
         ),
@@ -175,6 +190,23 @@ def _politeness() -> tuple[Option, ...]:
             ValueKind.RATE,
             "Maximum requests per second to one host (default 8), or unlimited.",
             "politeness.max_rate",
+            "R",
+        ),
+        Option(
+            "start_rate",
+            ValueKind.NUMBER,
+            "Requests per second to a host at first, until its limit is learned (default 1); not "
+            "with --strategy fixed.",
+            "politeness.start_delay_s",
+            "R",
+            is_inverse=True,
+        ),
+        Option(
+            "address_max_rate",
+            ValueKind.NUMBER,
+            "Maximum requests per second to one address that names of several sites lead to "
+            "(default 64).",
+            "address_max_rate",
             "R",
         ),
         Option(
@@ -278,10 +310,18 @@ def _resources() -> tuple[Option, ...]:
         ),
         Option(
             "max_bytes",
-            ValueKind.INTEGER,
-            "Cut response bodies after this many bytes, decompressed (default 10 MiB).",
+            ValueKind.BYTES,
+            "Cut response bodies after this many bytes, decompressed (default 10MB).",
             "max_bytes",
-            "N",
+            "BYTES",
+        ),
+        Option(
+            "memory_limit",
+            ValueKind.BYTES,
+            "Memory for bodies that are being received, read or delivered, over all processes; "
+            "see docs/memory.md (default 256MB).",
+            "memory_limit",
+            "BYTES",
         ),
         Option(
             "max_redirects",
@@ -296,6 +336,7 @@ def _resources() -> tuple[Option, ...]:
             "Allow requests to this private network (CIDR) or host:port; repeatable.",
             "allow_net",
             "CIDR",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "proxy",
@@ -306,6 +347,7 @@ def _resources() -> tuple[Option, ...]:
             "proxy",
             "URL",
             has_password=True,
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "ca_file",
@@ -313,6 +355,7 @@ def _resources() -> tuple[Option, ...]:
             "Trust the certificate authorities in this PEM file instead of the system's.",
             "ca_file",
             "FILE",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "insecure_host",
@@ -320,6 +363,7 @@ def _resources() -> tuple[Option, ...]:
             "Do not verify the TLS certificate of this host (name or address); repeatable.",
             "insecure_hosts",
             "HOST",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "frontier_limit",
@@ -379,11 +423,13 @@ def _run() -> tuple[Option, ...]:
             ValueKind.TEXT,
             "Directory of the crawl's data (default ./crawl-<host>).",
             metavar="DIR",
+            project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option(
             "fresh",
             ValueKind.FLAG,
             "Start over: delete the crawl in the data directory first.",
+            project_use=ProjectUse.NONE,
         ),
         Option(
             "output",
@@ -392,6 +438,7 @@ def _run() -> tuple[Option, ...]:
             "- is standard output (JSON lines); repeatable.",
             metavar="FILE",
             short="-o",
+            project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
@@ -445,6 +492,3 @@ ALIASES = {
 def cores() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# ---------------------------------------------------------------------- values

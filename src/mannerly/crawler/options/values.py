@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence  # noqa: TC003 - read by typing.get_type_hints
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
@@ -48,6 +49,7 @@ class CrawlOptions(TypedDict, total=False):
     strategy: str | None
     delay: float | None
     max_rate: float | Literal["unlimited"] | None
+    start_rate: float | None
     per_host: int | None
     ignore_robots: bool | None
     robots_unreachable: str | None
@@ -61,7 +63,8 @@ class CrawlOptions(TypedDict, total=False):
     workers: int | None
     processes: int | None
     timeout: float | None
-    max_bytes: int | None
+    max_bytes: int | str | None
+    memory_limit: int | str | None
     max_redirects: int | None
     allow_net: str | Sequence[str] | None
     proxy: str | None
@@ -81,10 +84,14 @@ class OptionError(ValueError):
 
 
 class Given(NamedTuple):
-    """A value that was set. `where` names the place, for error messages."""
+    """A value that was set. `where` names the place, for error messages.
+
+    `file` is the name of the project file that it comes from, if it comes from one.
+    """
 
     value: Value
     where: str
+    file: str | None = None
 
 
 def checked(option: Option, value: object, where: str) -> Given:
@@ -93,6 +100,8 @@ def checked(option: Option, value: object, where: str) -> Given:
     Raises:
         OptionError: it is of another type.
     """
+    if option.kind is ValueKind.BYTES and isinstance(value, str):
+        value = _bytes(value)
     if not _fits(option.kind, value):
         raise OptionError(refusal(where, printable(option.name, value), option.kind.value))
     if option.choices and value not in option.choices:
@@ -160,12 +169,20 @@ def refusal(where: str, value: object, allowed: str) -> str:
     return f"{where} is {value!r}; allowed: {allowed}"
 
 
+def _bytes(text: str) -> object:
+    """Return the number of bytes that a text such as "256MB" means; the text if it is none."""
+    match = re.fullmatch(r"([0-9]{1,15})\s*([kmg]?)i?b?", text.strip(), re.ASCII | re.IGNORECASE)
+    if match is None:
+        return text
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
+
+
 def _fits(kind: ValueKind, value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match kind:
         case ValueKind.FLAG:
             return isinstance(value, bool)
-        case ValueKind.INTEGER:
+        case ValueKind.INTEGER | ValueKind.BYTES:
             return is_number and isinstance(value, int)
         case ValueKind.NUMBER:
             return is_number and not math.isnan(value)  # type: ignore[arg-type]

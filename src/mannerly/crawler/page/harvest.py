@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import CRASHED, Candidate
+from mannerly.crawler.model import CRASHED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import host_key_of
 
 from .links import resolve_links
-from .listings import Listing, harvest_list
-from .long_work import PAGE, page_arguments, parse_answer
+from .listings import Listing, harvest_list, harvest_moved_sitemap
+from .long_work import PAGE, list_work, page_work
 from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from .rules import LinkRules
 
+SITEMAP = Kind.SITEMAP
+
 
 def harvest(
     entry: Entry,
@@ -44,23 +46,22 @@ def harvest(
 ) -> Harvest:
     """Read the answer to a request that was finished at `wall`.
 
-    `work` is the result of its `LongWork`, if it had one; `recent` are the URLs passed on lately.
+    `work` is the result of its `long_work`, if it had one; `recent` are the URLs passed on lately.
     """
     if work == HELPER_DIED:
         return unreadable(entry, answer, wall, error=CRASHED)
-    if entry.kind != PAGE:
-        if isinstance(work, ParseFailed):
-            return unreadable(entry, answer, wall)
-        listing = work if isinstance(work, Listing) else None
-        return harvest_list(entry, answer, rules, wall, listing)
-    status = answer.status
-    if status in REDIRECTS:
-        return harvest_redirect(entry, answer, rules, wall)
+    status, is_page = answer.status, entry.kind == PAGE
+    if status in REDIRECTS and (is_page or entry.kind == SITEMAP):
+        follow = harvest_redirect if is_page else harvest_moved_sitemap
+        return follow(entry, answer, rules, wall)
     if status is None or not 200 <= status < 300:
         return Harvest(page_record(entry, answer, wall), [], {})
-    page = work if isinstance(work, (ParsedPage, ParseFailed)) else None
-    if page is None:
-        page = parse_answer(*page_arguments(entry, answer, rules.agent))
+    if isinstance(work, ParseFailed):
+        return unreadable(entry, answer, wall)
+    if not is_page:
+        listing = work if isinstance(work, Listing) else list_work(entry, answer, rules, wall)()
+        return harvest_list(entry, answer, wall, listing)
+    page = work if isinstance(work, ParsedPage) else page_work(entry, answer, rules.agent)()
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):

@@ -22,7 +22,7 @@ from mannerly.crawler.web.sources import MAX_FOUND, MAX_HOSTS, SOURCES
 from mannerly.crawler.web.urls import LinkBase, host_key_of
 
 from .record import Harvest, page_record
-from .redirects import REDIRECTS, redirect_target
+from .redirects import redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,24 +57,20 @@ def read_list(
     return _read_index(kind, body, scope)
 
 
-def harvest_list(
-    entry: Entry, answer: Fetched, rules: LinkRules, wall: float, listing: Listing | None
-) -> Harvest:
-    """Return the record of a list, and what it names; a listing is there if it has been read."""
-    record = page_record(entry, answer, wall)
-    status = answer.status
-    if status in REDIRECTS and entry.kind == Kind.SITEMAP:
-        target = redirect_target(entry, answer, rules)
-        record = record._replace(redirect_to=target)
-        if target is None or entry.hops >= rules.max_redirects:
-            return Harvest(record, [], {})
-        skipped: Counter[str] = Counter()
-        near = sitemaps_near(entry.url, [target], rules.scope, skipped)
-        return Harvest(record, [sitemap(each, entry.url, entry.hops + 1) for each in near], skipped)
-    if status is None or not 200 <= status < 300:
+def harvest_moved_sitemap(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:
+    """Return the record of a sitemap that is redirected, and its target if it may be followed."""
+    target = redirect_target(entry, answer, rules)
+    record = page_record(entry, answer, wall, redirect_to=target)
+    if target is None or entry.hops >= rules.max_redirects:
         return Harvest(record, [], {})
-    if listing is None:
-        listing = read_list(*list_arguments(entry, answer, rules, wall))
+    passed_over: Counter[str] = Counter()
+    near = sitemaps_near(entry.url, [target], rules.scope, passed_over)
+    return Harvest(record, [sitemap(each, entry.url, entry.hops + 1) for each in near], passed_over)
+
+
+def harvest_list(entry: Entry, answer: Fetched, wall: float, listing: Listing) -> Harvest:
+    """Return the record of a list that has been read, and what it names."""
+    record = page_record(entry, answer, wall)
     depth = 1 if entry.kind == Kind.SITEMAP else 0
     found = [
         Candidate(url, host_key_of(url), depth, rank, entry.url) for url, rank in listing.pages
@@ -82,13 +78,6 @@ def harvest_list(
     found += [sitemap(url, entry.url, entry.hops + 1) for url in listing.sitemaps]
     record = record._replace(links=len(found), error=listing.problem or record.error)
     return Harvest(record, found, listing.passed_over, listing.size)
-
-
-def list_arguments(
-    entry: Entry, answer: Fetched, rules: LinkRules, wall: float
-) -> tuple[Kind, bytes, str, int, Scope, UrlRules, float]:
-    """Return the arguments of `read_list`."""
-    return (entry.kind, answer.body, entry.url, entry.hops, rules.scope, rules.urls, wall)
 
 
 def sitemaps_near(

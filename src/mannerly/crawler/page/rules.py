@@ -25,8 +25,11 @@ class LinkRules:
     max_redirects: int
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory = field(default_factory=HrefMemory)
-
     moved: list[str] = field(default_factory=list)
+
+    def has_seed_on(self, host: str) -> bool:
+        """Return whether a seed is on this host, given as a host key."""
+        return self.scope.has_seed_on(host)
 
     def widen(self, *urls: str) -> None:
         """Include further URLs in the scope: added seeds, or where a seed has moved to."""

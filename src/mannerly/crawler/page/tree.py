@@ -5,8 +5,9 @@ nested and attribute-heavy pages on which lexbor takes up to 26 s. It is a young
 tests lexbor reads the same pages beside it.
 
 One attack it does not resist: formatting that is copied into every block (`disarm.py`). Its trees
-are 512 levels deep at most, so n tags make 512·n elements at worst. Up to `MAX_TAGS` that is 0.2 s
-and 100 MB, and such a page is parsed as it is; a larger one is disarmed first.
+are 512 levels deep at most, so n tags make 512·n elements at worst. Up to `MAX_TAGS` that is 0.04 s
+and 50 MB, and such a page is parsed as it is; a larger one is disarmed first. A NUL takes 50 times
+the memory of another character, so a page with many of them is read without them.
 
 Links inside `<template>` count, because scripts put them on the page. A wrong link costs one check
 later; a missed link is lost.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from .parsed import Elements
 
-MAX_TAGS = 2000
+MAX_TAGS = 1000
 MAX_NULS = 1000
 
 
@@ -37,7 +38,7 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document. The first `find` builds an index of it, the others are cheap."""
     text = decoded(body, codec)
     if text.count("\0") > MAX_NULS:
-        text = text.replace("\0", "")  # in text they mean nothing, and each would cost 50 bytes
+        text = text.replace("\0", "")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
     document = parse(text, positions=False)

@@ -20,7 +20,7 @@ dropped, or one unreachable host would keep a crawl from ever being finished. Af
 an answer there are no rules. With `unreachable="allow"`, no file and no copy mean no rules. With
 `ignore=True` there is no robots.txt at all.
 
-Parsed rules are kept for the origins used last, up to `memory_bytes` of robots.txt. A short file is
+Parsed rules are kept for the origins used last, up to about `memory_bytes`. A short file is
 parsed once for all origins that have the very same one: most hosts of a hosting platform do.
 Nothing here reads a clock or a socket. Instants are monotonic; records carry wall time.
 """
@@ -28,6 +28,7 @@ Nothing here reads a clock or a socket. Instants are monotonic; records carry wa
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -54,13 +55,16 @@ if TYPE_CHECKING:
 
 MAX_HOPS = 5  # RFC 9309 §2.3.1.2
 GIVE_UP_AFTER_S = 30 * 24 * 3600.0  # RFC 9309 §2.3.1.4
-DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+DEFAULT_MEMORY_BYTES = 128 * 1024 * 1024  # some 8,000 ordinary files
 UNREACHABLE = "robots_unreachable"
 
 _UNREADABLE = "its robots.txt makes our parser fail"
 _PATH = "/robots.txt"
 _FORBIDDEN = Drop("robots")
 _BASE_WEIGHT = 2048  # what even an empty file costs: an origin, a parser's object, a verdict
+# Parsed rules take ten times the memory of an ordinary file, and thirty times that of the worst.
+_GROWTH, _LARGE_GROWTH = 10, 30
+_ORDINARY_BYTES = 32 * 1024
 _SHARED_BYTES = 4096  # longer files are written for one site
 _SHARED = 1024  # a few megabytes of rules
 
@@ -68,7 +72,8 @@ _SHARED = 1024  # a few megabytes of rules
 class Learned(NamedTuple):
     """An origin's rules are known, or known to be out of reach.
 
-    `crawl_delay_s` is the larger one of the host's two origins (http and https share a pace).
+    `crawl_delay_s` is what Crawl-delay and Request-rate ask for; the larger one of the host's two
+    origins (http and https share a pace).
     `sitemaps` are those that the copy before did not list: unchecked text from the server.
     """
 
@@ -76,22 +81,24 @@ class Learned(NamedTuple):
     host: str
     record: RobotsRecord
     crawl_delay_s: float | None
-    sitemaps: tuple[str, ...]
+    sitemaps: tuple[str, ...] = ()
 
 
+class _Parsed(NamedTuple):
+    """The part of a robots.txt that is valid for this crawler; no rules: fetch nothing."""
+
+    rules: Robots | None
+    crawl_delay_s: float | None = None
+
+
+@dataclass(slots=True)
 class _Known:
-    """The rules of an origin; None while nothing of it may be fetched."""
+    """The rules of an origin."""
 
-    __slots__ = ("crawl_delay_s", "drop", "expires", "rules", "weight")
-
-    def __init__(
-        self, rules: Robots | None, crawl_delay_s: float | None, expires: Instant, weight: int
-    ) -> None:
-        self.rules = rules
-        self.crawl_delay_s = crawl_delay_s
-        self.expires = expires
-        self.drop: Drop | None = None  # why the pages of an origin without rules do not wait
-        self.weight = weight  # in bytes of robots.txt, which the parsed rules grow with
+    parsed: _Parsed
+    expires: Instant
+    weight: int  # bytes of memory, about
+    drop: Drop | None = None  # why the pages of an origin without rules do not wait
 
 
 class RobotsGate:
@@ -102,7 +109,7 @@ class RobotsGate:
         unreachable: what an unreachable robots.txt without a copy means.
         ignore: allow everything, fetch nothing.
         patience_s: how long the pages of an unreachable robots.txt without a copy wait for it.
-        memory_bytes: how much robots.txt is kept parsed.
+        memory_bytes: how much memory parsed rules may take, about.
         parse: reads a body.
     """
 
@@ -159,9 +166,10 @@ class RobotsGate:
         self._known.move_to_end(origin)
         if known.drop is not None:
             return known.drop
-        if known.rules is None:
+        rules = known.parsed.rules
+        if rules is None:
             return Later(known.expires)
-        return GO if self._allows(known.rules, url[len(origin) :]) else _FORBIDDEN
+        return GO if self._allows(rules, url[len(origin) :]) else _FORBIDDEN
 
     def needs(self, origin: str, now: Instant) -> bool:
         """Return whether the rules of this origin would have to be loaded or fetched."""
@@ -174,8 +182,7 @@ class RobotsGate:
 
     def load(self, record: RobotsRecord, now: Now) -> Learned:
         """Take rules back into memory that were fetched earlier; they may have expired since."""
-        known = self._adopt(record, now)
-        return self._learned(record, host_key_of(record.origin + "/"), known, ())
+        return self._adopt(record, now)
 
     def request(self, origin: str) -> RobotsRequest:
         """Return the request that asks for an origin's robots.txt. There is never a second one."""
@@ -225,6 +232,12 @@ class RobotsGate:
         """Learn that a request will not be sent: its origin has no rules, and will get none."""
         return self._settle(request, RobotsAnswer.of(None, b"", {}), UNREACHABLE, stored, now)
 
+    def expire(self, origin: str, now: Instant) -> None:
+        """Have an origin's rules asked for again now, if they could not be fetched."""
+        known = self._known.get(origin)
+        if known is not None and known.parsed.rules is None:
+            known.expires = min(known.expires, now)
+
     def forget(self, origin: str) -> None:
         """Drop an origin's rules from memory: the next judgement asks for them."""
         known = self._known.pop(origin, None)
@@ -244,7 +257,7 @@ class RobotsGate:
         origin, *others = request.origins
         self._fetching.discard(origin)
         learned = [self._learn(origin, found, stored.get(origin), now)]
-        if refusal is not None and self._known[origin].rules is None:
+        if refusal is not None and self._known[origin].parsed.rules is None:
             self._known[origin].drop = Drop(refusal)
         for other in others:
             if self._is_news(other, stored.get(other), now):
@@ -264,48 +277,35 @@ class RobotsGate:
         self, origin: str, found: RobotsAnswer, previous: RobotsRecord | None, now: Now
     ) -> Learned:
         record = found.record(origin, now.wall, previous)
-        known = self._adopt(record, now)
-        sitemaps: tuple[str, ...] = ()
-        if known.rules is not None and known.rules.sitemaps and not record.failing_since:
-            before = previous.body if previous is not None else None
-            listed = frozenset(self._read(before).rules.sitemaps if before else ())
-            sitemaps = tuple(url for url in known.rules.sitemaps if url not in listed)
-        return self._learned(record, host_key_of(origin + "/"), known, sitemaps)
+        learned = self._adopt(record, now)
+        rules = self._known[origin].parsed.rules
+        if rules is None or not rules.sitemaps or record.failing_since:
+            return learned
+        before = self._read(previous.body).rules if previous and previous.body else None
+        listed = frozenset(before.sitemaps if before is not None else ())
+        return learned._replace(sitemaps=tuple(url for url in rules.sitemaps if url not in listed))
 
-    def _learned(
-        self, record: RobotsRecord, host: str, known: _Known, sitemaps: tuple[str, ...]
-    ) -> Learned:
-        origin, delay_s = record.origin, known.crawl_delay_s
-        sibling = self._known.get(_other_scheme(origin))
-        if sibling is not None and sibling.crawl_delay_s is not None:
-            delay_s = max(delay_s or 0.0, sibling.crawl_delay_s)
-        return Learned(origin, host, record, delay_s, sitemaps)
-
-    def _adopt(self, record: RobotsRecord, now: Now) -> _Known:
+    def _adopt(self, record: RobotsRecord, now: Now) -> Learned:
         """Keep a record's meaning in memory, and drop what was used longest ago."""
-        body = record.body
-        rules: Robots | None
-        if body is None:
-            rules, delay_s = self._blanket(record, now.wall), None
-        else:
-            rules, delay_s = self._read(body)
+        origin, body = record.origin, record.body
+        parsed = self._blanket(record, now.wall) if body is None else self._read(body)
         # A wall clock that was wrong when the record was written must not make it immortal.
-        left_s = record.expires_at - now.wall
-        if left_s > MAX_AGE_S:
-            left_s = MAX_AGE_S
-        weight = _BASE_WEIGHT + (0 if body is None else len(body))
-        known = _Known(rules, delay_s, now.mono + left_s, weight)
-        if rules is None and now.wall - record.failing_since >= self._patience_s:
+        left_s = min(MAX_AGE_S, record.expires_at - now.wall)
+        known = _Known(parsed, now.mono + left_s, _weight(body or b""))
+        if parsed.rules is None and now.wall - record.failing_since >= self._patience_s:
             known.drop = Drop(UNREACHABLE)
-        self.forget(record.origin)
-        self._known[record.origin] = known
-        self._weight += weight
+        self.forget(origin)
+        self._known[origin] = known
+        self._weight += known.weight
         while self._weight > self._memory_bytes and len(self._known) > 1:
-            _, oldest = self._known.popitem(last=False)
-            self._weight -= oldest.weight
-        return known
+            self.forget(next(iter(self._known)))
+        delay_s = parsed.crawl_delay_s
+        sibling = self._known.get(_other_scheme(origin))
+        if sibling is not None and sibling.parsed.crawl_delay_s is not None:
+            delay_s = max(delay_s or 0.0, sibling.parsed.crawl_delay_s)
+        return Learned(origin, host_key_of(origin + "/"), record, delay_s)
 
-    def _blanket(self, record: RobotsRecord, wall: float) -> Robots | None:
+    def _blanket(self, record: RobotsRecord, wall: float) -> _Parsed:
         """The rules of an origin without a file."""
         if not record.failing_since:
             return _allow_all(f"robots.txt answered {record.status}")
@@ -313,29 +313,23 @@ class RobotsGate:
             return _allow_all("robots.txt cannot be reached, and that is let pass")
         if wall - record.failing_since >= GIVE_UP_AFTER_S:
             return _allow_all("robots.txt could not be reached for 30 days")
-        return None
+        return _NOTHING
 
     # ------------------------------------------------------------------ a parser that may fail
 
     def _read(self, body: bytes) -> _Parsed:
         parsed = self._shared.get(body)
         if parsed is None:
-            parsed = self._parsed(body)
+            try:
+                rules = self._parse(body)
+                parsed = _Parsed(rules, _delay_s(rules, self._agent))
+            except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
+                parsed = _Parsed(Robots.disallow_all(_UNREADABLE))
             if len(body) <= _SHARED_BYTES:
                 if len(self._shared) >= _SHARED:
                     self._shared.clear()
                 self._shared[body] = parsed
         return parsed
-
-    def _parsed(self, body: bytes) -> _Parsed:
-        try:
-            rules = self._parse(body)
-        except Exception:  # noqa: BLE001 - one bad file must not stop the other origins
-            return _Parsed(Robots.disallow_all(_UNREADABLE), None)
-        try:
-            return _Parsed(rules, rules.crawl_delay_s(self._agent))
-        except Exception:  # noqa: BLE001 - as above
-            return _Parsed(rules, None)
 
     def _allows(self, rules: Robots, path: str) -> bool:
         try:
@@ -344,15 +338,22 @@ class RobotsGate:
             return False
 
 
-class _Parsed(NamedTuple):
-    """The part of a robots.txt that is valid for this crawler."""
+def _delay_s(rules: Robots, agent: str) -> float | None:
+    """Return the longer one of Crawl-delay and Request-rate; None if there is neither.
 
-    rules: Robots
-    crawl_delay_s: float | None
+    A Request-rate for some hours of the day is kept all day.
+    """
+    delay_s, rate = rules.crawl_delay_s(agent), rules.request_rate(agent)
+    return delay_s if rate is None else max(delay_s or 0.0, rate.interval_s)
 
 
 _WAIT_FOR_RULES = Later(None)
-_allow_all = cache(Robots.allow_all)  # one for every status there is
+_NOTHING = _Parsed(None)
+
+
+@cache  # one for every status there is
+def _allow_all(because: str) -> _Parsed:
+    return _Parsed(Robots.allow_all(because))
 
 
 def request_for(origin: str) -> RobotsRequest:
@@ -365,6 +366,11 @@ def _next_hop(request: RobotsRequest, location: str | None) -> RobotsRequest | N
     if target is None or request.hops >= MAX_HOPS:
         return None
     return RobotsRequest(target, host_key_of(target), request.origin, request.hops + 1)
+
+
+def _weight(body: bytes) -> int:
+    size = len(body)
+    return _BASE_WEIGHT + size * (_GROWTH if size <= _ORDINARY_BYTES else _LARGE_GROWTH)
 
 
 def _other_scheme(origin: str) -> str:

@@ -18,6 +18,7 @@ from mannerly.crawler.store.base import StoreError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
@@ -177,22 +178,22 @@ class RunLimits:
 class Draining:
     """Says how long requests under way are waited for once a run has to end.
 
-    A run that was stopped waits for `grace_s`, another one for as long as they take.
+    A run that was stopped waits for `grace_s`, one whose time is over for `timeout_s`, another one
+    for as long as they take.
     """
 
-    def __init__(self, ending: Ending, grace_s: float, now: Instant) -> None:
-        self._ending = ending
+    def __init__(self, ending: Ending, settings: CrawlSettings, now: Instant) -> None:
         self._is_stopped = ending in (Ending.STOPPED, Ending.TERMINATED)
-        self._until = now + grace_s if self._is_stopped else inf
+        patience_s = settings.timeout_s if ending is Ending.DURATION else inf
+        self._until = now + (settings.grace_s if self._is_stopped else patience_s)
 
     def is_over(self, now: Instant, interrupts: StopSwitch) -> bool:
         """Return whether to cancel what is still under way."""
         return interrupts.wants_end_now or now >= self._until
 
-    def told(self, in_flight: int, now: Instant) -> str | None:
+    def told(self, in_flight: int) -> str | None:
         """Return a sentence for the operator who has stopped the run."""
         if not self._is_stopped:
             return None
         requests = "1 request" if in_flight == 1 else f"{in_flight:,} requests"
-        left_s = max(0.0, self._until - now)
-        return f"stopping: {requests} under way, {left_s:.0f} s at most; Ctrl-C stops at once"
+        return f"Stopping: {requests} under way; Ctrl-C again stops at once"

@@ -13,8 +13,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
-from mannerly.crawler.model import STARVED, LocalError, Now
-from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.fetch.body_memory import BodyMemory
+from mannerly.crawler.model import STARVED, Entry, LocalError, Now, Stage
+from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
 
 from .governor import Governor
@@ -38,6 +39,7 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
+READING = 6  # times its size is what a page takes while a helper reads it, with copies and tree
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
 
@@ -77,8 +79,10 @@ class Engine:
         parse_limit: int = 256,
         delivery: Delivery | None = None,
         events: Events | None = None,
+        memory: BodyMemory | None = None,
     ) -> None:
         self._fetcher = fetcher
+        self._memory = memory or BodyMemory()
         self._shards = shards
         self._by_number = {shard.number: shard for shard in shards}
         self._has_room = dict.fromkeys(self._by_number, True)  # for more requests, by shard
@@ -119,18 +123,18 @@ class Engine:
         return all(shard.is_idle for shard in self._shards)
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return whether all that is left are hosts that would be given up before they are due."""
         if self.is_paused or self.is_idle:
             return False
         now = self._now()
-        return all(shard.is_idle or shard.is_stuck(now) for shard in self._shards)
+        return all(shard.is_idle or shard.is_hopeless(now) for shard in self._shards)
 
-    def give_up_stuck(self) -> None:
+    def give_up_hopeless(self) -> None:
         """Give those hosts up: nothing else is left to do in the crawl."""
         now = self._now()
         for shard in self._shards:
-            shard.give_up_stuck(now)
+            shard.give_up_hopeless(now)
         self._next_tick = now.mono
 
     @property
@@ -144,7 +148,9 @@ class Engine:
         now = self._now()
         return self.undelivered > 0 and all(
             shard.flights.unsettled == shard.flights.delivered
-            and not (self._has_room[shard.number] and shard.next_due(now) is not None)
+            and not (
+                self._may_start and self._has_room[shard.number] and shard.next_due(now) is not None
+            )
             for shard in self._shards
         )
 
@@ -177,9 +183,9 @@ class Engine:
         except StoreFull as error:
             self._wait_for_room(error)
 
-    def _may_leave(self, request: Request, instant: Instant) -> bool:
+    def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = _flight(request)
-        return self._by_number[flight.shard].may_leave(flight, instant)
+        return self._by_number[flight.shard].may_leave(flight, instant, address)
 
     def _take(self, answers: list[Fetched]) -> None:
         now = self._now()
@@ -191,6 +197,10 @@ class Engine:
                 self._start_less(answer.error, now.mono)
             if self._by_number[flight.shard].answered(flight, answer, now):
                 self._budget.give_back(1)
+            if flight.stage is Stage.READING:
+                self._memory.held += READING * len(answer.body)
+            elif flight.stage is Stage.DELIVERED:
+                self._memory.held += len(answer.body)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
 
@@ -201,7 +211,7 @@ class Engine:
     def _may_start(self) -> bool:
         if self.is_draining or self.is_paused or self._full_since is not None:
             return False
-        if self._next_start > self._clock.now():
+        if self._memory.is_scarce or self._next_start > self._clock.now():
             return False  # this machine lacks something
         return self._offload is None or self._offload.pending < self._parse_limit
 
@@ -242,12 +252,16 @@ class Engine:
             return
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
+            self._memory.held -= READING * len(answer.body)
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
+            elif flight.stage is Stage.DELIVERED:
+                self._memory.held += len(answer.body)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""
         for flight, result in delivery.settled():
+            self._memory.held -= result.found.record.bytes
             self._by_number[flight.shard].settle(flight, result, now)
 
     def _timeout_s(self, now: Now, longest_s: float) -> float:
@@ -338,9 +352,26 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
+        stats.oldest = self._oldest()
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
+        elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:
+            megabytes = self._memory.used // 1_000_000
+            stats.trouble = f"waiting for memory: bodies take {megabytes} MB (--memory-limit)"
         return stats
+
+    def _oldest(self) -> OldestRequest | None:
+        request = self._fetcher.oldest
+        if request is None:
+            return None
+        flight = _flight(request)
+        made = flight.item.attempts if isinstance(flight.item, Entry) else 0
+        return OldestRequest(
+            max(0.0, self._clock.now() - flight.permit.sent_at),
+            request.timeout_s,
+            made + 1,
+            self._by_number[flight.shard].max_attempts,
+        )
 
     def stop(self) -> None:
         """Cancel the requests under way, and commit everything that came in."""

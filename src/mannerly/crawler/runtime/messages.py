@@ -33,7 +33,7 @@ class Round(NamedTuple):
     number: int
 
 
-class GiveUpStuck(NamedTuple):
+class GiveUpHopeless(NamedTuple):
     """Give up the hosts that would be given up before they are due: nothing else is left."""
 
 
@@ -65,7 +65,9 @@ class Acknowledged(NamedTuple):
     tokens: list[int]
 
 
-ToWorker: TypeAlias = Round | GiveUpStuck | Drain | End | Alive | GrantPages | Recall | Acknowledged
+ToWorker: TypeAlias = (
+    Round | GiveUpHopeless | Drain | End | Alive | GrantPages | Recall | Acknowledged
+)
 
 
 class Report(NamedTuple):
@@ -77,7 +79,7 @@ class Report(NamedTuple):
     in_flight: int
     received: int  # links from other shards, since the worker began
     used: int  # pages started, since the worker began
-    is_stuck: bool = False  # only hosts are left that would be given up before they are due
+    is_hopeless: bool = False  # only hosts are left that would be given up before they are due
 
 
 class Ask(NamedTuple):

@@ -4,7 +4,7 @@ A parser holds the interpreter while it works: the tree of 8 MB takes a third of
 no other host is served. Pages above `BIG_BYTES` (40 ms, if they need a tree) go to a helper, which
 is a child process (`child`). At most `limit` of them run, each started when it is first needed,
 since most crawls never see such a page, and ended after `IDLE_S` without work, which gives its
-memory back. More work than helpers waits in line.
+memory back. More work than helpers waits in line; so does a large page while others are read.
 
 One thread here talks to the helpers: a megabyte does not fit into a socket's buffer, and the loop
 must not wait for a helper that is just starting. Work and results pass between the loop and the
@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
 from .child import Child
+from .heap import return_freed_memory
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ LONGEST_S = 30.0  # the largest page takes a second
 TRIES = 2  # helpers that one piece of work may crash
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
 TREE = 24  # and so many times the largest page: four copies of it, and its tree
+AT_ONCE = 4 * 1024 * 1024  # bytes of pages that are read at once, if there is more than one
 PARSER = "mannerly.crawler.page.long_work"
 
 T = TypeVar("T")
@@ -76,15 +78,16 @@ class Offload(Generic[T]):
         """Return how many pieces were given and not yet collected."""
         return len(self._tags)
 
-    def give(self, tag: T, work: Callable[[], object]) -> None:
+    def give(self, tag: T, work: Callable[[], object], size: int = 0) -> None:
         """Give work to a helper: a picklable function without arguments, such as a `partial`.
 
-        `tag` stays here, and comes back with the result.
+        `tag` stays here, and comes back with the result. `size` is that of the page, in bytes.
         """
         self._last += 1
         self._tags[self._last] = tag
-        self._given.put([_Piece(self._last, work)])
+        self._given.put([_Piece(self._last, work, size)])
         if self._thread is None:
+            return_freed_memory()  # the first large page
             helpers = _Helpers(self._given, self._done, self._limit, self._memory, self._idle_s)
             self._thread = threading.Thread(
                 target=helpers.run, name="mannerly-offload", daemon=True
@@ -109,6 +112,7 @@ class _Piece(NamedTuple):
 
     number: int
     work: Callable[[], object]
+    size: int
     tries: int = TRIES
 
 
@@ -165,7 +169,7 @@ class _Helpers:
     def _assign(self) -> None:
         """Give waiting work to idle helpers, and start helpers for the rest."""
         idle = [helper for helper in self._helpers if helper.piece is None]
-        while self._line and (idle or len(self._helpers) < self._limit):
+        while self._line and (idle or len(self._helpers) < self._limit) and self._has_memory():
             piece = self._line.popleft()
             try:
                 helper = idle.pop() if idle else self._start()
@@ -179,6 +183,11 @@ class _Helpers:
                 idle.append(helper)
                 continue
             helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
+
+    def _has_memory(self) -> bool:
+        """Return whether the next page may be read now: large ones are read one at a time."""
+        sizes = [helper.piece.size for helper in self._helpers if helper.piece is not None]
+        return not sizes or sum(sizes) + self._line[0].size <= AT_ONCE
 
     def _wait(self) -> None:
         """Wait for results, for room to send more of a page, for work, or for a time limit."""
@@ -237,6 +246,7 @@ class _Helpers:
 def main(channel: Channel) -> None:
     """Run a helper process: do one piece of work after the other until the parent is gone."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
+        return_freed_memory()
         _limit_memory(channel.wait())
         while True:
             try:

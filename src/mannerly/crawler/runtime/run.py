@@ -10,10 +10,11 @@ The first interrupt drains the run: no request is started, those under way may f
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import Retry
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
-    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
     from .worker import Worker
+
+
+LONG_CALL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,19 @@ class Run:
     pages: PageQueue | None = None
     last_order: int = 0  # a Stop up to this control record is from before the run
 
+    def show(self, stats: Stats, elapsed_s: float) -> None:
+        """Call `watch`, and warn if it takes long: no host is served meanwhile."""
+        if self.watch is None:
+            return
+        clock = MonotonicClock()
+        began = clock.now()
+        self.watch(stats, elapsed_s)
+        took_s = clock.now() - began
+        if took_s >= LONG_CALL_S:
+            name = getattr(self.watch, "__qualname__", type(self.watch).__qualname__)
+            text = f"the callback {name} took {took_s:.1f} s, in which the crawl did nothing"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
 
 def run(this: Run) -> tuple[Ending, Stats]:
     """Run a crawl until it ends; return the reason and the totals. The store stays held.
@@ -59,7 +75,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
     if this.is_resumed and not totals(this.store)["fetched"]:
-        this.store.order(Retry())  # no seed could be fetched yet
+        this.store.order(RetryUrls())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
     else:
@@ -67,6 +83,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
 
         ending, stats = supervise(this)
     total = totals(this.store)
+    stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
     if ending is Ending.FINISHED and not total["fetched"]:
@@ -104,19 +121,18 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 ending = limits.ending(now - began, is_spent=is_spent)
                 if ending is not None:
                     engine.is_draining = True
-                    draining = Draining(ending, settings.grace_s, now)
+                    draining = Draining(ending, settings, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                if this.watch is not None:
-                    this.watch(_shown(worker, draining, now), now - began)
+                this.show(_shown(worker, draining), now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
-            elif ending is None and not engine.in_flight and worker.is_stuck:
-                engine.give_up_stuck()
+            elif ending is None and not engine.in_flight and worker.is_hopeless:
+                engine.give_up_hopeless()
     except BaseException:
         worker.abandon()
         raise
@@ -125,9 +141,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     return ending, engine.stats()
 
 
-def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+def _shown(worker: Worker, draining: Draining | None) -> Stats:
     """Return the totals to show, with the requests that the end of the run waits for."""
     stats = worker.stats()
     if draining is not None:
-        stats.trouble = draining.told(worker.engine.in_flight, now) or stats.trouble
+        stats.trouble = draining.told(worker.engine.in_flight) or stats.trouble
     return stats

@@ -1,13 +1,13 @@
 """Run a crawl in several processes: start workers, add up their reports, find the end.
 
-**Stuck** is found in the same way: what is left then are hosts that would be given up before they
-are due, so the workers are told to give them up.
-
 **Finished** is found in rounds of questions. A round begins when all answers to the one before have
 arrived. The crawl is finished after two rounds in a row in which every worker was idle with an
 empty inbox and outbox, if no worker received a link in between: then there was an instant with
 nothing to do and nothing in transit. Idle twice is not enough by itself, since a link can pass from
 one worker to another and back between two questions.
+
+That only hosts are left which would be given up before they are due is found in the same way, and
+then the workers are told to give them up.
 
 A worker that dies is started again and continues with its shards from the store, as after a crash
 of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
@@ -41,7 +41,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    GiveUpStuck,
+    GiveUpHopeless,
     GrantPages,
     Pages,
     Recall,
@@ -170,8 +170,7 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                if self._run.watch is not None:
-                    self._run.watch(self.stats(), now - began)
+                self._run.show(self.stats(), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
@@ -271,12 +270,12 @@ class Supervisor:
         reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
-        is_quiet = all(report.is_idle or report.is_stuck for report in reports)
+        is_quiet = all(report.is_idle or report.is_hopeless for report in reports)
         received = [report.received for report in reports]
         if is_quiet and received == self._received:
             if all(report.is_idle for report in reports):
                 return Ending.FINISHED
-            self._tell(GiveUpStuck())
+            self._tell(GiveUpHopeless())
         self._received = received if is_quiet else None
         is_spent = self._budget.is_spent
         if is_spent and self._was_spent and not any(report.in_flight for report in reports):
@@ -291,7 +290,7 @@ class Supervisor:
 
     def _drain(self, ending: Ending, now: Instant) -> Ending:
         """Let workers start no more requests. Reports of the next round are from after that."""
-        self._draining = Draining(ending, self._run.settings.grace_s, now)
+        self._draining = Draining(ending, self._run.settings, now)
         self._tell(Drain())
         self._next_round()
         return ending
@@ -321,7 +320,7 @@ class Supervisor:
         if self._draining is None:
             return None
         in_flight = sum(member.report.in_flight for member in self._alive())
-        return self._draining.told(in_flight, now)
+        return self._draining.told(in_flight)
 
     # ------------------------------------------------------------------ processes
 

@@ -24,7 +24,8 @@ from mannerly.crawler.control import (
     Stop,
     Unpause,
 )
-from mannerly.crawler.events import Events
+from mannerly.crawler.events import Events, StoreMended
+from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
@@ -104,6 +105,7 @@ class Worker:
         self._rules = rules
         if is_resumed:
             self._include_moved(manifest.seeds)
+        memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
         self._fetcher = CurlFetcher(
             self._guard,
@@ -114,6 +116,7 @@ class Worker:
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
             ),
+            memory,
         )
         self._offload: Offload[Reading] = Offload(
             settings.parse_processes, max_bytes=settings.max_bytes
@@ -153,7 +156,11 @@ class Worker:
             parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
+            memory=memory,
         )
+        for each in self._stores:
+            if each.mended is not None:
+                events.emit(StoreMended(each.mended))
         # At every start: an earlier run may have died before its seeds were committed.
         first = first_candidates(settings, manifest)
         for shard in self._shards:
@@ -171,9 +178,9 @@ class Worker:
         return self.engine.is_idle and self._has_no_news
 
     @property
-    def is_stuck(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Return the same of a worker that has nothing but hosts which would be given up first."""
-        return self.engine.is_stuck and self._has_no_news
+        return self.engine.is_hopeless and self._has_no_news
 
     @property
     def _has_no_news(self) -> bool:

@@ -24,7 +24,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    GiveUpStuck,
+    GiveUpHopeless,
     GrantPages,
     Pages,
     Recall,
@@ -73,7 +73,7 @@ class _Conversation:
 
     def last_report(self) -> Report:
         """Return the report for the end of the process."""
-        return self._report(is_idle=False, is_stuck=False, in_flight=0)
+        return self._report(is_idle=False, is_hopeless=False, in_flight=0)
 
     def _listen(self) -> None:
         now = self._clock.now()
@@ -88,8 +88,8 @@ class _Conversation:
             case Round(number):
                 self._round, self._is_asked = number, True
                 self._engine.hurry()
-            case GiveUpStuck():
-                self._engine.give_up_stuck()
+            case GiveUpHopeless():
+                self._engine.give_up_hopeless()
             case Drain():
                 self._engine.is_draining = True
             case End():
@@ -111,12 +111,16 @@ class _Conversation:
         if self._channel.has_unsent:
             return  # the supervisor does not read: send the next report when it does
         self._next_report, self._is_asked = now + WATCH_S, False
-        is_stuck = not is_idle and in_flight == 0 and self._worker.is_stuck
-        self._channel.send(self._report(is_idle=is_idle, is_stuck=is_stuck, in_flight=in_flight))
+        is_hopeless = not is_idle and in_flight == 0 and self._worker.is_hopeless
+        self._channel.send(
+            self._report(is_idle=is_idle, is_hopeless=is_hopeless, in_flight=in_flight)
+        )
 
-    def _report(self, *, is_idle: bool, is_stuck: bool, in_flight: int) -> Report:
+    def _report(self, *, is_idle: bool, is_hopeless: bool, in_flight: int) -> Report:
         stats, received = self._worker.stats(), self._worker.received
-        return Report(stats, self._round, is_idle, in_flight, received, self._budget.used, is_stuck)
+        return Report(
+            stats, self._round, is_idle, in_flight, received, self._budget.used, is_hopeless
+        )
 
 
 def main(channel: Channel) -> None:

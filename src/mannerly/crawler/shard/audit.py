@@ -146,8 +146,8 @@ class SpacingAudit:
         if not rule.is_on:
             return RequestSent(host, None if last == NEVER else instant - last, 0.0, False)
         required_s = _required_gap_s(rule, budget, permit)
-        silent_until = max(budget.silent_until, budget.open_until)
-        is_early = instant < silent_until - ROUNDING_S
+        after = instant + ROUNDING_S
+        is_early = after < budget.silent_until or after < budget.open_until
         if last == NEVER:
             budget.early += is_early
             return RequestSent(host, None, required_s, is_early)
@@ -188,12 +188,21 @@ class SpacingAudit:
 def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
     if rule.bursts and not budget.crawl_delay_s:
         return 0.0
+    # Comparisons instead of max(): this runs for every request.
+    gap_s = published_gap_s(permit, rule.start_gap_s)
+    if gap_s < rule.least_gap_s:
+        gap_s = rule.least_gap_s
+    if gap_s < budget.crawl_delay_s:
+        gap_s = budget.crawl_delay_s
+    return gap_s
+
+
+def published_gap_s(permit: Permit, start_gap_s: float) -> float:
+    """Return the gap that the strategy, or the server's RateLimit quota in its place, asks for."""
     strategy, quota = permit.host.strategy, permit.host.requested.quota
     if quota is not None and quota.rate is not None:
-        pace_s = 1.0 / quota.rate  # the server's number replaces the estimate
-    else:
-        pace_s = rule.start_gap_s if strategy is None else 1.0 / strategy.rate
-    return max(rule.least_gap_s, budget.crawl_delay_s, pace_s)
+        return 1.0 / quota.rate  # the server's number replaces the estimate
+    return start_gap_s if strategy is None else 1.0 / strategy.rate
 
 
 def announced_wait_s(headers: Mapping[str, str], wall: float) -> float:

@@ -18,8 +18,11 @@ Reading: TypeAlias = "tuple[InFlight, Fetched, Outcome]"
 class PageReader(Protocol):
     """Parses pages that are too long for the loop (`runtime.offload`)."""
 
-    def give(self, tag: Reading, work: Callable[[], object]) -> None:
-        """Give work to another process; the result comes back through `Shard.read` with its tag."""
+    def give(self, tag: Reading, work: Callable[[], object], size: int) -> None:
+        """Give work to another process; the result comes back through `Shard.read` with its tag.
+
+        `size` is that of the body, in bytes.
+        """
 
 
 class PageResult(NamedTuple):

@@ -4,7 +4,7 @@
     ------------------------------------------    -----------------------------------------------
     to a request for robots.txt                   LearnRules: the origin's rules, or another hop
     held back before it was sent                  Again; that is not a try
-    this machine lacks memory or descriptors      Again after 2 s, however often
+    no memory or descriptors for it now           Again after 2 s, however often
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused, and its host is given up             Abandoned, with the URLs that are queued
@@ -100,7 +100,7 @@ def what_follows(
     if answer.error is LocalError.HELD:
         return Again(item, now.mono)
     if isinstance(answer.error, LocalError):
-        if answer.error in STARVED:
+        if answer.error in STARVED or answer.error is LocalError.NO_ROOM:
             return starved(item, now)
         if answer.error in PASSING and item.attempts < means.max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts

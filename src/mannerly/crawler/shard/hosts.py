@@ -95,6 +95,15 @@ class HostRecords:
         """Return how many pages a known host has given."""
         return self._counts[host].fetched
 
+    def is_new(self, host: str) -> bool:
+        """Return whether a host was never contacted, in this run or an earlier one."""
+        if host in self._counts:
+            return False
+        if not self._may_know_more:
+            return True
+        record = self._departed.get(host) or self._memory.host(host)
+        return record is None or not record.updated_at
+
     def recall(self, host: str, now: Now) -> None:
         """Load what earlier runs learned about a host, at its first turn in this run."""
         self._counts[host] = counts = _Counts()
@@ -261,6 +270,11 @@ def unlearned(record: HostRecord) -> HostRecord:
         concurrency=0,
         is_proven=False,
         retired=None,
+        failing_since=0.0,
+        failures_in_a_row=0,
+        breaker_failures=0,
+        breaker_opens=0,
+        breaker_until=0.0,
     )
 
 
@@ -268,8 +282,8 @@ def _left_s(record: HostRecord, until: float, boot: str, now: Now) -> float:
     """Return how much is left of a wait that ends at `until`; 0 if it is over.
 
     Both ends of what was left then come from one clock, so no step of it matters. The time since
-    then is known if the machine was not rebooted; else the wall clock would be the only witness,
-    which may be a day wrong, so the wait is served in full.
+    then is known if the machine was not rebooted. Otherwise it could only be read from the wall
+    clock, which may be a day wrong, so the wait is served in full.
     """
     was_left_s = until - record.updated_at
     if boot and boot == record.boot:

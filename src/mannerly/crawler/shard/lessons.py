@@ -28,10 +28,12 @@ def report(
         # A stale connection took our bytes, and the server may have read them.
         was_sent = error is LocalError.STALE_CONNECTION
         politeness.cancel(permit, now=now.mono, was_sent=was_sent)
+        parts.addresses.cancel(permit, now=now.mono, was_sent=was_sent)
         return NEUTRAL, None
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
     outcome = politeness.report(permit, response, now=now.mono)
+    parts.addresses.report(permit, response, now=now.mono)
     if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
         parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)
     if outcome is THROTTLE or outcome is OVERLOAD:

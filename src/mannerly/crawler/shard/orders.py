@@ -19,7 +19,7 @@ from mannerly.crawler.control import (
     HostPause,
     HostResume,
     HostSet,
-    Retry,
+    RetryUrls,
     SeedsMoved,
     SetOption,
     merged,
@@ -60,7 +60,7 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
         case HostPause(host) | HostResume(host) | HostSet(host) | HostForget(host):
             if parts.routes.owns(host):
                 _steer(order, host, parts, now, is_new=is_new)
-        case Retry(host=host) if is_new and (host is None or parts.routes.owns(host)):
+        case RetryUrls(host=host) if is_new and (host is None or parts.routes.owns(host)):
             if host is not None:
                 parts.given_up.revive(host, parts, now)
             parts.batch.retries.append(order)
@@ -120,12 +120,13 @@ def _steer(
 def _take_in_again(host: str, parts: Parts, now: Now) -> None:
     """Revive a host, and bring back what was given up with it."""
     parts.given_up.revive(host, parts, now)
-    parts.batch.retries.append(Retry(failed=False, given_up=True, host=host))
+    parts.batch.retries.append(RetryUrls(failed=False, given_up=True, host=host))
 
 
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
+    parts.addresses.configure(settings)
     parts.audit.configure(settings)
     for key in parts.paces:
         _set_own_pace(key, parts)

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 def provide(need: Need, parts: Parts, now: Now) -> None:
     """Bring a host's record and an origin's rules into memory, or ask for the rules."""
     host, origin = need
-    parts.given_up.recall(host, parts, now)
     robots, frontier = parts.robots, parts.frontier
+    admitted_at = parts.admit(host, now)
+    if admitted_at > now.mono:
+        frontier.wake(host, now=now.mono, at=admitted_at)
+        return
+    parts.given_up.recall(host, parts, now)
     if robots.needs(origin, now.mono):
         # Rules that expired in memory are not loaded again: a record from a wall clock that was
         # years ahead would never end.
@@ -45,6 +49,7 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
+    parts.unreachable.learn(request, answer)
     for origin in request.origins[1:]:
         # This answer is that origin's own robots.txt, too: its queued request is not needed.
         own = request_for(origin)

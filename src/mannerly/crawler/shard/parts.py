@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
+from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
 from mannerly.crawler.model import Kind
@@ -21,8 +23,10 @@ from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
+from .lists import Lists
 from .routes import Routes
 from .sitemaps import SitemapQuota
+from .unreachable import UnreachableHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
+    from mannerly.politeness.model import Instant
 
 _PAGE = Kind.PAGE
 
@@ -49,6 +54,7 @@ class Parts:
     rules: LinkRules  # what decides about links
     emit: Callable[[Event], None]
     politeness: Politeness
+    addresses: Addresses
     frontier: Frontier
     robots: RobotsGate
     robots_limit: int  # robots.txt files that this shard may fetch at once
@@ -62,8 +68,11 @@ class Parts:
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
+    contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
+    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
 
@@ -99,6 +108,16 @@ class Parts:
         """Return whether a host is large enough for its queue to be shared out."""
         fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
         return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
+
+    def admit(self, host: str, now: Now) -> Instant:
+        """Return `now` if a host may be contacted, else when to ask again.
+
+        Only names that were met as links have to wait, and only at their first contact.
+        """
+        if self.rules.has_seed_on(host) or not self.hosts.is_new(host):
+            return now.mono
+        site = site_of(host)
+        return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
@@ -136,6 +155,12 @@ def make_parts(
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
+    addresses = Addresses(
+        politeness,
+        Politeness(replace(pace, group_by="host")),
+        rules.has_seed_on,
+        max_rate=settings.address_max_rate / sharding.shards,
+    )
     audit = SpacingAudit(pace)
     hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
@@ -147,8 +172,9 @@ def make_parts(
         rules=rules,
         emit=emit,
         politeness=politeness,
+        addresses=addresses,
         robots_limit=sharding.share(settings.robots_limit, number),
-        frontier=Frontier(politeness, heap_limit=sharding.share(settings.heap_limit, number)),
+        frontier=Frontier(addresses, heap_limit=sharding.share(settings.heap_limit, number)),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 ADMIT = 10_000  # URLs of the waiting room let in per tick
-STUCK_S = 1.0  # a host that is due sooner is waited for, whatever it asks for
+SOON_S = 1.0  # a host that is due sooner is waited for, whatever it asks for
 
 _PAGE = Kind.PAGE
 
@@ -140,9 +140,12 @@ class Shard:
 
     # ------------------------------------------------------------------ answers
 
-    def may_leave(self, flight: InFlight, instant: Instant) -> bool:
-        """Return whether a request may be sent now that its connection is open."""
-        return self.politeness.may_leave(flight.permit, now=instant)
+    def may_leave(self, flight: InFlight, instant: Instant, address: str) -> bool:
+        """Return whether a request may be sent now that a connection to its address is open."""
+        host, permit = flight.item.host, flight.permit
+        return self.parts.addresses.may_leave(
+            host, address, permit, now=instant
+        ) and self.politeness.may_leave(permit, now=instant)
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
@@ -174,7 +177,7 @@ class Shard:
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
-            self._reader.give((flight, answer, outcome), follows.work)
+            self._reader.give((flight, answer, outcome), follows.work, len(answer.body))
         else:
             is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
@@ -190,16 +193,17 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, (record, candidates, passed_over, list_size), is_local = result
-        self.flights.settle(flight)
+        outcome, latency_s, found, is_local = result
         if entry.kind != _PAGE:
-            candidates = sitemaps.settled(entry, list_size, candidates, parts)
+            candidates = sitemaps.settled(entry, found, parts)
+            parts.lists.add(flight, entry, found._replace(found=candidates))
+            parts.lists.settle(parts)
+            return
+        self.flights.settle(flight)
+        record, candidates, passed_over, _ = found
         parts.batch.pages.append((entry, record))
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        if entry.kind != _PAGE:
-            self._emit(told.ListSettled(entry, record, passed_over))
-            return
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
         lessons.count(record, outcome, parts, now)
         self._wake_held_back(entry, now)
@@ -268,6 +272,11 @@ class Shard:
     # ------------------------------------------------------------------ committing
 
     @property
+    def max_attempts(self) -> int:
+        """Return how often a page is asked for at most."""
+        return self._means.max_attempts
+
+    @property
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
         return bool(self.parts.batch)
@@ -298,7 +307,7 @@ class Shard:
         counts = self.store.counts()
         return not (counts.queued or counts.outgoing or counts.retries)
 
-    def is_stuck(self, now: Now) -> bool:
+    def is_hopeless(self, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request.
 
         Such a host is waited for as long as there is anything else to do in the crawl.
@@ -307,15 +316,16 @@ class Shard:
             return False
         due = self.next_due(now)
         counts = self.store.counts()
-        if (due is not None and due - now.mono < STUCK_S) or counts.waiting or counts.outgoing:
+        is_due = due is not None and due - now.mono < SOON_S
+        if is_due or counts.waiting or counts.outgoing or counts.retries:
             return False
-        waits_in_vain = self.politeness.waits_in_vain
+        waits_too_long = self.politeness.waits_too_long
         hosts = self.store.queued_hosts()
-        return counts.queued > 0 and all(waits_in_vain(host, now=now.mono) for host, _ in hosts)
+        return counts.queued > 0 and all(waits_too_long(host, now=now.mono) for host, _ in hosts)
 
-    def give_up_stuck(self, now: Now) -> None:
-        """Give up the hosts that are left, if the shard is stuck."""
-        if self.is_stuck(now):
+    def give_up_hopeless(self, now: Now) -> None:
+        """Give up the hosts that are left, if there are no others."""
+        if self.is_hopeless(now):
             for host, _ in list(self.store.queued_hosts()):
                 self.politeness.give_up_waiting(host, now=now.mono)
             self.parts.given_up.follow(self.parts, now)
@@ -334,6 +344,7 @@ class Shard:
         frontier.committed(entry for entry, _ in batch.pages)
         frontier.committed(entry for entry, _ in batch.dropped)
         self._found(committed.new, now)
+        self.parts.lists.settle(self.parts)
 
     def tick(self, now: Now) -> None:
         """Do what need not happen at once."""
@@ -349,6 +360,7 @@ class Shard:
         frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
         origins.give_up_overdue(parts, now)
         parts.given_up.follow(parts, now)
+        parts.unreachable.press(parts, now)
         for request in parts.given_up.drop_urls(parts, now):
             origins.give_up(request, parts, now)
         if not frontier.queued and not self.flights.pending and not parts.batch:

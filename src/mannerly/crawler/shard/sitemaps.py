@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mannerly.crawler.model import Candidate, Entry
+    from mannerly.crawler.page.record import Harvest
 
     from .parts import Parts
 
@@ -103,13 +104,13 @@ def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
     parts.routes.links(found, parts.batch)
 
 
-def settled(entry: Entry, size: int, found: list[Candidate], parts: Parts) -> list[Candidate]:
+def settled(entry: Entry, found: Harvest, parts: Parts) -> list[Candidate]:
     """Count a list that was read; return what it names, without sitemaps beyond the limits."""
     if entry.kind == _SITEMAP:
-        parts.sitemaps.fetched(entry.host, size)
+        parts.sitemaps.fetched(entry.host, found.list_size)
         if parts.sitemaps.is_spent(entry.host):
             _tell(entry.host, parts)
-    return _within(parts, found)
+    return _within(parts, found.found)
 
 
 def _within(parts: Parts, found: list[Candidate]) -> list[Candidate]:

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
     from .base import CrawlStore, Manifest
 
-__all__ = ["SCHEMES", "Implementation", "create_crawl", "exists", "open_crawl", "wipe"]
+__all__ = [
+    "SCHEMES",
+    "Implementation",
+    "create_crawl",
+    "examine",
+    "exists",
+    "open_crawl",
+    "repair",
+    "wipe",
+]
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
@@ -52,6 +61,10 @@ class Implementation(Protocol):
     def exists(self, location: str) -> bool: ...
 
     def wipe(self, location: str) -> None: ...
+
+    def examine(self, location: str) -> list[str]: ...
+
+    def repair(self, location: str) -> list[str]: ...
 
 
 def create_crawl(location: str | Path, manifest: Manifest) -> CrawlStore:
@@ -85,6 +98,28 @@ def wipe(location: str | Path) -> None:
         StoreError: a process works on it, or something else is stored there too.
     """
     _implementation(location).wipe(str(location))
+
+
+def examine(location: str | Path) -> list[str]:
+    """Return what is wrong with a crawl's state, one sentence each; nothing if it is sound.
+
+    Everything is read, so it takes as long as an export. The crawl may be running.
+
+    Raises:
+        StoreMissing: there is no crawl.
+        StoreError: it cannot even be opened.
+    """
+    return _implementation(location).examine(str(location))
+
+
+def repair(location: str | Path) -> list[str]:
+    """Repair what can be repaired of a crawl's state; return what was done, one sentence each.
+
+    Raises:
+        StoreInUse: a process works on it.
+        StoreError: it cannot be repaired.
+    """
+    return _implementation(location).repair(str(location))
 
 
 def _implementation(location: str | Path) -> Implementation:

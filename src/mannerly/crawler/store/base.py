@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from mannerly.crawler.control import Control, Retry
+    from mannerly.crawler.control import Control, RetryUrls
     from mannerly.crawler.model import (
         Candidate,
         Entry,
@@ -111,7 +111,7 @@ class Batch:
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
     hosts: list[HostRecord] = field(default_factory=list)
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
-    retries: list[Retry] = field(default_factory=list)  # what to bring back
+    retries: list[RetryUrls] = field(default_factory=list)  # what to bring back
     applied: int = 0  # the last control record that was acted on; 0: none new
 
     def __bool__(self) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from mannerly.crawler.control import Retry
+    from mannerly.crawler.control import RetryUrls
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -220,13 +219,21 @@ class MemoryStore(MemoryReader, ShardStore):
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
-        data.retries += [self._asked_for(order) for order in batch.retries]
+        for order in batch.retries:
+            if order.host is None or order.host in data.hosts:
+                data.retries.append(self._asked_for(order))
         return committed
 
-    def _asked_for(self, order: Retry) -> list[int]:
-        failed = [entry for _, entry in self._data.failed.values() if order.failed]
-        given_up = [entry for entry, _ in self._data.given_up.values() if order.given_up]
-        return [each.seq for each in failed + given_up if order.host in (None, each.host)]
+    def _asked_for(self, order: RetryUrls) -> list[int]:
+        """Return the numbers of these URLs: host by host, failed ones first."""
+        data = self._data
+        places = {host: place for place, host in enumerate(data.hosts)}
+        failed = [(places[entry.host], at, entry) for at, entry in data.failed.values()]
+        given_up = [(places[entry.host], entry.seq, entry) for entry, _ in data.given_up.values()]
+        asked = (sorted(failed) if order.failed else []) + (
+            sorted(given_up) if order.given_up else []
+        )
+        return [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
@@ -254,9 +261,8 @@ class MemoryStore(MemoryReader, ShardStore):
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
         data = self._data
         room = max(min(room, self._frontier_limit - len(data.queued)), 0)
-        entries = list(islice(data.waiting.values(), room))
+        entries = [data.waiting.pop(seq) for seq in sorted(data.waiting)[:room]]
         for entry in entries:
-            del data.waiting[entry.seq]
             self._enqueue(entry)
         return entries
 

@@ -84,6 +84,14 @@ class MemoryCrawl:
                 raise StoreInUse(f"{location} is in use by this process")
             del _crawls[location]
 
+    @classmethod
+    def examine(cls, location: str) -> list[str]:
+        """Return nothing: there is no file that can be damaged."""
+        cls.open(location)
+        return []
+
+    repair = examine
+
     def __repr__(self) -> str:
         return f"<MemoryCrawl {self.location} of {self.manifest.shards} shards>"
 

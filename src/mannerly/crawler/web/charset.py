@@ -84,9 +84,7 @@ LABELS = {
     label: codec for codec, *labels in map(str.split, _TABLE.split("\n")[1:-1]) for label in labels
 }
 
-_META_CHARSET = re.compile(
-    rb"<meta[^>]{0,512}?charset\s{0,8}=\s{0,8}[\"']?([\w.:-]{1,40})", re.IGNORECASE
-)
+_CHARSET = re.compile(rb"charset\s{0,8}=\s{0,8}[\"']?([\w.:-]{1,40})")
 
 # x-user-defined: the upper half of the octets stands for private characters.
 _PRIVATE_USE = {octet: 0xF700 + octet for octet in range(0x80, 0x100)}
@@ -125,10 +123,17 @@ def _from_header(content_type: str | None) -> str | None:
 
 
 def _from_meta(body: bytes) -> str | None:
-    found = _META_CHARSET.search(body[:_PRESCAN_BYTES])
-    if found is None:
-        return None
-    codec = LABELS.get(found.group(1).decode("ascii", "replace").lower())
+    label = _meta_label(body[:_PRESCAN_BYTES].lower())
+    codec = None if label is None else LABELS.get(label)
     if codec == _USER_DEFINED:
         return "cp1252"
     return "utf-8" if codec is not None and codec.startswith("utf-16") else codec
+
+
+def _meta_label(start: bytes) -> str | None:
+    """Return the label in the first meta element that has one; linear, whatever the bytes."""
+    for found in _CHARSET.finditer(start):
+        tag = start.rfind(b"<meta", 0, found.start())
+        if tag >= 0 and b">" not in start[tag : found.start()]:
+            return found.group(1).decode("ascii", "replace")
+    return None

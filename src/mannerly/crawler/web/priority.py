@@ -6,14 +6,13 @@
     rank   0 … 10: a sitemap's <priority> of 1.0 … 0.0; without one 5, as the protocol says (0.5)
     age    of <lastmod>: within a day 0, a week 1, a month 2, a year 3, older or unknown 4
 
-    sitemaps   the first ten of a host 0, with the seeds; the next ten after the pages of depth 1;
-               ten more after those of depth 2 …
+    sitemaps   the first ten of a host 0, with the seeds; then one after each band of pages
 
 So a crawl is breadth first; among pages of one depth the site's sitemap decides, and among equals
 recent pages go before old ones. Sitemaps take turns with pages, so that a site with thousands of
-them is crawled, not only listed. On a host with many URLs the band of a link is its place in the
-host's line instead (`frontier.shares`), and one that is held back there has the number 63 for rank
-and age, which no other has.
+them is crawled, not only listed. On a host with many URLs a link has the number of its place in the
+host's line instead (`frontier.shares`), 32 to a band; one that is held back there has 63 in place
+of rank and age, which no other has.
 
 Priorities of different hosts are never compared. The number is at least 0, fits in an SQLite
 INTEGER, and is stored, so its meaning must not change within a crawl.
@@ -28,8 +27,8 @@ _RANKS = 10
 _UNSAID = 0.5  # sitemaps.org: "The default priority of a page is 0.5"
 _DAY_S = 86_400.0
 _AGES_S = (_DAY_S, 7 * _DAY_S, 31 * _DAY_S, 366 * _DAY_S)
-_SITEMAPS_AT_ONCE = 10
-_USUAL = 29  # rank and age of a link
+_FIRST_SITEMAPS = 10
+_PLACES = 32  # in a band: more than the usual 5 · rank + age of a link
 _HELD_BACK = _BAND - 1
 _LAST = _HELD_BACK - 1  # after the links of a band
 # Deeper than any real site; the order of deeper pages does not matter.
@@ -53,18 +52,20 @@ def priority(
 
 def sitemap_turn(number: int) -> int:
     """Return the priority of a host's sitemap; `number` counts those before it."""
-    tens = number // _SITEMAPS_AT_ONCE
-    return _BAND * (1 + min(tens, _MAX_DEPTH)) + _LAST if tens else 0
+    later = number - _FIRST_SITEMAPS + 1
+    return _BAND * (1 + min(later, _MAX_DEPTH)) + _LAST if later > 0 else 0
 
 
-def placed(band: int, *, is_held_back: bool) -> int:
+def placed(place: int, *, is_held_back: bool) -> int:
     """Return the priority of a link by its place in its host's line."""
-    return _BAND * band + (_HELD_BACK if is_held_back else _USUAL)
+    band, rest = divmod(place, _PLACES)
+    return _BAND * band + (_HELD_BACK if is_held_back else rest)
 
 
-def band_of(priority: int) -> int:
-    """Return the band of a priority: the place in its host's line."""
-    return priority // _BAND
+def place_of(priority: int) -> int:
+    """Return the place in its host's line that a priority stands for."""
+    band, rest = divmod(priority, _BAND)
+    return _PLACES * band + min(rest, _PLACES - 1)
 
 
 def is_held_back(priority: int) -> bool:

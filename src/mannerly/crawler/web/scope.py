@@ -17,7 +17,8 @@ This module knows no page, no queue and no network. Its URLs must be canonical (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -102,36 +103,59 @@ class Scope:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_depth: int | None = None
-    _hosts: frozenset[str] = field(init=False, repr=False, compare=False)
-    _sites: frozenset[str] = field(init=False, repr=False, compare=False)
+    _hosts: set[str] = field(init=False, repr=False, compare=False)
+    _sites: set[str] = field(init=False, repr=False, compare=False)
     _prefixes: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _include: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     _exclude: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        seeds = _checked_seeds(self.seeds)
         if self.max_depth is not None and self.max_depth < 0:
             raise ValueError(f"max_depth must be 0 or more, not {self.max_depth}")
-        hosts = frozenset(seed.host_key for seed in seeds)
-        # `site_of` loads the public suffix list, so it is called for a site scope only.
-        site_hosts = hosts if self.mode is ScopeMode.SITE else ()
+        if not self.seeds:
+            raise ValueError("a crawl needs at least one seed URL")
         put = object.__setattr__
-        put(self, "_hosts", hosts)
-        put(self, "_sites", frozenset(map(site_of, site_hosts)))
-        put(self, "_prefixes", _prefixes(seeds))
+        put(self, "_hosts", set())
+        put(self, "_sites", set())
+        put(self, "_prefixes", {})
         put(self, "_include", tuple(map(Glob, self.include)))
         put(self, "_exclude", tuple(map(Glob, self.exclude)))
+        self._add(map(_checked_seed, self.seeds))
+
+    def _add(self, seeds: Iterable[Url]) -> None:
+        folders: dict[str, set[str]] = {}
+        for seed in seeds:
+            self._hosts.add(seed.host_key)
+            if self.mode is ScopeMode.SITE:  # the first call loads the list of public suffixes
+                self._sites.add(site_of(seed.host_key))
+            # `/docs/a.html` and `/docs/?q` both mean the folder `/docs/`.
+            path = seed.path_and_query.partition("?")[0]
+            folders.setdefault(seed.host_key, set()).add(path[: path.rfind("/") + 1])
+        for host_key, paths in folders.items():
+            self._prefixes[host_key] = (*self._prefixes.get(host_key, ()), *sorted(paths))
 
     def including(self, *urls: str) -> Scope:
         """Return a scope that includes these canonical URLs, as if they were seeds."""
         wanted = [url for url in urls if self._off_limits(url) is not None]
-        return replace(self, seeds=(*self.seeds, *wanted)) if wanted else self
+        if not wanted:
+            return self
+        wider = copy(self)
+        put = object.__setattr__
+        put(wider, "seeds", (*self.seeds, *wanted))
+        for name in ("_hosts", "_sites", "_prefixes"):
+            put(wider, name, copy(getattr(self, name)))
+        wider._add(map(Url.of, wanted))
+        return wider
 
     def judge(self, url: str, depth: int) -> SkipReason | None:
         """Return why a canonical URL at `depth` (seeds: 0) is not in scope; None if it is."""
         if self.max_depth is not None and depth > self.max_depth:
             return SkipReason.TOO_DEEP
         return self._off_limits(url) or self._globs_against(url, depth)
+
+    def has_seed_on(self, host: str) -> bool:
+        """Return whether a seed is on this host, given as a host key."""
+        return host in self._hosts
 
     def excludes(self, url: str) -> bool:
         """Return whether an exclude glob matches: such a URL is never fetched, for any purpose."""
@@ -187,26 +211,12 @@ class Scope:
         return SkipReason.NOT_INCLUDED
 
 
-def _checked_seeds(seeds: tuple[str, ...]) -> list[Url]:
-    if not seeds:
-        raise ValueError("a crawl needs at least one seed URL")
-    checked = []
-    for seed in seeds:
-        text = canonical(seed, rules=_SEED_RULES)
-        # A crawl that an earlier release began may have a seed with escapes spelled otherwise.
-        if text is None or not seed.startswith(Url.of(text).origin + "/"):
-            raise ValueError(f"seed is not a canonical http(s) URL: {seed!r}")
-        checked.append(Url.of(text))
-    return checked
-
-
-def _prefixes(seeds: list[Url]) -> dict[str, tuple[str, ...]]:
-    """The folders of the seeds by host: `/docs/a.html` and `/docs/?q` both mean `/docs/`."""
-    folders: dict[str, set[str]] = {}
-    for seed in seeds:
-        path = seed.path_and_query.partition("?")[0]
-        folders.setdefault(seed.host_key, set()).add(path[: path.rfind("/") + 1])
-    return {host_key: tuple(sorted(paths)) for host_key, paths in folders.items()}
+def _checked_seed(seed: str) -> Url:
+    text = canonical(seed, rules=_SEED_RULES)
+    # A crawl that an earlier release began may have a seed with escapes spelled otherwise.
+    if text is None or not seed.startswith(Url.of(text).origin + "/"):
+        raise ValueError(f"seed is not a canonical http(s) URL: {seed!r}")
+    return Url.of(text)
 
 
 def _check_glob(pattern: str) -> None:

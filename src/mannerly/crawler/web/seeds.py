@@ -11,6 +11,7 @@ from mannerly.crawler.model import Candidate, Kind, PageRecord
 
 from .priority import priority
 from .urls import Url, canonical, host_key_of, site_of
+from .words import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,6 +69,6 @@ def canonical_seeds(texts: Iterable[str]) -> list[str]:
     for text in texts:
         url = canonical(text)
         if url is None:
-            raise ValueError(f"{text!r} is not an http or https URL")
+            raise ValueError(f"{without_userinfo(text)!r} is not an http or https URL")
         found[url] = None
     return list(found)

@@ -6,6 +6,7 @@ import re
 
 HIDDEN = "***"  # printed in place of a password
 # Anchored: elsewhere it would be tried at every character, in quadratic time.
+_USERINFO = re.compile(r"\A((?:[^:/@]*:)?//)?.*@", re.DOTALL)
 _PASSWORD = re.compile(r"\A((?:[^:/@]*://)?[^:]*):.*@", re.DOTALL)
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
@@ -30,3 +31,8 @@ def span(seconds: float) -> str:
 def without_password(url: str) -> str:
     """Return a URL, well-formed or not, with its password replaced by asterisks."""
     return _PASSWORD.sub(rf"\1:{HIDDEN}@", url, count=1)
+
+
+def without_userinfo(url: str) -> str:
+    """Return a URL, well-formed or not, without its user name and password."""
+    return _USERINFO.sub(rf"\1{HIDDEN}@", url, count=1)

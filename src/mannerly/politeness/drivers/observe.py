@@ -34,6 +34,7 @@ _COUNTED: dict[type, str] = {
     events.HalfOpened: "half_opens",
     events.Closed: "closes",
     events.Parked: "parks",
+    events.LongCrawlDelay: "long_crawl_delays",
     events.Stalled: "stalls",
     events.Retired: "retirements",
     events.Revived: "revivals",
@@ -125,6 +126,9 @@ def _warning_line(event: DriverEvent) -> tuple[int, str, *tuple[object, ...]] | 
             return logging.WARNING, message, host, until - at, times
         case events.Parked(host, at, until):
             return logging.WARNING, "%s: asks for a pause of %.0f s: parked", host, until - at
+        case events.LongCrawlDelay(host, _, asked_s, delay_s):
+            message = "%s: robots.txt asks for %.6g s between requests, %.6g s are kept"
+            return logging.WARNING, message, host, asked_s, delay_s
         case events.Retired(host, _, reason):
             return logging.WARNING, "%s: not contacted any more: %s", host, reason
         case events.Stalled(host, _, throttles):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
 APPLICATION_ID = 0x6D6E6E72  # "mnnr"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CREATE = """
 CREATE TABLE hosts (
@@ -40,15 +40,27 @@ CREATE TABLE hosts (
     proven INTEGER NOT NULL DEFAULT 0,
     crawl_delay_seconds REAL NOT NULL DEFAULT 0,
     blocked_until REAL NOT NULL DEFAULT 0,
-    updated_at REAL NOT NULL DEFAULT 0
+    updated_at REAL NOT NULL DEFAULT 0,
+    failing_since REAL NOT NULL DEFAULT 0,
+    failures_in_a_row INTEGER NOT NULL DEFAULT 0,
+    breaker_opens INTEGER NOT NULL DEFAULT 0,
+    breaker_until REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID
 """
+_FROM_VERSION_1 = (
+    "ALTER TABLE hosts ADD COLUMN failing_since REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE hosts ADD COLUMN failures_in_a_row INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE hosts ADD COLUMN breaker_opens INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE hosts ADD COLUMN breaker_until REAL NOT NULL DEFAULT 0",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
 _LOAD = """
 SELECT adaptive_delay_seconds, adaptive_delay_floor_seconds, allowance, block_seconds,
-       concurrency, proven, crawl_delay_seconds, blocked_until, updated_at
+       concurrency, proven, crawl_delay_seconds, blocked_until, updated_at, failing_since,
+       failures_in_a_row, breaker_opens, breaker_until
 FROM hosts WHERE host = ?
 """
-_SAVE = "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE = "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class MemoryFileError(PolitenessError):
@@ -119,7 +131,7 @@ class SqliteMemory:
                 raise
 
     def _prepare(self) -> None:
-        """Check the format of the file; create the table if it is empty."""
+        """Check the format of the file; create the table if it is empty, convert an older one."""
         with self._transaction() as connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.execute(_CREATE)
@@ -129,7 +141,10 @@ class SqliteMemory:
                 raise MemoryFileError(
                     f"{self.path} is a database of another program: choose another file"
                 )
-            elif (version := self._pragma("user_version")) != SCHEMA_VERSION:
+            elif (version := self._pragma("user_version")) == 1:
+                for statement in _FROM_VERSION_1:
+                    connection.execute(statement)
+            elif version != SCHEMA_VERSION:
                 raise MemoryFileError(
                     f"{self.path} has schema version {version}; this version of mannerly needs "
                     f"{SCHEMA_VERSION}: update mannerly, or choose another file"
@@ -153,12 +168,17 @@ def _row(record: Remembered) -> tuple[str | float, ...]:
         record.crawl_delay_s,
         record.blocked_until,
         record.updated_at,
+        record.failing_since,
+        record.failures_in_a_row,
+        record.breaker_opens,
+        record.breaker_until,
     )
 
 
 def _record(host: str, row: tuple[float, ...]) -> Remembered:
     delay_s, floor_s, allowance, block_s, concurrency, is_proven = row[:6]
-    crawl_delay_s, blocked_until, updated_at = row[6:]
+    crawl_delay_s, blocked_until, updated_at, failing_since = row[6:10]
+    failures, opens, breaker_until = row[10:]
     return Remembered(
         host=host,
         lesson=Lesson(
@@ -172,4 +192,8 @@ def _record(host: str, row: tuple[float, ...]) -> Remembered:
         crawl_delay_s=crawl_delay_s,
         blocked_until=blocked_until,
         updated_at=updated_at,
+        failing_since=failing_since,
+        failures_in_a_row=int(failures),
+        breaker_opens=int(opens),
+        breaker_until=breaker_until,
     )

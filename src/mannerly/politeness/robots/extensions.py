@@ -2,20 +2,22 @@
 
 They are not in RFC 9309, but in use, and written by hand. Only plain ASCII numbers are accepted
 (Python's `float` would also accept `1_000`, `nan` and full-width digits); an invalid value counts
-as absent. Zero and a thousand years are valid here: the caller decides what to do with them.
+as absent. Zero and a thousand years are valid here: the caller decides what to do with them. A
+number that is too large for a float means `LONGEST_S`, not nothing.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from datetime import time
 
-_SECONDS = re.compile(rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Digits are never given back (++, *+): otherwise 16 KB of them and a letter would take seconds.
+_SECONDS = re.compile(rb"(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _HOURS = re.compile(rb"([01][0-9]|2[0-3]):?([0-5][0-9])\s*-\s*([01][0-9]|2[0-3]):?([0-5][0-9])")
 # Nine digits are thirty years in seconds: more are never needed.
 _RATE = re.compile(rb"([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*([smhSMH]?)(?:\s+(\S.*))?", re.DOTALL)
+LONGEST_S = 1e12  # thirty thousand years
 _UNIT_S = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
@@ -44,8 +46,7 @@ class RequestRate:
 def crawl_delay_s(value: bytes) -> float | None:
     if not _SECONDS.fullmatch(value):
         return None
-    delay_s = float(value)
-    return delay_s if math.isfinite(delay_s) else None
+    return min(float(value), LONGEST_S)
 
 
 def request_rate(value: bytes) -> RequestRate | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.control import Retry
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import Entry, HostRecord, Kind, Skipped
 from mannerly.crawler.store.base import Batch
 
@@ -66,7 +66,7 @@ class RetryContract(Opening):
     def test_failed_and_given_up_urls_are_brought_back(self, location: str) -> None:
         """They are queued as they were, with their numbers; the order is done afterwards."""
         store, (ok, *others) = self._ended(location)
-        store.commit(Batch(retries=[Retry()]))
+        store.commit(Batch(retries=[RetryUrls()]))
         ordered = store.counts().retries
 
         back = [store.bring_back(10) for _ in range(3)]
@@ -86,9 +86,9 @@ class RetryContract(Opening):
     def test_one_host_and_one_kind_can_be_brought_back(self, location: str) -> None:
         """The others stay as they are."""
         store, (_, bad, _, listed, lost, _) = self._ended(location)
-        store.commit(Batch(retries=[Retry(given_up=False, host="a.example")]))
+        store.commit(Batch(retries=[RetryUrls(given_up=False, host="a.example")]))
         failed = [entry for _ in range(3) for entry in store.bring_back(10).new]
-        store.commit(Batch(retries=[Retry(failed=False, host="a.example")]))
+        store.commit(Batch(retries=[RetryUrls(failed=False, host="a.example")]))
         given_up = [entry for _ in range(3) for entry in store.bring_back(10).new]
 
         assert failed == [bad, listed]
@@ -96,9 +96,9 @@ class RetryContract(Opening):
         assert store.counts() == counts(queued=3, fetched=1, failed=1, given_up=1, hosts=2)
 
     def test_urls_come_back_in_slices_and_once(self, location: str) -> None:
-        """What fails again meanwhile is not brought back a second time by the same order."""
+        """A URL that fails again meanwhile is not brought back a second time by the same order."""
         store, (_, *others) = self._ended(location)
-        store.commit(Batch(retries=[Retry()]))
+        store.commit(Batch(retries=[RetryUrls()]))
         back: list[Entry] = []
         for _ in range(20):
             part = store.bring_back(1).new
@@ -115,7 +115,7 @@ class RetryContract(Opening):
         store, (_, bad, other, listed, *_) = self._ended(location)
         reading = store.pages()
         read = [next(reading)[1].url, next(reading)[1].url]
-        store.commit(Batch(retries=[Retry(given_up=False)]))
+        store.commit(Batch(retries=[RetryUrls(given_up=False)]))
         store.bring_back(10)
         store.commit(Batch(pages=[(each, page(each)) for each in (listed, other, bad)]))
 
@@ -130,7 +130,7 @@ class RetryContract(Opening):
         (store,) = self.stores(location, frontier_limit=2)
         new = enter(store, candidate("/1"), candidate("/2"))
         store.commit(Batch(dropped=[(each, "host_retired") for each in new]))
-        store.commit(Batch(found=[candidate("/3")], retries=[Retry(failed=False)]))
+        store.commit(Batch(found=[candidate("/3")], retries=[RetryUrls(failed=False)]))
 
         back = store.bring_back(10)
 
@@ -140,7 +140,7 @@ class RetryContract(Opening):
     def test_an_order_to_bring_back_outlives_its_owner(self, location: str) -> None:
         """The next owner goes on with it."""
         store, _ = self._ended(location)
-        store.commit(Batch(retries=[Retry()]))
+        store.commit(Batch(retries=[RetryUrls()]))
         store.bring_back(1)
         self._opened.close()
 

@@ -23,10 +23,13 @@ from mannerly.crawler.store.base import Batch, BroughtBack, Committed, StoreErro
 
 from .database import REPAIR
 from .inbox import encode_links
+from .reader import checked_entries
 from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from mannerly.crawler.control import RetryUrls
 
     from .database import Database, Row
 
@@ -131,7 +134,7 @@ class Change:
         """Move the oldest of the waiting room into the queue, as far as the limit allows."""
         room = min(room, self._limit - self._totals["ready"])
         rows = self._database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
-        entries = [Entry(*row) for row in rows]  # type: ignore[arg-type]
+        entries = checked_entries(self._database, rows)
         if entries:
             self._enqueue(entries)
             self._database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
@@ -156,7 +159,7 @@ class Change:
             self._database.execute(_AT, (failed, given_up, *at, number))
         else:
             self._database.execute("DELETE FROM retries WHERE number = ?", (number,))
-        entries = [Entry(*row[:8]) for row in rows]
+        entries = checked_entries(self._database, [row[:8] for row in rows])
         if query is _FAILED:
             self._remove_failed(entries, [row[-1] for row in rows])
         else:
@@ -323,13 +326,18 @@ class Change:
         self._database.executemany(_ROBOTS, batch.robots.values())
         self._totals["applied"] = max(self._totals["applied"], batch.applied)
         for order in batch.retries:
-            first, last = 0, _ALL_HOSTS
-            if order.host is not None:
-                first = last = self._ids[order.host]
-            position = self._totals["next_position"] - 1
-            self._database.execute(
-                _RETRY, (order.failed, order.given_up, first, last, position, first, 0)
-            )
+            self._keep_retry(order)
+
+    def _keep_retry(self, order: RetryUrls) -> None:
+        first, last = 0, _ALL_HOSTS
+        if order.host is not None:
+            row = self._database.row("SELECT id FROM hosts WHERE host = ?", (order.host,))
+            if row is None:
+                return  # there is no URL of it
+            first = last = row[0]
+        position = self._totals["next_position"] - 1
+        values = (order.failed, order.given_up, first, last, position, first, 0)
+        self._database.execute(_RETRY, values)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self._ids[entry.host], entry.priority, entry.seq

@@ -62,7 +62,7 @@ class ControlFile:
         )
         try:
             return [(number, control.decode(record)) for number, record in rows]
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, TypeError) as error:
             raise StoreError(
                 f"{self._path} holds a control record that this version of mannerly cannot read "
                 f"({error}): use the version that wrote it, or {START_OVER}"
@@ -90,8 +90,15 @@ class ControlFile:
 
     def cards(self) -> list[WorkerCard]:
         """Return all cards, of the living and of those that ended without `retire`."""
-        cards = map(WorkerCard._make, self._for_reading().rows(_CARDS))
-        return [card._replace(shards=msgspec.json.decode(str(card.shards))) for card in cards]
+        reader = self._for_reading()
+        try:
+            rows = [
+                (*row[:3], msgspec.json.decode(str(row[3])), *row[4:])
+                for row in reader.rows(_CARDS)
+            ]
+        except msgspec.MsgspecError as error:
+            raise reader.damaged(error) from error
+        return reader.checked(rows, list[WorkerCard])
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

@@ -16,6 +16,7 @@ from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE, ControlFile
 from .database import START_OVER, Database
+from .files import DIRECTORY_MODE
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
 from .manifest import (
@@ -25,6 +26,7 @@ from .manifest import (
     OLDEST,
     foreign_files,
     hold_everything,
+    is_foreign,
     read_manifest,
     read_values,
     write_manifest,
@@ -73,7 +75,8 @@ class SqliteCrawl:
                 "choose another --data-dir"
             )
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                path.mkdir(parents=True, mode=DIRECTORY_MODE)
         except OSError as error:
             raise StoreError(f"cannot create the directory {path}: {error.strerror}") from error
         lock = OwnerLock(path / LOCK, what=path)
@@ -102,7 +105,7 @@ class SqliteCrawl:
         files = [path / CONTROL_FILE]
         files += [make(path, shard) for make in (shard_path, inbox_path) for shard in shards]
         for file in files:
-            if not file.exists():
+            if not file.is_file():
                 raise StoreError(f"{file} is missing: {START_OVER}")
         return cls(path, manifest)
 
@@ -119,6 +122,8 @@ class SqliteCrawl:
             StoreError: a process is using it, or it holds files that are not ours.
         """
         path = Path(location)
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link: remove it yourself, or give the directory")
         if not path.exists():
             return
         if foreign := foreign_files(path):
@@ -127,6 +132,11 @@ class SqliteCrawl:
             )
         if not any(path.iterdir()):
             return
+        if name := is_foreign(path):
+            raise StoreError(
+                f"{path / name} was not written by mannerly, in spite of its name: nothing was "
+                "removed"
+            )
         with ExitStack() as held:
             hold_everything(path, held)
             try:
@@ -140,6 +150,22 @@ class SqliteCrawl:
                 path.rmdir()
             except OSError as error:
                 raise StoreError(f"cannot remove {path}: {error.strerror}") from error
+
+    @classmethod
+    def examine(cls, location: str) -> list[str]:
+        """Return what is wrong with a directory, one sentence each."""
+        from .doctor import examine
+
+        cls.open(location).close()
+        return examine(Path(location))
+
+    @classmethod
+    def repair(cls, location: str) -> list[str]:
+        """Repair what can be repaired of a directory; return what was done."""
+        from .doctor import repair
+
+        cls.open(location).close()
+        return repair(Path(location))
 
     def __repr__(self) -> str:
         return f"<SqliteCrawl {self.path} of {self.manifest.shards} shards>"

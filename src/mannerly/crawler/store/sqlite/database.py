@@ -14,12 +14,17 @@ This module knows only the kind of a file, not its tables.
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import apsw
+import msgspec
 
 from mannerly.crawler.store.base import StoreError, StoreFull
+
+from .files import check_regular, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
 # The schema says what the columns hold, where no type checker can see it.
 Row = tuple[Any, ...]
 
+T = TypeVar("T")
+Schema: TypeAlias = "dict[str, object]"
+
 # Rows of a crawl are about 100 bytes, and a commit rewrites whole pages.
 PAGE_BYTES = 4096
 
@@ -39,10 +47,21 @@ _LOG_BYTES_KEPT = 32 << 20
 
 _RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers its log
 
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+
+# A file may hold views, triggers and functions in its schema that never end.
+_DISTRUST = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+}
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
+MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
 ANY_VERSION = 0  # as the version of a kind of file that is opened
-REPAIR = "run `mannerly doctor --repair` on the directory"
+REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 
 
@@ -61,11 +80,20 @@ class Database:
         self, path: Path, flags: int, vfs: str | None = None, busy_ms: int = _RECOVERY_MS
     ) -> None:
         self.path = path
+        self.is_open = True
         self._durable = False
+        for suffix in _SIDE_FILES:
+            check_regular(path.with_name(path.name + suffix))
+        # SQLite refuses a link anywhere in the path, and the directory may be reached by one.
+        safe = path.parent.resolve() / path.name
         try:
-            self._connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+            self._connection = apsw.Connection(
+                str(safe), flags=flags | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs
+            )
         except apsw.Error as error:
             raise _meaning(error, path, 0) from error
+        for option, value in _DISTRUST.items():
+            self._connection.config(option, value)
         self._connection.set_busy_timeout(busy_ms)
         self.wait_for = self._connection.set_busy_timeout
         self.execute = self._connection.execute
@@ -74,6 +102,8 @@ class Database:
     @classmethod
     def create(cls, path: Path, kind: FileKind, *, vfs: str | None = None) -> Self:
         """Make an empty file; the tables and the marks of ownership appear together."""
+        if vfs is None:  # made by us, so that no umask widens it; SQLite's side files follow it
+            os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         database = cls(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, vfs, 0)
         with database.closed_on_error(), database.translated():
             database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -117,6 +147,11 @@ class Database:
         return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY)
 
     @classmethod
+    def unchecked(cls, path: Path) -> Self:
+        """Open a file that may be damaged, to read what can be read."""
+        return cls(path, apsw.SQLITE_OPEN_READWRITE)
+
+    @classmethod
     def _opened(
         cls,
         path: Path,
@@ -144,6 +179,22 @@ class Database:
                 f"{self.path} has format {version}, and this version of mannerly knows format "
                 f"{kind.version}: use the version that wrote it, or start over with --fresh"
             )
+        if kind.version == version and self._schema() != _schema_of(kind):
+            raise StoreError(f"{self.path} is damaged (its tables are not ours): {START_OVER}")
+
+    def _schema(self) -> Schema:
+        """Return the tables with their columns, and everything else in the schema as it is.
+
+        A table that was converted differs from a new one in its text, not in its columns.
+        """
+        found: dict[str, object] = {}
+        for kind, name, sql in self.execute("SELECT type, name, sql FROM sqlite_schema"):
+            if kind == "table" and str(sql).startswith("CREATE TABLE "):
+                columns = self.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))
+                found[str(name)] = {(row[1], row[2], row[3], row[5], row[6]) for row in columns}
+            else:
+                found[str(name)] = (kind, sql)
+        return found
 
     def _pragma(self, name: str) -> int:
         return int(str(self._connection.pragma(name)))
@@ -198,6 +249,28 @@ class Database:
             yield
         except apsw.Error as error:
             raise _meaning(error, self.path, self._connection.system_errno) from error
+        except UnicodeDecodeError as error:
+            raise self.damaged("text that is not UTF-8") from error
+
+    def damaged(self, why: object) -> StoreError:
+        """Return the error for a file whose content makes no sense."""
+        return StoreError(f"{self.path} is damaged ({why}): {REPAIR}, or {START_OVER}")
+
+    def checked(self, rows: object, shape: type[T]) -> T:
+        """Return rows as records, if their values have the right types and believable sizes.
+
+        Raises:
+            StoreError: they do not.
+        """
+        try:
+            records = msgspec.convert(rows, shape, strict=False)
+        except msgspec.ValidationError as error:
+            raise self.damaged(error) from error
+        for row in records if isinstance(records, list) else [records]:
+            for value in row if isinstance(row, tuple) else ():
+                if isinstance(value, int | float) and not 0 <= value < MAX_NUMBER:
+                    raise self.damaged(f"the number {value:g}")
+        return records
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
@@ -210,8 +283,18 @@ class Database:
 
     def close(self) -> None:
         """Close the file and ignore errors of the disk: what was committed is in the log."""
+        self.is_open = False
         with suppress(apsw.Error):
             self._connection.close()
+
+
+@cache
+def _schema_of(kind: FileKind) -> Schema:
+    """Return the schema that a file of this kind has."""
+    database = Database.__new__(Database)
+    database.execute = apsw.Connection(":memory:").execute
+    database.execute(kind.tables)
+    return database._schema()
 
 
 def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
@@ -220,10 +303,7 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
     ):
         return StoreFull(f"no room to write {path}: free some disk space")
     if isinstance(error, _DAMAGE):
-        return StoreError(
-            f"{path} is damaged ({error}): {START_OVER}; `sqlite3 {path.name} .recover`, on a "
-            "copy, may save what can still be read"
-        )
+        return StoreError(f"{path} is damaged ({error}): {REPAIR}, or {START_OVER}")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")

@@ -67,7 +67,7 @@ def decode_links(links: bytes) -> list[Candidate]:
     """
     try:
         return _decode(links)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, TypeError) as error:
         raise StoreError(
             f"a batch of links between two shards is damaged ({error}): {START_OVER}"
         ) from error
@@ -129,7 +129,8 @@ def inbox_path(directory: Path, shard: int) -> Path:
 def unread(directory: Path, shard: int) -> int:
     """Return how many links wait in a shard's inbox: a crawl with any is not finished."""
     with closing(Database.read(inbox_path(directory, shard), INBOX)) as inbox:
-        return sum(count for (count,) in inbox.rows("SELECT count FROM link_batches"))
+        counts = inbox.checked(inbox.rows("SELECT count FROM link_batches"), list[tuple[int]])
+        return sum(count for (count,) in counts)
 
 
 def unread_links(directory: Path, shard: int) -> Iterator[Candidate]:

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError, StoreInUse
 
+from .files import check_regular, open_regular, read_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -39,6 +41,7 @@ except ImportError:
 
 PATIENCE_S = 0.25
 _PAUSE_S = 0.005
+_PID_DIGITS = 20
 
 _held_by: dict[Path, int] = {}  # the pid: a forked child inherits the list, and holds nothing
 
@@ -86,8 +89,8 @@ def is_held(path: Path) -> bool:
     if fcntl is None:
         return _is_in_transaction(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
+        descriptor = open_regular(path, os.O_RDONLY)
+    except (OSError, StoreError):
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -105,8 +108,10 @@ def _is_ours(path: Path) -> bool:
 
 
 def _owner(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(errors="replace").strip() or "unknown"
+    """Return the pid in a lock's file. Anything may be in there: it is shown to people."""
+    with suppress(OSError, StoreError):
+        pid = read_file(path).strip()
+        return pid.decode() if pid.isdigit() and len(pid) < _PID_DIGITS else "unknown"
     return "unknown"
 
 
@@ -117,10 +122,13 @@ def _take(path: Path) -> Callable[[], None] | None:
 
 def _flock(path: Path) -> Callable[[], None] | None:
     assert fcntl is not None
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise StoreError(f"{path} is another file, too (a hard link): remove it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), path.stat()):
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):
             with suppress(OSError):  # a full disk must not keep a crawl from going on
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -140,6 +148,7 @@ def _begin(path: Path) -> Callable[[], None] | None:
 
     connection: apsw.Connection | None = None
     try:
+        check_regular(_database(path))
         connection = apsw.Connection(str(_database(path)))
         connection.set_busy_timeout(0)
         connection.execute("CREATE TABLE IF NOT EXISTS lock (unused)")
@@ -150,8 +159,11 @@ def _begin(path: Path) -> Callable[[], None] | None:
         if isinstance(error, apsw.BusyError):
             return None
         raise OSError(0, str(error)) from error
-    with suppress(OSError):
-        path.write_text(f"{os.getpid()}\n")
+    with (
+        suppress(OSError),
+        os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file,
+    ):
+        file.write(f"{os.getpid()}\n")
     return connection.close
 
 

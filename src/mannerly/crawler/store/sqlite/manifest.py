@@ -6,6 +6,7 @@
     control.db                       control records and worker cards
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
     shard-<n>.done                   pages that the program which reads the crawl is done with
+    shard-<n>.damaged, .damaged.db   what a repair could not read
     inbox-<n>.db                     links that other shards found for it
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
@@ -20,16 +21,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
 
-from .database import START_OVER
+from .database import MAX_NUMBER, START_OVER
+from .files import read_file, write_file
 from .lock import PATIENCE_S, OwnerLock
+from .schema import CONTROL, INBOX, SHARD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -41,15 +46,21 @@ FORMAT = 3
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
-    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|parsing|done(\.new)?)"
-    r"|(control|lock|shard-[0-9]+\.lock|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
+    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
+    r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "id": str,
-    "created_at": (int, float),
-    "shards": int,
-    "seeds": list,
-    "settings": dict,
+_EMPTY_OR_LOCK = re.compile(r"crawl\.json\.new|lock(\.db.*)?|shard-[0-9]+\.(lock(\.db.*)?|parsing)")
+# SQLite keeps the mark of the program in bytes 68 to 71 of the file's head.
+_HEAD_BYTES, _ID_AT = 100, 68
+_IDS = [kind.application_id.to_bytes(4) for kind in (SHARD, INBOX, CONTROL)]
+MAX_SHARDS = 4096  # a crawl has as many as it began with processes
+
+_RIGHT: dict[str, Callable[[Json], bool]] = {
+    "id": lambda value: isinstance(value, str),
+    "created_at": lambda value: type(value) in (int, float) and 0 <= value < MAX_NUMBER,  # type: ignore[operator]
+    "shards": lambda value: type(value) is int and 0 < value <= MAX_SHARDS,
+    "seeds": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "settings": lambda value: isinstance(value, dict),
 }
 
 
@@ -73,41 +84,35 @@ def read_values(path: Path) -> tuple[int, dict[str, Json]]:
     """Return the format of the manifest's file, and everything in it, unchecked."""
     file = path / MANIFEST
     try:
-        values = json.loads(file.read_bytes())
+        values = json.loads(read_file(file))
     except (FileNotFoundError, NotADirectoryError) as error:
         name = next(iter(foreign_files(path)), None)
         also = f" (it holds {name}, which is not a crawl's)" if name else ""
         raise StoreMissing(f"there is no crawl in {path}{also}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{file} cannot be read ({error}): {START_OVER}") from error
     number = values.get("format") if isinstance(values, dict) else None
-    if not isinstance(number, int):
+    if type(number) is not int:
         raise StoreError(f"{file} is not a manifest of mannerly: choose another --data-dir")
     return number, values
 
 
 def manifest_of(path: Path, values: dict[str, Json]) -> Manifest:
-    """Check the types by hand: they are few, and the message says which one is wrong."""
-    wrong = [name for name, kind in _TYPES.items() if not isinstance(values.get(name), kind)]
+    """Check the values by hand: they are few, and the message says which one is wrong."""
+    wrong = [name for name, is_right in _RIGHT.items() if not is_right(values.get(name))]
     if wrong or values.keys() - {"format", *(field.name for field in fields(Manifest))}:
         name = wrong[0] if wrong else "an unknown key"
         raise StoreError(f"{path / MANIFEST} is damaged ({name}): {START_OVER}")
-    return Manifest(**{name: values[name] for name in _TYPES})  # type: ignore[arg-type]
+    return Manifest(**{name: values[name] for name in _RIGHT})  # type: ignore[arg-type]
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest in one step: a crash leaves the old content or the new."""
-    file = path / MANIFEST
-    new = file.with_name(f"{MANIFEST}.new")
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=2) + "\n"
     try:
-        with new.open("w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(file)
+        write_file(path / MANIFEST, text.encode())
     except OSError as error:
-        raise StoreError(f"cannot write {file}: {error.strerror}") from error
+        raise StoreError(f"cannot write {path / MANIFEST}: {error.strerror}") from error
     with suppress(OSError):  # the name, too; not every system can open a directory
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -128,10 +133,37 @@ def hold_everything(path: Path, held: ExitStack, *, patience_s: float = PATIENCE
 
 
 def foreign_files(path: Path) -> list[str]:
-    """Return the names of files in a directory that are not a crawl's."""
+    """Return the names in a directory that are not a crawl's: files of other names, and links."""
     try:
-        return sorted(file.name for file in path.iterdir() if not _OURS.fullmatch(file.name))
+        return sorted(
+            file.name
+            for file in path.iterdir()
+            if not _OURS.fullmatch(file.name) or not stat.S_ISREG(file.lstat().st_mode)
+        )
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StoreError(f"cannot use {path}: {error.strerror}") from error
+
+
+def is_foreign(path: Path) -> str | None:
+    """Return the first file that only has a name like ours; None if the files are a crawl's.
+
+    A manifest proves all of them, also where they are damaged. Without one, every database has to
+    be marked as ours, or empty.
+    """
+    with suppress(StoreError):
+        number, values = read_values(path)
+        if number > 0 and isinstance(values.get("id"), str) and "seeds" in values:
+            return None
+    files = sorted(path.iterdir())
+    databases = [
+        file for file in files if file.suffix == ".db" and not file.name.endswith("lock.db")
+    ]
+    for file in databases:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+        if head and head[_ID_AT : _ID_AT + 4] not in _IDS:
+            return file.name
+    others = [file for file in files if not databases and not _EMPTY_OR_LOCK.fullmatch(file.name)]
+    return others[0].name if others else None

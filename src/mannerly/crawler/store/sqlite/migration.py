@@ -25,6 +25,7 @@ from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE
 from .database import ANY_VERSION, START_OVER, Database
+from .files import make_private
 from .inbox import encode_links, inbox_path
 from .manifest import FORMAT, MANIFEST, hold_everything, manifest_of, read_values, write_manifest
 from .reader import shard_path
@@ -161,6 +162,7 @@ def steps(path: Path, values: dict[str, Json]) -> Iterator[Callable[[], None]]:
     shards = values.get("shards")
     if not isinstance(shards, int):
         raise StoreError(f"{path / MANIFEST} is damaged (shards): {START_OVER}")
+    yield partial(make_private, path)  # earlier releases followed the umask
     for shard in range(shards):
         yield partial(_migrate, shard_path(path, shard), SHARD, "outbox")
         yield partial(_migrate, inbox_path(path, shard), INBOX, "link_batches")

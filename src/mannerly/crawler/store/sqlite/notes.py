@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError
 
+from .files import open_regular, read_file, write_file
+
 if TYPE_CHECKING:
     from collections.abc import Container
     from pathlib import Path
@@ -32,9 +34,11 @@ class ParsingNote:
     def __init__(self, directory: Path, shard: int) -> None:
         path = parsing_path(directory, shard)
         try:
-            if not path.exists() or path.stat().st_size != len(NOTHING):
-                path.write_bytes(NOTHING)  # not truncate: a hole in a full disk would be fatal
-            with path.open("r+b") as file:
+            with os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
+                if os.fstat(file.fileno()).st_size != len(NOTHING):
+                    file.truncate(0)
+                    file.write(NOTHING)  # not by truncating: a hole in a full disk would be fatal
+                    file.flush()
                 self._map = mmap.mmap(file.fileno(), len(NOTHING))
         except (OSError, ValueError) as error:
             raise StoreError(f"cannot use {path}: {error}") from error
@@ -54,7 +58,7 @@ class AcknowledgedLog:
     def __init__(self, directory: Path, shard: int) -> None:
         path = acknowledged_path(directory, shard)
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
@@ -72,9 +76,11 @@ class AcknowledgedLog:
 def read_acknowledged(directory: Path, shard: int) -> set[int]:
     """Return the pages in a shard's list; a last piece that was cut by a crash is left out."""
     try:
-        data = acknowledged_path(directory, shard).read_bytes()
+        data = read_file(acknowledged_path(directory, shard))
     except FileNotFoundError:
         return set()
+    except OSError as error:
+        raise StoreError(f"cannot use {error.filename or directory}: {error.strerror}") from error
     return {seq for (seq,) in _SEQ.iter_unpack(data[: len(data) // _SEQ.size * _SEQ.size])}
 
 
@@ -84,10 +90,7 @@ def prune_acknowledged(directory: Path, shard: int, committed: Container[int]) -
     left = [seq for seq in known if seq not in committed]
     if len(left) == len(known):
         return
-    path = acknowledged_path(directory, shard)
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(b"".join([_SEQ.pack(seq) for seq in left]))
-    new.replace(path)
+    write_file(acknowledged_path(directory, shard), b"".join([_SEQ.pack(seq) for seq in left]))
 
 
 def parsing_path(directory: Path, shard: int) -> Path:

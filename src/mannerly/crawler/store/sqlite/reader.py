@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import apsw
 
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
-from mannerly.crawler.store.base import Counts, ShardReader, StoreError
+from mannerly.crawler.store.base import Counts, ShardReader
 
 from .database import Database
 from .inbox import decode_links
 from .schema import HOST, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from mannerly.crawler.model import Candidate
@@ -103,7 +103,7 @@ class SqliteReader(ShardReader):
     def __init__(self, database: Database) -> None:
         self.path = database.path
         self._database = database
-        self._rows, self._row = database.rows, database.row
+        self._rows, self._row, self._checked = database.rows, database.row, database.checked
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
@@ -119,62 +119,60 @@ class SqliteReader(ShardReader):
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        return [Entry(*row) for row in self._rows(_WINDOW, (host, *after, limit))]
+        return self._entries(self._rows(_WINDOW, (host, *after, limit)))
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs, and how many; without the waiting room."""
-        for _, host, ready in self._slices(_READY_HOSTS, 0):
-            yield host, ready
+        yield from self._host_counts(_READY_HOSTS)
 
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
         row = self._row(_HOST, (host,))
-        return None if row is None else _host_record(row)
+        return None if row is None else self._checked(row, HostRecord)
 
     def hosts(self) -> Iterator[HostRecord]:
         """Yield every host, in the order in which they were found."""
         for _, *row in self._slices(_HOSTS, 0):
-            yield _host_record(row)
+            yield self._checked(row, HostRecord)
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the robots.txt kept for an origin."""
         row = self._row(_ROBOTS, (origin,))
-        return None if row is None else RobotsRecord._make(row)
+        return None if row is None else self._checked(row, RobotsRecord)
 
     def counts(self) -> Counts:
         """Return exact totals; every commit keeps them, so nothing is counted here."""
         row = self._row(_COUNTS)
         if row is None:
-            raise StoreError(f"{self.path} is damaged: its totals are gone")
-        return Counts(*row)
+            raise self._database.damaged("its totals are gone")
+        return Counts(*self._checked(row, tuple[int, ...]))
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
         for position, *row in self._slices(_PAGES, after, last):
-            yield position, _page_record(row)
+            yield position, self._checked(row, PageRecord)
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
         row = self._row("SELECT next_position FROM totals")
-        return 0 if row is None else int(row[0]) - 1
+        return 0 if row is None else self._checked(row[0], int) - 1
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped, in the order of arrival."""
         for _, *row in self._slices(_SKIPPED, 0):
-            yield Skipped._make(row)
+            yield self._checked(row, Skipped)
 
     def given_up(self) -> Iterator[Skipped]:
         """Yield every URL that was given up, host by host."""
         last = (0, 0)
         while rows := self._rows(_GIVEN_UP, (*last, _SLICE)):
-            yield from (Skipped._make(row) for _, _, *row in rows)
+            yield from (self._checked(row, Skipped) for _, _, *row in rows)
             last = rows[-1][:2]
 
     def given_up_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host that was given up or has URLs that were, and how many."""
-        for _, host, given_up in self._slices(_GIVEN_UP_HOSTS, 0):
-            yield host, given_up
+        yield from self._host_counts(_GIVEN_UP_HOSTS)
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""
@@ -182,11 +180,11 @@ class SqliteReader(ShardReader):
         if place is None:
             return None
         if row := self._row(_FIND_PAGE, place[:1]):
-            return _page_record(row)
+            return self._checked(row, PageRecord)
         if row := self._row(_FIND_QUEUED, place):
-            return Entry(*row)
+            return self._entries([row])[0]
         row = self._row(_FIND_SKIPPED, place[:1]) or self._row(_FIND_GIVEN_UP, place[:2])
-        return Skipped._make(row) if row else None
+        return self._checked(row, Skipped) if row else None
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
         """Return those of these entries that were recorded or skipped."""
@@ -209,6 +207,7 @@ class SqliteReader(ShardReader):
             "SELECT url FROM seen WHERE url > ? ORDER BY url LIMIT ?", (last, _URL_SLICE)
         ):
             last = rows[-1][0]
+            self._checked(rows, list[tuple[str]])
             # Arrivals may be carried over into `seen` between two slices.
             yield from (url for (url,) in rows if url not in arrived)
 
@@ -218,7 +217,8 @@ class SqliteReader(ShardReader):
 
     def _arrivals(self) -> set[str]:
         """Return the URLs that the index does not have yet: a bounded number."""
-        return {url for (url,) in self._rows("SELECT url FROM arrivals")}
+        rows = self._rows("SELECT url FROM arrivals")
+        return {url for (url,) in self._checked(rows, list[tuple[str]])}
 
     def _seen(self, urls: set[str]) -> set[str]:
         """Return those that the index has. Asked in order: neighbours share a page of the file."""
@@ -226,6 +226,13 @@ class SqliteReader(ShardReader):
         for part in self._parts(sorted(urls)):
             known.update(url for (url,) in self._rows(_KNOWN, (apsw.carray(tuple(part)),)))
         return known
+
+    def _entries(self, rows: list[Row]) -> list[Entry]:
+        return checked_entries(self._database, rows)
+
+    def _host_counts(self, query: str) -> Iterator[tuple[str, int]]:
+        for _, *row in self._slices(query, 0):
+            yield self._checked(row, tuple[str, int])
 
     def _parts(self, asked: list[T]) -> Iterator[list[T]]:
         for start in range(0, len(asked), self.check_limit):
@@ -242,11 +249,10 @@ def shard_path(directory: Path, shard: int) -> Path:
     return directory / f"shard-{shard}.db"
 
 
-def _host_record(row: Sequence[object]) -> HostRecord:
-    record = HostRecord._make(row)
-    return record._replace(is_proven=bool(record.is_proven))
-
-
-def _page_record(row: Sequence[object]) -> PageRecord:
-    record = PageRecord._make(row)
-    return record._replace(noindex=bool(record.noindex))
+def checked_entries(database: Database, rows: list[Row]) -> list[Entry]:
+    """Return rows with the columns `ENTRY` as entries; their URLs have a host and a path."""
+    entries = database.checked(rows, list[Entry])
+    for entry in entries:
+        if not entry.url.startswith(("http://", "https://")) or entry.url.find("/", 8) < 0:
+            raise database.damaged(f"a URL without a path: {entry.url[:100]!r}")
+    return entries

@@ -31,7 +31,9 @@ from mannerly.crawler.store.base import (
 )
 
 from .change import Applied, Change, HostIds
+from .counters import mend_counters
 from .database import START_OVER, Database, StoreBusy
+from .files import write_file
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
 from .maybe_known import MaybeKnown
@@ -56,6 +58,8 @@ _CONFIRMED_KEPT = 20_000
 # the end, no more than twice the least is spent.
 CATCH_UP = 8
 
+CHECKED_ALWAYS = 20_000  # URLs in the index: counting less takes some milliseconds
+
 # Five million queued URLs of a thousand hosts then need some 80 MB in all, Python included.
 _CACHE_BYTES = 48 << 20
 _OUTBOX_SLICE = 100  # batches of links
@@ -71,6 +75,7 @@ _CARRY_OVER = """
 
 
 # A page that has a record or a reason by now was committed before the owner died: not its fault.
+_IS_OPEN = "SELECT is_open, (SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)) FROM owner"
 _SUSPECT = """
     INSERT INTO suspects (seq, deaths)
     SELECT ?1, 1 WHERE NOT EXISTS (SELECT 1 FROM pages WHERE seq = ?1)
@@ -118,6 +123,7 @@ class SqliteStore(SqliteReader, ShardStore):
             self._carry_over_at = carry_over
             self._vfs = vfs
             self._check_owner()
+            self._open_cleanly()
             self._ids = HostIds(database)
             self._recent = self._arrivals()
             self._note = ParsingNote(directory, shard)
@@ -190,7 +196,7 @@ class SqliteStore(SqliteReader, ShardStore):
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
         row = self._row("SELECT applied FROM totals")
-        return int(row[0]) if row else 0
+        return self._checked(row[0], int) if row else 0
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
@@ -202,6 +208,8 @@ class SqliteStore(SqliteReader, ShardStore):
         for inbox in self._inboxes.values():
             inbox.close()
         self._note.close()
+        with suppress(StoreError):  # on a full disk the next owner checks for nothing
+            self._mark_open(is_open=False)
         super().close()
         self._lock.release()
 
@@ -255,7 +263,8 @@ class SqliteStore(SqliteReader, ShardStore):
             with self._database.transaction(on_disk=True):
                 self._database.execute(_SUSPECT, (seq,))
             self._parsed[0] = 0
-        return dict(self._rows("SELECT seq, deaths FROM suspects"))
+        rows = self._rows("SELECT seq, deaths FROM suspects")
+        return dict(self._checked(rows, list[tuple[int, int]]))
 
     def _cleared(self, batch: Batch) -> set[int]:
         """Return the suspects that this batch records or drops."""
@@ -265,6 +274,20 @@ class SqliteStore(SqliteReader, ShardStore):
         if shard not in self._inboxes:
             self._inboxes[shard] = Inbox(self._directory, shard, vfs=self._vfs)
         return self._inboxes[shard]
+
+    def _open_cleanly(self) -> None:
+        """Check the counters, if the last owner did not close the file or there is little in it."""
+        row = self._row(_IS_OPEN, (CHECKED_ALWAYS,))
+        if row is not None and (row[0] != 0 or row[1] < CHECKED_ALWAYS):
+            wrong = mend_counters(self._database)
+            if wrong:
+                self.mended = f"{self.path}: mended wrong counters ({', '.join(wrong)})"
+        self._mark_open(is_open=True)
+
+    def _mark_open(self, *, is_open: bool) -> None:
+        if self._database.is_open:
+            with self._database.transaction():
+                self._database.execute("UPDATE owner SET is_open = ?", (is_open,))
 
     def _check_owner(self) -> None:
         """Refuse a file that was renamed or copied from another crawl: it would mix their URLs."""
@@ -281,4 +304,4 @@ def create_shard(directory: Path, shard: int, *, shards: int, vfs: str | None = 
     with closing(database), database.transaction():
         database.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
     Database.create(inbox_path(directory, shard), INBOX, vfs=vfs).close()
-    parsing_path(directory, shard).write_bytes(NOTHING)
+    write_file(parsing_path(directory, shard), NOTHING)

@@ -1,0 +1,172 @@
+"""Say at the start of a run what it reads, resumes and lacks.
+
+The working directory decides more than one sees: a project file sets options, a file of seeds
+replaces a host, a data directory brings its own seeds and settings. Each is named, and a crawl that
+was found by its default name is not resumed if another user owns it or it has other seeds.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.options.table import OPTIONS, ProjectUse
+from mannerly.crawler.options.values import printable
+
+from .config import ConfigError
+from .endings import resume_command
+from .figures import many
+from .logs import log
+from .terminal import note, safe_term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mannerly.crawler.settings import CrawlSettings
+
+    from .config import Configuration
+    from .seeds import SeedSource
+
+_NAMED_SEEDS = 3
+
+
+def say(lines: Iterable[str], log_format: object) -> None:
+    """Print notices; with a log format, each as a log line."""
+    for line in lines:
+        if log_format is None:
+            note(line)
+        else:
+            log(str(log_format), "Notice", reason=line)
+
+
+def project_file(configuration: Configuration) -> list[str]:
+    """Name the options that a project file has set."""
+    found: dict[str, list[str]] = {}
+    for name, given in configuration.given.items():
+        if given.file is not None:
+            found.setdefault(given.file, []).append(name)
+    return [
+        f"Options from {safe_term(file)} in the working directory: {', '.join(names)}"
+        for file, names in found.items()
+    ]
+
+
+def seeds_read(sources: Sequence[SeedSource]) -> list[str]:
+    """Name the files that seeds were read from."""
+    return [
+        f"Read {many(len(source.urls), 'URL')} from {source.file}"
+        for source in sources
+        if source.file is not None
+    ]
+
+
+def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Say what is resumed: its seeds, and what it allows that only an operator may."""
+    from mannerly.crawler.settings import in_force
+
+    allowed = []
+    for name, option in OPTIONS.items():
+        if option.project_use is ProjectUse.NONE and option.target is not None:
+            value = in_force(settings, option)
+            if value:
+                texts = value if isinstance(value, tuple) else (str(printable(name, value)),)
+                allowed += [f"{option.flag} {shlex.quote(text)}" for text in texts]
+    owner = foreign_owner(location)
+    return [
+        f"Resuming the crawl in {safe_term(location)}: {_named(seeds)}"
+        + (f"; {safe_term(' '.join(allowed))}" if allowed else "")
+        + (f"; it belongs to another user (uid {owner})" if owner is not None else "")
+    ]
+
+
+def check_found(location: str, stored: Sequence[str], seeds: Sequence[str]) -> None:
+    """Check a crawl that was found by its default name, not named by the operator.
+
+    Raises:
+        ConfigError: another user owns it, or it has seeds that were not given.
+    """
+    anyway = f"to resume it as it is: {resume_command(location)}; to start over, add --fresh"
+    owner = foreign_owner(location)
+    if owner is not None:
+        raise ConfigError(f"{location} belongs to another user (uid {owner}): {anyway}")
+    others = [seed for seed in stored if seed not in set(seeds)]
+    if others:
+        raise ConfigError(
+            f"the crawl in {location} has other seeds, too: {_named(others)}; {anyway}"
+        )
+
+
+def foreign_owner(location: str) -> int | None:
+    """Return the user that owns a data directory or a file in it, if it is not this one."""
+    if not hasattr(os, "geteuid"):
+        return None
+    directory = Path(location)
+    try:
+        owners = [path.lstat().st_uid for path in (directory, *directory.iterdir())]
+    except OSError:
+        return None  # not a directory, or one that cannot be read: opening it says so
+    return next((owner for owner in owners if owner != os.geteuid()), None)
+
+
+def missing_parts(settings: CrawlSettings) -> list[str]:
+    """Say what this installation or this machine lacks, and what that costs."""
+    from importlib.util import find_spec
+
+    from mannerly.crawler.runtime.descriptors import told
+
+    few = told(settings.workers, settings.processes)
+    lines = [few] if few else []
+    if find_spec("pcre2") is None:
+        lines.append(
+            "pcre2 is not installed: pages are read by the tree parser, which takes more CPU"
+        )
+    return lines
+
+
+def private_seeds(seeds: Sequence[str]) -> list[str]:
+    """Say which seeds let the crawl into a private network: a list may hold one by mistake."""
+    from mannerly.crawler.fetch.guard import NetworkGuard
+
+    private = NetworkGuard(seeds).private_seeds
+    if not private:
+        return []
+    named = ", ".join(map(safe_term, private[:_NAMED_SEEDS]))
+    if len(private) > _NAMED_SEEDS:
+        named += f" and {len(private) - _NAMED_SEEDS:,} more"
+    return [f"Private addresses, allowed because they are seeds: {named} (others: --allow-net)"]
+
+
+def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[str]:
+    """Say that the source of seeds has made the scope wider than it is by default."""
+    from mannerly.crawler.settings import NAMES_HOSTS
+
+    is_given = "scope" in configuration.given
+    if settings.seeding not in NAMES_HOSTS or settings.scope != "site" or is_given:
+        return []
+    source = f"--seeding-strategy {settings.seeding}"
+    why = f"{source} names other hosts of the site, so the scope is the site"
+    return [f"{why}: with --scope host they are left out"]
+
+
+def control_records(location: str) -> list[str]:
+    """Say what control records change in a resumed run: a paused crawl must not look stuck."""
+    from mannerly.crawler.control import in_force
+    from mannerly.crawler.store import exists, open_crawl
+
+    from .steer import told
+
+    if not exists(location):
+        return []
+    store = open_crawl(location)
+    orders = in_force(store.orders())
+    store.close()
+    return told(orders, location)
+
+
+def _named(seeds: Sequence[str]) -> str:
+    if not seeds:
+        return "no seed"
+    more = f" and {many(len(seeds) - 1, 'more seed')}" if len(seeds) > 1 else ""
+    return safe_term(seeds[0], limit=200) + more

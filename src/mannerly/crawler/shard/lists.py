@@ -1,0 +1,45 @@
+"""Settle lists: what they name goes into the batch, a slice with every commit.
+
+A sitemap names up to 50,000 URLs, and one commit of them would stop the loop. The record of a list
+goes with its last slice. Until then it counts as in flight, and a crash has it fetched again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.events import ListSettled
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Entry, InFlight
+    from mannerly.crawler.page.record import Harvest
+
+    from .parts import Parts
+
+SLICE = 5000  # URLs of lists that one commit takes: 30 ms
+
+
+class Lists:
+    """The lists of a shard that are being settled, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._lists: deque[tuple[InFlight, Entry, Harvest]] = deque()
+
+    def add(self, flight: InFlight, entry: Entry, found: Harvest) -> None:
+        """Take a list that was read."""
+        self._lists.append((flight, entry, found))
+
+    def settle(self, parts: Parts) -> None:
+        """Fill the batch up to a slice, and settle the lists that are finished."""
+        batch, lists = parts.batch, self._lists
+        while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
+            flight, entry, (record, candidates, passed_over, _) = lists[0]
+            parts.routes.links(candidates[:room], batch)
+            del candidates[:room]
+            if candidates:
+                return
+            lists.popleft()
+            parts.flights.settle(flight)
+            batch.pages.append((entry, record))
+            parts.emit(ListSettled(entry, record, passed_over))

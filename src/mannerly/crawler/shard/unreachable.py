@@ -1,0 +1,65 @@
+"""Hosts that have not answered yet, not even for their robots.txt, and the cause of each.
+
+While there is anything else to do, such a host is asked again after a minute, then after two: it
+may be restarting. When nothing else is left in the shard, waiting would only keep the crawl from
+ending: the host is asked `TRIES` times in all, as soon as its pace allows, and then given up with
+the cause. So the crawl of a misspelled host ends within seconds, and says that its name was not
+found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.model import LocalError
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Fetched, Now, RobotsRequest
+
+    from .parts import Parts
+
+TRIES = 3
+
+
+class _Silence(NamedTuple):
+    origin: str
+    cause: str  # a reason code
+    tries: int
+
+
+class UnreachableHosts:
+    """The hosts of a shard that wait for a robots.txt without an answer."""
+
+    def __init__(self) -> None:
+        self._silent: dict[str, _Silence] = {}
+
+    def learn(self, request: RobotsRequest, answer: Fetched) -> None:
+        """Note whether a host has answered a request for its robots.txt."""
+        host = request.host
+        if answer.error is None:
+            self._silent.pop(host, None)
+        elif request.hops == 0 and not isinstance(answer.error, LocalError):
+            known = self._silent.get(host)
+            cause = answer.detail or answer.error.value
+            self._silent[host] = _Silence(request.origin, cause, known.tries + 1 if known else 1)
+
+    def forget(self, host: str) -> None:
+        """Begin to count anew for a host: it was revived."""
+        self._silent.pop(host, None)
+
+    def press(self, parts: Parts, now: Now) -> None:
+        """If nothing else is left in the shard: ask these hosts again, or give them up."""
+        if not self._silent or parts.flights.pending or parts.batch or parts.given_up:
+            return
+        queued = {host for host, _ in parts.store.queued_hosts()}
+        if not queued or not queued <= self._silent.keys():
+            return
+        for host in queued:
+            silence = self._silent[host]
+            if silence.tries >= TRIES:
+                del self._silent[host]
+                parts.politeness.retire(host, silence.cause, now=now.mono)
+            else:
+                parts.robots.expire(silence.origin, now.mono)
+                parts.frontier.wake(host, now=now.mono)
+        parts.given_up.follow(parts, now)

@@ -1,0 +1,274 @@
+"""Examine a data directory, and repair what can be repaired.
+
+    counters          set to what the tables say
+    unreadable rows   moved aside: to `shard-<n>.damaged`, one JSON line each, out of the table
+    missing rows      a URL that is known and has no place any more is queued again, a URL that has
+                      a place becomes known, a host that URLs belong to is added
+    corrupt pages     the file is built anew from all rows that can still be read; the old one is
+                      kept as `shard-<n>.damaged.db`
+
+A repair holds the crawl and all its shards. It can be repeated: what is sound stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.web.urls import host_key_of
+
+from .control_file import CONTROL_FILE, ControlFile
+from .counters import mend_counters, wrong_counters
+from .database import Database
+from .files import open_regular
+from .inbox import inbox_path, unread_links
+from .manifest import hold_everything, read_manifest
+from .reader import checked_entries, shard_path
+from .schema import CONTROL, ENTRY, HOST, INBOX, SHARD, insert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .database import Row
+    from .schema import FileKind
+
+
+class _Table(NamedTuple):
+    """The key of a table, and the columns that have to make a record of this shape."""
+
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    shape: Any
+
+
+_KNOWN = ("url", "seq", "host", "priority")
+_NUMBERS = tuple[str, int, int, int]
+_TABLES = {
+    "queue": _Table(("host", "priority", "seq"), ENTRY, Entry),
+    "waiting": _Table(("seq",), ENTRY, Entry),
+    "given_up": _Table(("host", "seq"), ENTRY, Entry),
+    "pages": _Table(("position",), PageRecord._fields, PageRecord),
+    "skipped": _Table(("seq",), Skipped._fields, Skipped),
+    "seen": _Table(("url",), _KNOWN, _NUMBERS),
+    "arrivals": _Table(("seq",), _KNOWN, _NUMBERS),
+    "hosts": _Table(("id",), ("host", *HOST), HostRecord),
+    "robots": _Table(("origin",), RobotsRecord._fields, RobotsRecord),
+    "suspects": _Table(("seq",), ("seq", "deaths"), tuple[int, int]),
+}
+_HOSTED = ("queue", "waiting", "given_up", "pages")  # tables in which a host is a number
+_PLACES = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in (*_HOSTED, "skipped"))  # noqa: S608
+_LOST = f"""
+    SELECT seq, url, host, priority FROM seen WHERE seq NOT IN ({_PLACES})
+    UNION ALL SELECT seq, url, host, priority FROM arrivals WHERE seq NOT IN ({_PLACES})
+"""  # noqa: S608
+_UNKNOWN = " UNION ALL ".join(
+    f"SELECT seq, url, host FROM {table} WHERE NOT EXISTS (SELECT 1 FROM seen "  # noqa: S608
+    f"WHERE seen.url = {table}.url) AND seq NOT IN (SELECT seq FROM arrivals)"
+    for table in _HOSTED
+)
+_HOSTLESS = " UNION ALL ".join(
+    f"SELECT host, min(url) FROM {table} WHERE host NOT IN (SELECT id FROM hosts) GROUP BY host"  # noqa: S608
+    for table in _HOSTED
+)
+
+
+def examine(path: Path) -> list[str]:
+    """Return what is wrong with a data directory, one sentence each; nothing if it is sound."""
+    found: list[str] = []
+    manifest = read_manifest(path)
+    for shard in range(manifest.shards):
+        found += _examined(shard_path(path, shard), SHARD)
+        found += _examined(inbox_path(path, shard), INBOX)
+        found += _refusal(lambda shard=shard: list(unread_links(path, shard)))
+    found += _examined(path / CONTROL_FILE, CONTROL)
+    with closing(ControlFile(path)) as control:
+        found += _refusal(lambda: control.orders(after=0))
+        found += _refusal(control.cards)
+    return list(dict.fromkeys(found))
+
+
+def repair(path: Path) -> list[str]:
+    """Repair the shards of a crawl; return what was done, one sentence each.
+
+    Raises:
+        StoreInUse: a process works on the crawl.
+        StoreError: something cannot be repaired.
+    """
+    done: list[str] = []
+    with ExitStack() as held:
+        hold_everything(path, held)
+        manifest = read_manifest(path)
+        for shard in range(manifest.shards):
+            file = shard_path(path, shard)
+            if _is_corrupt(file):
+                done.append(_rebuild(file, shard, manifest.shards))
+            with closing(Database.open(file, SHARD)) as database:
+                done += [f"{file}: {each}" for each in _repaired(database)]
+    return done
+
+
+def _refusal(look: Any) -> list[str]:
+    try:
+        look()
+    except StoreError as error:
+        return [str(error)]
+    return []
+
+
+def _examined(path: Path, kind: FileKind) -> list[str]:
+    try:
+        with closing(Database.read(path, kind)) as database:
+            found = _corruption(database)
+            if not found and kind is SHARD:
+                found = _problems(database)
+            return [f"{path}: {each}" for each in found]
+    except StoreError as error:
+        return [str(error)]
+
+
+def _corruption(database: Database) -> list[str]:
+    rows = database.rows("PRAGMA integrity_check(10)")
+    return [str(row[0]) for row in rows if row[0] != "ok"]
+
+
+def _is_corrupt(path: Path) -> bool:
+    try:
+        with closing(Database.read(path, SHARD)) as database:
+            return bool(_corruption(database))
+    except StoreError:
+        return True
+
+
+def _problems(database: Database) -> list[str]:
+    counted = (
+        (sum(1 for _ in _unreadable(database)), "unreadable rows"),
+        (len(database.rows(_LOST)), "known URLs without a place"),
+        (len(database.rows(_UNKNOWN)), "URLs that have a place and are not known"),
+        (len(database.rows(_HOSTLESS)), "hosts are missing"),
+    )
+    found = [f"{count:,} {what}" for count, what in counted if count]
+    return found + [f"the counter {each}" for each in wrong_counters(database)]
+
+
+# ---------------------------------------------------------------------- repairing
+
+
+def _repaired(database: Database) -> list[str]:
+    done = []
+    unreadable = list(_unreadable(database))
+    if unreadable:
+        aside = database.path.with_suffix(".damaged")
+        _put_aside(aside, unreadable)
+        with database.transaction(on_disk=True):
+            for table, key in unreadable:
+                names = [f"CAST({name} AS BLOB) IS CAST(? AS BLOB)" for name in _TABLES[table].key]
+                database.execute(f"DELETE FROM {table} WHERE {' AND '.join(names)}", key)  # noqa: S608
+        done.append(f"moved {len(unreadable):,} unreadable rows to {aside.name}")
+    with database.transaction(on_disk=True):
+        hostless = database.rows(_HOSTLESS)
+        for number, url in hostless:
+            database.execute(
+                "INSERT OR IGNORE INTO hosts (id, host) VALUES (?, ?)", (number, host_key_of(url))
+            )
+        unknown = database.rows(_UNKNOWN)
+        database.executemany(
+            "INSERT OR IGNORE INTO seen (seq, url, host, priority) VALUES (?, ?, ?, 0)", unknown
+        )
+        lost = database.rows(_LOST)
+        rows = [(seq, url, host, 1, rank, None, 0, 0) for seq, url, host, rank in lost]
+        database.executemany(insert("queue", *ENTRY), rows)
+    counted = (
+        (len(hostless), "added {:,} missing hosts"),
+        (len(unknown), "made {:,} URLs known again"),
+        (len(lost), "queued {:,} URLs again that had lost their place"),
+    )
+    done += [what.format(count) for count, what in counted if count]
+    return done + [f"mended the counter {each}" for each in mend_counters(database)]
+
+
+def _unreadable(database: Database) -> Iterator[tuple[str, Row]]:
+    """Yield the rows that make no record: their table, and their key."""
+    for table, (key, columns, shape) in _TABLES.items():
+        for row in _rows(database, table, (*key, *columns)):
+            values = list(row[len(key) :])
+            if table in _HOSTED:
+                values[columns.index("host")] = "host"  # a number there, a name in the record
+            try:
+                if shape is Entry:
+                    checked_entries(database, [tuple(values)])
+                else:
+                    database.checked(values, shape)
+            except StoreError:
+                yield table, row[: len(key)]
+
+
+def _rows(
+    database: Database, table: str, columns: tuple[str, ...], order: str = ""
+) -> Iterator[Row]:
+    """Yield all rows of a table; text that is not UTF-8 comes as bytes."""
+    asked = ", ".join(
+        f"iif(typeof({c}) = 'text', CAST({c} AS BLOB), {c}), typeof({c})" for c in columns
+    )
+    with database.translated():
+        for row in database.execute(f"SELECT {asked} FROM {table} {order}"):  # noqa: S608
+            yield tuple(
+                _decoded(value) if kind == "text" else value
+                for value, kind in zip(row[::2], row[1::2], strict=True)
+            )
+
+
+def _decoded(value: Any) -> str | bytes:
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        return bytes(value)
+
+
+def _put_aside(path: Path, rows: list[tuple[str, Row]]) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(open_regular(path, flags), "w") as file:
+        for table, key in rows:
+            file.write(json.dumps({"table": table, "key": [repr(each) for each in key]}) + "\n")
+
+
+def _rebuild(path: Path, shard: int, shards: int) -> str:
+    """Copy every row that can be read into a new file, and put that in the place of the old."""
+    new, kept = path.with_suffix(".new.db"), path.with_suffix(".damaged.db")
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        new.with_name(new.name + suffix).unlink(missing_ok=True)
+    copied = 0
+    with closing(Database.create(new, SHARD)) as target:
+        with target.transaction(on_disk=True):
+            target.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
+        with closing(Database.unchecked(path)) as source:
+            for table in [*_TABLES, "outbox", "retries"]:
+                copied += _copy(source, target, table)
+        mend_counters(target)
+    path.replace(kept)
+    for suffix in ("-wal", "-shm"):  # they belong to the old file
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    new.replace(path)
+    return f"{path}: built anew from {copied:,} rows; the damaged file is {kept.name}"
+
+
+def _copy(source: Database, target: Database, table: str) -> int:
+    """Copy a table from its beginning and from its end, as far as it can be read."""
+    columns = tuple(str(row[1]) for row in target.rows(f"PRAGMA table_info({table})"))
+    key = ", ".join(_TABLES[table].key) if table in _TABLES else "1"
+    statement = insert(table, *columns, verb="INSERT OR IGNORE")
+    copied = 0
+    with target.transaction():
+        for order in (f"ORDER BY {key}", f"ORDER BY {key} DESC"):
+            try:
+                for row in _rows(source, table, columns, order):
+                    target.execute(statement, row)
+                    copied += 1
+            except StoreError:
+                continue  # damaged here: go on from the other end
+            break
+    return copied

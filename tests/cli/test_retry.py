@@ -1,0 +1,255 @@
+"""`mannerly retry` and what is left of a host that could not be reached: on real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import eventually
+from typer.testing import CliRunner
+
+import mannerly
+from mannerly.cli import app
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result
+
+PAGES = ("/", "/a", "/b", "/c")
+# A page fails at the first try, its host is given up then, and an unreachable robots.txt at once.
+PACE = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited", max_attempts=1)
+
+
+class Site:
+    """A site of four pages on a port of its own, which can break, end and come back."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self.broken: set[str] = set()  # paths that get no answer
+        self.slow: dict[str, threading.Event] = {}  # paths that are answered after the event
+        self.requests: Counter[str] = Counter()
+        self._server: ThreadingHTTPServer | None = None
+
+    def start(self) -> None:
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.requests[self.path] += 1
+                if self.path in site.slow:
+                    site.slow[self.path].wait(60)
+                if self.path in site.broken:
+                    self.close_connection = True
+                    return
+                links = "".join(f'<a href="{path}">x</a>' for path in PAGES)
+                body = b"" if self.path == "/robots.txt" else links.encode()
+                self.send_response(404 if self.path == "/robots.txt" else 200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Tests are silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+            self._server = None
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    with ExitStack() as stack:
+        stack.callback(made.stop)
+        yield made
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def total(directory: Path) -> dict[str, int]:
+    return json.loads(run("status", directory, "--json").stdout)["total"]
+
+
+def exported(directory: Path, *flags: str) -> list[dict[str, object]]:
+    outcome = run("export", directory, "-o", "-", *flags)
+    return [json.loads(line) for line in outcome.stdout.splitlines()]
+
+
+def crawled(site: Site, directory: Path) -> str:
+    """Crawl the site; return how that ended."""
+    with mannerly.Crawl(
+        site.url,
+        data_dir=directory,
+        politeness=PACE,
+        seeding_strategy="none",
+        robots_patience=0,
+        host_failure_limit=1,
+        per_host=1,
+    ) as crawl:
+        return crawl.run().ending.value
+
+
+def state_of(directory: Path, url: str) -> str:
+    return json.loads(run("explain", directory, url, "--json").stdout)["state"]
+
+
+def test_a_seed_that_cannot_be_reached_is_tried_at_every_run(site: Site, tmp_path: Path) -> None:
+    """Every run exits 3 until a seed could be fetched, and then the crawl is as if never cut."""
+    ending = crawled(site, tmp_path / "c")
+    codes = [run("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
+    given_up = state_of(tmp_path / "c", site.url)
+    site.start()
+
+    codes += [run("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
+
+    assert ending == "no_seed"
+    assert codes == [3, 3, 0, 0]
+    assert given_up == "given up"
+    assert sorted(str(each["url"]) for each in exported(tmp_path / "c")) == [
+        site.url.rstrip("/") + path for path in PAGES
+    ]
+
+
+def test_failed_pages_are_tried_again_when_asked(site: Site, tmp_path: Path) -> None:
+    """They are failed everywhere until then; afterwards every URL has one record, with a status."""
+    site.start()
+    site.broken = {"/c"}
+    crawled(site, tmp_path / "c")
+    before, state = total(tmp_path / "c"), state_of(tmp_path / "c", site.url + "c")
+    errors = [each["error"] for each in exported(tmp_path / "c") if each["status"] is None]
+    site.broken = set()
+    asked = Counter(site.requests)
+
+    resumed = run("resume", tmp_path / "c", "-q").exit_code
+    untouched = Counter(site.requests)
+    outcome = run("retry", tmp_path / "c", "--failed", "-q")
+
+    assert (before["fetched"], before["failed"], state, len(errors)) == (3, 1, "failed", 1)
+    assert (resumed, untouched) == (0, asked)
+    assert outcome.exit_code == 0
+    assert site.requests - asked == Counter({"/c": 1})
+    assert total(tmp_path / "c")["failed"] == 0
+    assert [each["status"] for each in exported(tmp_path / "c")] == [200] * 4
+
+
+def test_a_host_that_was_given_up_gets_its_queue_back(site: Site, tmp_path: Path) -> None:
+    """Its URLs are given up, not skipped; a retry revives the host and fetches all of them."""
+    site.start()
+    site.broken = {"/a", "/b", "/c"}
+    crawled(site, tmp_path / "c")
+    before = total(tmp_path / "c")
+    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    rows = exported(tmp_path / "c", "--include-skipped")
+    site.broken = set()
+
+    outcome = run("retry", tmp_path / "c", "--host", site.url, "-q")
+
+    assert (before["failed"], before["given_up"], before["skipped"]) == (1, 2, 0)
+    assert (host["failed"], host["given_up"]) == (1, 2)
+    assert [row["given_up"] for row in rows if row.get("given_up")] == [
+        "host_retired: 1 failures in a row"
+    ] * 2
+    assert outcome.exit_code == 0, outcome.stderr
+    after = total(tmp_path / "c")
+    assert (after["fetched"], after["failed"], after["given_up"]) == (4, 0, 0)
+    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    assert (host["fetched"], host["failed"], host["retired"]) == (4, 0, None)
+
+
+@pytest.mark.parametrize("word", ["forget", "resume"])
+def test_a_host_is_revived_by_other_words_too(site: Site, tmp_path: Path, word: str) -> None:
+    """`host forget` and `host resume` bring back what was given up, when the crawl goes on."""
+    site.start()
+    site.broken = {"/a", "/b", "/c"}
+    crawled(site, tmp_path / "c")
+    site.broken = set()
+    run("host", word, tmp_path / "c", site.url)
+
+    run("resume", tmp_path / "c", "-q")
+
+    after = total(tmp_path / "c")
+    assert (after["fetched"], after["failed"], after["given_up"]) == (3, 1, 0)
+
+
+def test_a_running_crawl_tries_again_at_once(site: Site, tmp_path: Path) -> None:
+    """The order is acted on while another page is still being answered."""
+    site.start()
+    site.broken = {"/b"}
+    site.slow["/c"] = threading.Event()
+    options = {"strategy": "fixed", "delay": 0.01, "max_rate": "unlimited", "per_host": 2}
+    with mannerly.Crawl(
+        site.url, data_dir=tmp_path / "c", seeding_strategy="none", **options
+    ) as it:
+        it.start()
+        try:
+            eventually(lambda: it.status().total["failed"] == 1)
+            site.broken = set()
+            tried = site.requests["/b"]
+            it.retry(failed=True)
+            eventually(lambda: site.requests["/b"] > tried)
+        finally:
+            site.slow["/c"].set()
+        it.wait(60)
+        after = it.status().total
+
+    assert (after["fetched"], after["failed"]) == (4, 0)
+
+
+def test_a_retry_needs_a_crawl(tmp_path: Path) -> None:
+    """A wrong directory is a usage error."""
+    assert run("retry", tmp_path).exit_code == 2
+
+
+def test_the_numbers_agree_wherever_they_are_shown(site: Site, tmp_path: Path) -> None:
+    """The result of a run, status, hosts and the export count the same things alike."""
+    site.start()
+    site.broken = {"/b"}
+    crawled(site, tmp_path / "c")
+    result = json.loads(run("retry", tmp_path / "c", "--given-up", "--json").stdout)
+    after = total(tmp_path / "c")
+    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    records = exported(tmp_path / "c")
+
+    assert (after["fetched"], after["failed"], after["given_up"]) == (3, 1, 0)
+    assert [each["status"] is None for each in records].count(True) == after["failed"]
+    assert len(records) == after["fetched"] + after["failed"]
+    assert (host["fetched"], host["failed"], host["queued"]) == (3, 1, 0)
+    assert (result["fetched"], result["queued"], result["pending"]) == (1, 0, 0)
+
+
+def test_what_is_left_is_the_same_everywhere(site: Site, tmp_path: Path) -> None:
+    """A run that ends early says as many queued URLs as `status` does."""
+    site.start()
+    outcome = run(
+        *("crawl", site.url, "--data-dir", tmp_path / "c", "--max-urls", 2, "--json", "-q"),
+        *("--seeding-strategy", "none", "--max-rate", "unlimited"),
+    )
+    result, after = json.loads(outcome.stdout), total(tmp_path / "c")
+
+    assert (result["queued"], result["pending"]) == (2, 2)
+    assert (after["queued"], after["pending"]) == (2, 2)
+    assert result["fetched"] == after["fetched"] == len(exported(tmp_path / "c"))

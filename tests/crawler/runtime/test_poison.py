@@ -1,0 +1,92 @@
+"""A page that ends the process which parses it is met twice at most, killed for real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.fetch.raw_server import RawServer, answer
+from tests.crawler.runtime.harness import SOURCE_PATH, kept
+
+if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+
+# In every process that crawls: parsing this page ends the process as a crash of a parser would.
+DEADLY = """
+import os, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mannerly.crawler.runtime.engine":
+            from mannerly.crawler.page import harvest
+            parse = harvest.parse_answer
+            def parse_or_die(body, *others):
+                if b"DEADLY" in body:
+                    os._exit(9)
+                return parse(body, *others)
+            harvest.parse_answer = parse_or_die
+sys.meta_path.insert(0, Finder())
+"""
+PAGES = {
+    "/": b"<a href=/deadly>1</a><a href=/good>2</a>",
+    "/deadly": b"DEADLY",
+    "/good": b"<a href=/more>3</a>",
+    "/more": b"the end",
+}
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_page_that_kills_its_parser_is_recorded_as_an_error(
+    processes: str, tmp_path: Path
+) -> None:
+    """Alone in its process it ends the command twice, in a worker the worker; then it is passed."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(DEADLY)
+    asked: Counter[str] = Counter()
+
+    def serve(connection: socket.socket, path: str) -> bool:
+        asked[path] += 1
+        known = path in PAGES
+        body = PAGES.get(path, b"")
+        status = "200 OK" if known else "404 Not Found"
+        connection.sendall(answer(body, status, "Content-Type: text/html"))
+        return True
+
+    with RawServer(serve) as server:
+        command = [
+            sys.executable,
+            "-m",
+            "mannerly",
+            "crawl",
+            server.url(),
+            "--processes",
+            processes,
+        ]
+        command += ["--data-dir", str(tmp_path / "crawl"), "--seeding-strategy", "none"]
+        command += ["--strategy", "fixed", "--delay", "0.05", "--max-rate", "unlimited"]
+        codes = []
+        for _ in range(4):
+            done = subprocess.run(
+                command,
+                env=os.environ | {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{SOURCE_PATH}"},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            codes.append(done.returncode)
+            if done.returncode != 9:
+                break
+
+    errors = {
+        page.url.removeprefix(server.url()[:-1]): page.error
+        for page in kept(tmp_path / "crawl").pages
+    }
+    assert codes == ([9, 9, 1] if processes == "1" else [1])
+    assert "1 page that crashed the parser twice" in done.stderr
+    assert errors == dict.fromkeys(PAGES) | {"/deadly": "crashes_parser"}
+    assert asked["/deadly"] == 3
