@@ -246,22 +246,19 @@ WHOLE = (
     Mutant(
         "count a page as committed when it is granted",
         "P2",
-        _FRONTIER,
-        "            self._outstanding.add(item.seq)\n            self._in_memory -= 1",
-        "            self._in_memory -= 1",
+        "crawler/frontier/windows.py",
+        "            self._outstanding.add(item.seq)\n            self.in_memory -= 1",
+        "            self.in_memory -= 1",
         ("crawler/frontier/test_frontier.py::test_retry_goes_to_the_front_when_it_is_due",),
     ),
     Mutant(
         "replace a file before it is complete",
         "P3",
         "exports/whole.py",
-        "        beside.replace(target)",
-        "        beside.replace(target.with_suffix('.tmp'))",
+        "        beside.replace(path)",
+        "        beside.replace(path.with_suffix('.tmp'))",
         (
-            (
-                "exports/test_exports.py::"
-                "test_jsonl_holds_every_page_once_with_the_fields_of_the_contract"
-            ),
+            "exports/test_exports.py::test_jsonl_holds_every_page_once_with_the_fields_of_the_contract",
         ),
     ),
     Mutant(

@@ -54,8 +54,9 @@ def measure(*, with_long: bool) -> Outcomes:
     """Run the tests of all rows."""
     outcomes, began = Outcomes(), time.monotonic()
     tests = sorted({f"tests/{test}" for row in ROWS for test in row.tests})
-    words = ["-q", "-p", "no:cacheprovider", *([] if with_long else ["-m", "not long"])]
-    pytest.main([*words, *(["-m", "long or not long"] if with_long else []), *tests], [outcomes])
+    words = ["-q", "-p", "no:cacheprovider", "--numprocesses", "3", "--dist", "loadfile"]
+    words += ["-m", "long or not long" if with_long else "not long"]
+    pytest.main([*words, *tests], [outcomes])
     outcomes.seconds = time.monotonic() - began
     return outcomes
 

@@ -203,7 +203,7 @@ def test_suspended_crawl_sends_no_burst(tmp_path: Path, figure: Figure) -> None:
                 send(pid, signal.SIGCONT)
             code, _ = watched(command)
         gaps = [
-            later.t - earlier.t + metronome.lag_s(earlier.t)
+            later.t - earlier.t + 2.0 * metronome.lag_s(earlier.t)
             for site in sites
             for earlier, later in pairwise(web.log_of(site.name))
         ]

@@ -156,7 +156,7 @@ THREATS = (
         "entity bombs, external entities, endless nesting in sitemaps",
         "Declarations are refused, depth, names and size are bounded.",
         (
-            f"{_SITEMAPS}::test_declarations_are_refused",
+            f"{_SITEMAPS}::test_document_type_with_declarations_is_refused",
             "crawler/runtime/test_lists.py::test_sitemap_with_declarations_costs_nothing",
             f"{_SITEMAPS}::test_hostile_shapes_are_cut_short",
             f"{_SITEMAPS}::test_bomb_is_stopped_at_the_cap",
