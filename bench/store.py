@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord
-from mannerly.crawler.store.base import Batch, ShardStore
+from mannerly.crawler.store.base import Batch, ShardOptions, ShardStore
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
@@ -150,7 +150,7 @@ def restart(directory: Path) -> None:
         store.counts()
 
     opening = time.perf_counter()
-    store = SqliteStore.open(directory, 0, shards=1, frontier_limit=LIMIT)
+    store = SqliteStore(directory, 0, ShardOptions(LIMIT), shards=1)
     opened_s = time.perf_counter() - opening
     print(f"restart  open {opened_s:.3f} s", end="")
     print(f", windows of all hosts {measured(ready).wall_s:.3f} s", end="")
@@ -163,7 +163,7 @@ def run() -> None:
     with TemporaryDirectory(prefix="mannerly-bench-") as name:
         directory = Path(name)
         create_shard(directory, 0, shards=1)
-        store = SqliteStore.open(directory, 0, shards=1, frontier_limit=LIMIT)
+        store = SqliteStore(directory, 0, ShardOptions(LIMIT), shards=1)
         on_disk = measure("SQLite", store)
         store.close()
         restart(directory)

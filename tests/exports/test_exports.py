@@ -24,9 +24,11 @@ from tests.exports.stored_example import (
 from typer.testing import CliRunner
 
 from mannerly.cli import app
+from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
+from mannerly.exports.export import _rows
 from mannerly.exports.jsonl import write_jsonl
 from mannerly.exports.rows import FIELDS, page_row
 from mannerly.exports.sitemap import write_sitemap
@@ -309,3 +311,22 @@ def test_one_output_that_fails_does_not_cost_the_others(crawl: Path, tmp_path: P
     assert outcome.exit_code == 2
     assert f"cannot write {targets[1]}: No space left on device" in outcome.stderr
     assert [target.exists() for target in targets] == [True, False, True]
+
+
+def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
+    """A failed page that is tried again and given up while the export runs keeps its record."""
+    broken = page("https://a.example/broken", status=None, error="timeout")
+
+    class Changing:
+        def pages(self) -> list[PageRecord]:
+            return [page(SEED), broken]
+
+        def skipped(self) -> list[Skipped]:
+            return []
+
+        def given_up(self) -> list[Skipped]:
+            return [Skipped(broken.url, "host_retired: x", 1, None)]
+
+    rows = list(_rows(Changing(), include_skipped=True))  # type: ignore[arg-type]
+
+    assert [row["url"] for row in rows] == [SEED, broken.url]

@@ -66,6 +66,19 @@ def test_deciding_line_is_the_same_among_many_rules() -> None:
     assert (explanation.allowed, explanation.line_number) == (True, 1002)
 
 
+def test_long_honest_file_is_judged_in_full() -> None:
+    """Thousands of wildcards that have little in common do not count as too long to check."""
+    lines = [f"Disallow: /*?filter{number}=" for number in range(20_000)]
+    robots = file_of([*lines, "Disallow: /*.pdf$"])
+
+    allowed = [
+        robots.allowed(path, AGENT)
+        for path in ("/shop/item.html?page=2", "/a?filter19999=x", "/a?filter=1", "/b.pdf")
+    ]
+
+    assert allowed == [True, False, True, False]
+
+
 def hostile(pattern: str) -> list[str]:
     """Return as many lines as fit into the part of a file that is read."""
     lines, size, number = [], 0, 0

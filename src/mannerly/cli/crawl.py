@@ -6,6 +6,7 @@ its stored settings. The settings that decide which URLs are fetched cannot chan
 values raise ConfigError.
 
     0    finished, or --max-urls or --duration reached
+    1    ended with work pending, or links lost with a page that crashed its parser
     2    usage, configuration or file error     3    no seed could be fetched
     4    data directory in use or damaged       130, 143   stopped; can be resumed
 """

@@ -114,6 +114,20 @@ def test_the_memory_of_a_helper_is_limited() -> None:
     assert results == {"huge": HELPER_DIED, "other": 10_000_000}
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+def test_a_page_of_nul_bytes_is_read_within_the_memory_of_a_helper() -> None:
+    """Ten megabytes of them, ten kilobytes when compressed, took half a gigabyte."""
+    body = b"<title>t</title><a href=/x>" + bytes(10_000_000)
+    offload: Offload[str] = Offload(1, max_bytes=len(body))
+
+    offload.give("nul", partial(parse_page, body, "text/html", "http://e/"))
+    page = collected(offload, 1)["nul"]
+    offload.close()
+
+    assert isinstance(page, ParsedPage)
+    assert (page.title, page.links) == ("t", ["/x"])
+
+
 def test_no_more_helpers_than_allowed(tmp_path: Path) -> None:
     """Ten pieces of work, and at most two processes for them."""
     offload: Offload[str] = Offload(2)

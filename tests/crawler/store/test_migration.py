@@ -17,6 +17,7 @@ import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
 from tests.crawler.store.fixtures.make_format_3 import GIVEN_UP, LINKS, ORDERS
+from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
 
@@ -147,32 +148,20 @@ def test_resume_of_a_finished_crawl_sends_nothing(finished: Path) -> None:
     assert same(records(finished), exported_then(finished))
 
 
-KILLED = """
-import os, signal, sys
-import apsw
-
-left = [int(sys.argv[2])]
-
-def count(*_):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return True
-
-def traced(connection):
-    connection.exec_trace = count
-
-apsw.connection_hooks.append(traced)
+KILLED = (
+    KILLED_AT
+    + """
 from mannerly.crawler.store import open_crawl
 open_crawl(sys.argv[1]).close()
 """
+)
 
 
 def test_a_migration_that_is_killed_goes_on_at_the_next_open(tmp_path: Path) -> None:
     """At whichever statement: the directory opens, and has the same records."""
     wrong = []
     kills = 0
-    for number in range(0, 1000, 4):
+    for number in range(0, 2000, 16):
         directory = unpacked("interrupted-1", tmp_path / str(number))
         command = [sys.executable, "-c", KILLED, str(directory), str(number)]
         killed = subprocess.run(command, check=False, timeout=PATIENCE_S)
