@@ -153,7 +153,7 @@ class Life:
                 asked_at = self.clock.now
                 self.engine.hurry()
             self.engine.turn()
-            if self.budget.is_spent and not self.engine.in_flight and not self.shard.has_batch:
+            if self.budget.is_spent and not self.engine.in_flight and not self.shard.left.has_batch:
                 break
         return self
 

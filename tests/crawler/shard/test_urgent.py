@@ -17,10 +17,10 @@ def test_a_fresh_retry_after_is_urgent_until_it_is_committed(
     world.pass_robots()
     world.wait(1.0)
     (request,) = world.start()
-    before = world.shard.is_urgent
+    before = world.shard.left.is_urgent
 
     world.answer(request, status, retry_after=retry_after)
-    answered = world.shard.is_urgent
+    answered = world.shard.left.is_urgent
     world.shard.commit(world.now)
 
-    assert (before, answered, world.shard.is_urgent) == (False, is_urgent, False)
+    assert (before, answered, world.shard.left.is_urgent) == (False, is_urgent, False)

@@ -50,7 +50,6 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "held": "held back: the host must not be contacted now",
     "no_memory": "without free memory",
     "no_room": "without room for the body (--memory-limit)",
-    "truncated": ("compressed body cut short", "compressed bodies cut short"),
     "stale_connection": "on a connection that the host had closed",
     "trust": "without readable certificate authorities (--ca-file)",
     "ca_file": "without readable certificate authorities (--ca-file)",

@@ -268,7 +268,7 @@ class Engine:
         """Return how long to wait on the sockets: until the next host, tick or commit is due."""
         mono = now.mono
         until = min(mono + longest_s, max(mono, self._next_tick))
-        if any(shard.has_batch for shard in self._shards):
+        if any(shard.left.has_batch for shard in self._shards):
             until = min(until, self._next_commit)
         if self._may_start:
             for shard in self._shards:
@@ -289,10 +289,10 @@ class Engine:
         The batch is large, there is nothing else to do, or a host asked for a pause: after a crash
         now, the next run would contact it.
         """
-        if self._is_unoccupied and any(shard.has_batch for shard in self._shards):
+        if self._is_unoccupied and any(shard.left.has_batch for shard in self._shards):
             return True
         is_needed = any(
-            shard.is_urgent or shard.pending_pages >= COMMIT_PAGES for shard in self._shards
+            shard.left.is_urgent or shard.left.uncommitted >= COMMIT_PAGES for shard in self._shards
         )
         return is_needed and self._full_since is None
 
@@ -313,7 +313,7 @@ class Engine:
     @property
     def _has_time_to_deliver(self) -> bool:
         """Return whether to deliver links now: nothing is under way, and another shard may wait."""
-        return self._is_unoccupied and any(shard.has_outgoing for shard in self._shards)
+        return self._is_unoccupied and any(shard.left.has_outgoing for shard in self._shards)
 
     @property
     def _is_unoccupied(self) -> bool:
@@ -337,7 +337,7 @@ class Engine:
     def commit(self) -> None:
         """Write everything that has come in to the store."""
         began = self._now()
-        pages = sum([shard.pending_pages for shard in self._shards])
+        pages = sum([shard.left.uncommitted for shard in self._shards])
         for shard in self._shards:
             shard.commit(began)
         ended = self._clock.now()
@@ -370,7 +370,7 @@ class Engine:
             max(0.0, self._clock.now() - flight.permit.sent_at),
             request.timeout_s,
             made + 1,
-            self._by_number[flight.shard].max_attempts,
+            self._by_number[flight.shard].parts.settings.politeness.max_attempts,
         )
 
     def stop(self) -> None:

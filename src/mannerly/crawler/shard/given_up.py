@@ -46,6 +46,12 @@ class GivenUpHosts:
         """Note that the politeness core has given up a budget."""
         self._told.append((event.host, event.reason))
 
+    def give_up_waiting(self, parts: Parts, now: Now) -> None:
+        """Give up every host that has URLs queued: all of them wait for too long."""
+        for host, _ in list(parts.store.queued_hosts()):
+            parts.politeness.give_up_waiting(host, now=now.mono)
+        self.follow(parts, now)
+
     def follow(self, parts: Parts, now: Now) -> None:
         """Give up the hosts of the budgets that the core has given up."""
         for key, reason in self._told:

@@ -17,6 +17,7 @@ from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
+from mannerly.politeness.events import Evicted, Retired
 
 from .audit import SpacingAudit
 from .foreign import ForeignRobots
@@ -119,6 +120,17 @@ class Parts:
         site = site_of(host)
         return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
+    def told(self, event: PolitenessEvent) -> None:
+        """Take an event of the politeness core. What follows from it is done later."""
+        self.emit(event)
+        self.audit.told(event)
+        if isinstance(event, Retired):
+            self.given_up.tell(event)
+        elif isinstance(event, Evicted):
+            self.hosts.forget(event.host)
+            self.audit.forget(event.host)
+            self.sitemaps.forget(event.host)
+
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
@@ -142,16 +154,19 @@ def make_parts(
     settings: CrawlSettings,
     rules: LinkRules,
     emit: Callable[[Event], None],
-    on_politeness: Callable[[PolitenessEvent], None],
     *,
     is_resumed: bool,
     boot: str,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
+
+    def tell(event: PolitenessEvent) -> None:
+        parts.told(event)
+
     politeness = Politeness(
         pace,
-        on_event=on_politeness,
+        on_event=tell,
         group_of=site_of if pace.group_by == "site" else None,
         remember=True,
     )
@@ -165,7 +180,7 @@ def make_parts(
     hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
     flights = Flights(number)
     limit = settings.max_per_host
-    return Parts(
+    parts = Parts(
         number=number,
         store=store,
         settings=settings,
@@ -189,3 +204,4 @@ def make_parts(
         sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )
+    return parts

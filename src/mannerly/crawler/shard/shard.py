@@ -26,7 +26,6 @@ from mannerly.crawler import events as told
 from mannerly.crawler.events import Events
 from mannerly.crawler.model import Entry, Kind, LocalError, Request
 from mannerly.crawler.store.base import Batch
-from mannerly.politeness import events as polite
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
@@ -36,7 +35,9 @@ from .given_up import dropped_because
 from .judge import Judge
 from .parts import make_parts
 from .reading import credible, harvest_safely
+from .remaining import Remaining
 from .requests import RequestMaker
+from .upkeep import upkeep
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
-ADMIT = 10_000  # URLs of the waiting room let in per tick
-SOON_S = 1.0  # a host that is due sooner is waited for, whatever it asks for
 
 _PAGE = Kind.PAGE
 
@@ -84,19 +83,12 @@ class Shard:
         self.received = 0  # links that other shards sent
         self._emit = (events or Events()).emit
         self.parts = parts = make_parts(
-            number,
-            store,
-            sharding,
-            settings,
-            rules,
-            self._emit,
-            self._told,
-            is_resumed=is_resumed,
-            boot=boot,
+            number, store, sharding, settings, rules, self._emit, is_resumed=is_resumed, boot=boot
         )
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
         self._settings = settings
+        self.left = Remaining(parts)
         self.judge = Judge(parts)
         self._request = RequestMaker(settings, parts.flights)
         self._reader = reader
@@ -258,77 +250,21 @@ class Shard:
         if self.parts.quota is not None and entry.kind == _PAGE:
             self.frontier.wake(entry.host, now=now.mono)
 
-    def _told(self, event: polite.Event) -> None:
-        """Take an event of the politeness core. What follows from it is done later."""
-        self._emit(event)
-        self.parts.audit.told(event)
-        if isinstance(event, polite.Retired):
-            self.parts.given_up.tell(event)
-        elif isinstance(event, polite.Evicted):
-            self.parts.hosts.forget(event.host)
-            self.parts.audit.forget(event.host)
-            self.parts.sitemaps.forget(event.host)
-
     # ------------------------------------------------------------------ committing
 
     @property
-    def max_attempts(self) -> int:
-        """Return how often a page is asked for at most."""
-        return self._means.max_attempts
-
-    @property
-    def has_batch(self) -> bool:
-        """Return whether a commit would write anything that came from the web."""
-        return bool(self.parts.batch)
-
-    @property
-    def is_urgent(self) -> bool:
-        """Return whether a host asked for a pause that a crash now would forget."""
-        return self.parts.is_urgent
-
-    @property
-    def pending_pages(self) -> int:
-        """Pages that came in and are not committed."""
-        return len(self.parts.batch.pages)
-
-    @property
-    def has_outgoing(self) -> bool:
-        """Return whether links that were found here wait to be delivered to other shards."""
-        return self.parts.routes.leads_elsewhere and self.store.counts().outgoing > 0
-
-    @property
     def is_idle(self) -> bool:
-        """Nothing queued, under way, to be committed or to be delivered. The inbox may differ.
-
-        The store has the last word: "finished" is never derived from counters in memory.
-        """
-        if self.flights.pending or self.parts.batch or self.parts.given_up:
-            return False
-        counts = self.store.counts()
-        return not (counts.queued or counts.outgoing or counts.retries)
+        """Return whether nothing is left to do here, unless another shard sends links."""
+        return self.left.is_idle
 
     def is_hopeless(self, now: Now) -> bool:
-        """Return whether only hosts are left that would be given up before their next request.
-
-        Such a host is waited for as long as there is anything else to do in the crawl.
-        """
-        if self.flights.pending or self.parts.batch or self.parts.given_up:
-            return False
-        due = self.next_due(now)
-        counts = self.store.counts()
-        is_due = due is not None and due - now.mono < SOON_S
-        if is_due or counts.waiting or counts.outgoing or counts.retries:
-            return False
-        waits_too_long = self.politeness.waits_too_long
-        hosts = self.store.queued_hosts()
-        return counts.queued > 0 and all(waits_too_long(host, now=now.mono) for host, _ in hosts)
+        """Return whether only hosts are left that would be given up before their next request."""
+        return self.left.is_hopeless(self.next_due(now), now)
 
     def give_up_hopeless(self, now: Now) -> None:
         """Give up the hosts that are left, if there are no others."""
         if self.is_hopeless(now):
-            for host, _ in list(self.store.queued_hosts()):
-                self.politeness.give_up_waiting(host, now=now.mono)
-            self.parts.given_up.follow(self.parts, now)
+            self.parts.given_up.give_up_waiting(self.parts, now)
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
@@ -347,25 +283,14 @@ class Shard:
         self.parts.lists.settle(self.parts)
 
     def tick(self, now: Now) -> None:
-        """Do what need not happen at once."""
-        parts, frontier, store = self.parts, self.frontier, self.store
+        """Do what need not happen at once: links of other shards, given-up hosts, measurements."""
+        parts = self.parts
         if parts.routes.leads_elsewhere:
-            store.deliver()
-            received = store.receive(RECEIVE)
+            self.store.deliver()
+            received = self.store.receive(RECEIVE)
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)
-        room = self._settings.frontier_limit - frontier.queued
-        if room > 0 and store.counts().waiting:
-            frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
-        frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
-        origins.give_up_overdue(parts, now)
-        parts.given_up.follow(parts, now)
-        parts.unreachable.press(parts, now)
-        for request in parts.given_up.drop_urls(parts, now):
-            origins.give_up(request, parts, now)
-        if not frontier.queued and not self.flights.pending and not parts.batch:
-            # Nothing left as far as memory knows. If the store knows better, it is right.
-            frontier.load(store.queued_hosts(), now=now.mono)
+        upkeep(parts, now)
         self._emit(parts.measured(now))
 
     def control(self, number: int, order: Control, now: Now) -> None:
