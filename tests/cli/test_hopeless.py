@@ -32,14 +32,15 @@ OPTIONS = (
 class Site:
     """Answers 404 for robots.txt, with its links for the first page, and badly for all others."""
 
-    def __init__(self, bad: bytes, *, has_home: bool) -> None:
+    def __init__(self, bad: bytes, *, has_home: bool, has_robots: bool = True) -> None:
         self.bad = bad
         self.has_home = has_home
+        self.has_robots = has_robots
         self.asked: list[str] = []
 
     def __call__(self, connection: socket.socket, path: str) -> bool:
         self.asked.append(path)
-        if path == "/robots.txt":
+        if path == "/robots.txt" and self.has_robots:
             connection.sendall(answer(b"", "404 Not Found"))
         elif path == "/" and self.has_home:
             connection.sendall(PAGE)
@@ -80,14 +81,19 @@ def test_a_site_that_stops_serving_is_given_up(
     assert reason in explained.stdout
 
 
-def test_a_site_that_never_served_anything_is_no_seed(tmp_path: Path) -> None:
-    """Nothing was fetched: the exit code is 3, after one request for the page."""
-    site = Site(PAUSE, has_home=False)
+@pytest.mark.parametrize(
+    ("has_robots", "asked"), [(True, ["/robots.txt", "/"]), (False, ["/robots.txt"])]
+)
+def test_a_site_that_never_served_anything_is_no_seed(
+    tmp_path: Path, has_robots: bool, asked: list[str]
+) -> None:
+    """Nothing was fetched: the exit code is 3, after the one request that was refused."""
+    site = Site(PAUSE, has_home=False, has_robots=has_robots)
     with RawServer(site) as server:
         told = run(tmp_path, "crawl", server.url(), *OPTIONS)
 
     assert (told.returncode, json.loads(told.stdout)["ending"]) == (3, "no_seed")
-    assert site.asked == ["/robots.txt", "/"]
+    assert site.asked == asked
 
 
 def test_a_crawl_with_a_last_page_elsewhere_waits_no_longer_than_for_that(tmp_path: Path) -> None:

@@ -97,6 +97,24 @@ def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: st
     assert "all 4 requests kept each host's minimum delay" in crawl.stderr
 
 
+def test_gaps_are_told_with_what_was_required(tmp_path: Path, site: str) -> None:
+    """By the result of the crawl, and of each host by its record."""
+    options = ("--processes", "1", "--data-dir", "mine", "--delay", "0.2", "--quiet", "--json")
+
+    result = json.loads(run(tmp_path, "crawl", site + "start", *options).stdout)
+    (host,) = json.loads(run(tmp_path, "hosts", "mine", "--json").stdout)
+    shown = run(tmp_path, "host", "show", "mine", site).stdout
+
+    tightest = result["tightest_gap"]
+    assert (result["audited"], result["too_early"]) == (4, 0)
+    assert tightest["host"] == host["host"]
+    assert tightest["smallest_gap_s"] >= 0.98 * tightest["required_gap_s"] >= 0.19
+    assert host["smallest_gap_s"] >= 0.98 * host["required_gap_s"] >= 0.19
+    assert host["early"] == 0
+    assert f"smallest gap    {host['smallest_gap_s']:.3f} s, required" in shown
+    assert "breaker         closed" in shown
+
+
 def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site: str) -> None:
     """With certificate transparency the scope is the site, unless another one is asked for."""
     index = site + "none?q={site}"

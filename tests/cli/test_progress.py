@@ -107,7 +107,7 @@ def test_meter_ends_at_the_nearest_limit() -> None:
         (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
         (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
         (Stats(), "nothing is queued"),
-        (Stats(queued=999_562), "999,562 URLs in the queue"),
+        (Stats(queued=999_562), "999,562 URLs queued, none of them due yet"),
     ],
 )
 def test_waiting_has_a_reason(stats: Stats, words: str) -> None:

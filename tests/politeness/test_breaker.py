@@ -156,6 +156,19 @@ class Client:
         return sum(isinstance(event, kind) for event in self.told)
 
 
+def test_failed_probe_starts_the_count_of_probes_anew() -> None:
+    """Two good probes, then a bad one: after the next open time it takes three good ones again."""
+    client = Client()
+    client.send(*[FAILED] * 5)
+    client.send(OK, OK, FAILED)
+
+    client.send(OK)
+    after_one = client.state
+    client.send(OK, OK)
+
+    assert (after_one, client.state) == (BreakerState.HALF_OPEN, CLOSED)
+
+
 def test_only_server_faults_trip() -> None:
     """5xx and network errors count; a page or a 404 ends a run; a throttle does neither."""
     cases: list[tuple[list[Response], BreakerState]] = [

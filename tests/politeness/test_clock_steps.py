@@ -18,6 +18,8 @@ from mannerly.politeness import Grant, Politeness, Response, Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.slots import Slot
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
+from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.pace import Lesson
 from mannerly.politeness.settings import STRATEGIES
 from mannerly.politeness.testing import FakeClock, retry_after
 
@@ -141,3 +143,28 @@ async def test_waiting_tasks_leave_one_by_one_after_a_sleep(strategy: str) -> No
 
     assert started[:2] == [0.0, HOUR_S]
     assert min(later - earlier for earlier, later in pairwise(started)) >= 1.0 - ROUNDING
+
+
+def test_record_from_the_future_is_trusted_no_more_than_a_new_one() -> None:
+    """After the wall clock was set back, what was learned counts as learned just now."""
+    lesson = Lesson(delay_s=0.25, is_proven=True)
+    gaps = []
+    for updated_at in (1000.0, 1000.0 + 30 * 24 * HOUR_S):
+        core = Politeness(Settings(seed=1))
+        record = Remembered(host=HOST, lesson=lesson, updated_at=updated_at)
+        core.recall(record, now=0.0, wall=1000.0)
+        host = core.host(HOST)
+        assert host is not None
+        gaps.append(host.delay_s)
+
+    assert gaps[0] == gaps[1]
+
+
+def test_contact_in_the_past_does_not_shorten_the_delay() -> None:
+    """A report of an earlier start, from a clock that lags, never lets a request go sooner."""
+    core = Politeness(Settings(strategy="fixed", delay_s=10.0))
+    core.contacted(HOST, now=100.0)
+
+    core.contacted(HOST, now=50.0)
+
+    assert core.ready_at(HOST, now=100.0) == 110.0

@@ -276,6 +276,21 @@ def test_fresh_quota_replaces_the_estimate_both_ways() -> None:
     assert client.blocked() == (2.0, Reason.PACE)
 
 
+def test_concurrent_quota_does_not_lift_other_limits() -> None:
+    """A server that allows five at once gets one trial at a time after it refused."""
+    client = Client(strategy="learned")
+    policy = {"ratelimit-policy": '"c";q=5;qu="concurrent-requests"'}
+
+    client.send(OK, OK, Response(200, 0.0, policy))
+    allowed = client.core.host(HOST)
+    client.send(Response(429, 0.0, policy))
+    refused = client.core.host(HOST)
+
+    assert allowed is not None
+    assert refused is not None
+    assert (allowed.concurrency, refused.concurrency) == (5, 1)
+
+
 def test_concurrent_quota_is_a_cap() -> None:
     """`qu="concurrent-requests"` limits what is under way, to one at least."""
     client = Client()

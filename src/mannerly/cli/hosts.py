@@ -244,4 +244,6 @@ def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
         return f"given up: {safe_term(error_words(record.retired), limit=80)}"
     if record.blocked_until > now:
         return f"Retry-After, {span(record.blocked_until - now)}"
+    if record.breaker_until > now:
+        return f"breaker open, {span(record.breaker_until - now)}"
     return "active"

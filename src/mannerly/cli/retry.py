@@ -35,9 +35,9 @@ def retry(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Try failed and given-up URLs again; without --failed or --given-up, both.
+    """Try failed and given-up URLs again.
 
-    A crawl that is not running is resumed.
+    Without --failed or --given-up, both. A crawl that is not running is resumed.
     """
     from .config import resolve
     from .crawl import prepare, run_plan

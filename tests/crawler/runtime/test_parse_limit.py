@@ -33,7 +33,7 @@ class Held(Offload[Reading]):
     def pending(self) -> int:
         return len(self.line)
 
-    def give(self, tag: Reading, work: Callable[[], object]) -> None:
+    def give(self, tag: Reading, work: Callable[[], object], size: int = 0) -> None:
         self.line.append((tag, work))
 
     def collect(self) -> list[tuple[Reading, object]]:
@@ -60,8 +60,9 @@ def test_no_request_starts_while_too_many_pages_wait_to_be_parsed() -> None:
     """At the limit only what is under way still comes in; when the helpers go on, so does all."""
     helpers, time = Held(), Time()
     world = ShardWorld(*URLS, settings=brisk(ignore_robots=True), reader=helpers)
+    fetcher = FakeFetcher(time.clock, lambda _request: BIG)
     engine = Engine(
-        FakeFetcher(time.clock, lambda _request: BIG),
+        fetcher,
         [world.shard],
         time,
         PageBudget(None),
@@ -76,6 +77,7 @@ def test_no_request_starts_while_too_many_pages_wait_to_be_parsed() -> None:
     helpers.is_held = False
     for _ in range(200):
         engine.turn()
+    fetcher.close()
     helpers.close()
 
     assert LIMIT <= waiting <= LIMIT + 1  # one was under way

@@ -115,13 +115,18 @@ def test_an_open_breaker_survives_a_crash() -> None:
     now = Now(kept.updated_mono + 1.0, WALL + 1e6)
     records, politeness = records_of(store, is_resumed=True)
     records.recall(HOST, now)
+    host = politeness.host(HOST)
+    refused = politeness.reserve(HOST, now=now.mono)
     at = politeness.ready_at(HOST, now=now.mono)
     before = politeness.reserve(HOST, now=at - 0.1)
     probe = politeness.reserve(HOST, now=at)
 
-    assert left_s > 20.0
+    assert host is not None
+    assert host.breaker is BreakerState.OPEN
+    assert isinstance(refused, Refuse)
+    assert refused.until == pytest.approx(now.mono + kept.breaker_until - kept.updated_at - 1.0)
     assert at - now.mono == pytest.approx(left_s - 1.0)
-    assert isinstance(before, Refuse)
+    assert not isinstance(before, Grant)
     assert isinstance(probe, Grant)
     assert probe.permit.is_probe
     assert (kept.breaker_opens, records.failures_in_a_row(HOST)) == (4, 8)

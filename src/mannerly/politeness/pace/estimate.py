@@ -72,6 +72,7 @@ class LimitEstimate:
         "peak",
         "refused",
         "since",
+        "usual_failures",
     )
 
     def __init__(self, limit: float, now: Instant, count: int) -> None:
@@ -92,6 +93,7 @@ class LimitEstimate:
         self.drained_at = 0  # number of latency samples when a queue was last detected
         self.since = now  # the recovery from which accepted requests are counted
         self.count = count  # accepted requests at that time
+        self.usual_failures = 0.0  # share of failures while cruising, about
 
     # ------------------------------------------------------------------ probes
 

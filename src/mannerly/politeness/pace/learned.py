@@ -85,7 +85,6 @@ class LearnedStrategy:
         "_settings",
         "_step_ok",
         "_step_since",
-        "_usual_failures",
         "_weak_in_a_row",
         "_weak_recent",
         "concurrency",
@@ -110,7 +109,6 @@ class LearnedStrategy:
         self._step_ok = 0
         self._weak_in_a_row = 0
         self._weak_recent = 0.0
-        self._usual_failures = 0.0  # their share while cruising, about
 
     @property
     def phase(self) -> str:
@@ -146,8 +144,6 @@ class LearnedStrategy:
                 if effect is not None:
                     return effect
         if phase is CRUISE:
-            if self._usual_failures:
-                self._usual_failures *= 1.0 - USUAL_WEIGHT
             return self._cruise(now, accepted)
         if phase is PROBE:
             return self._judge_probe(sample, accepted)
@@ -207,6 +203,8 @@ class LearnedStrategy:
         estimate = self._estimate
         assert estimate is not None
         self._step_ok += 1
+        if estimate.usual_failures:
+            estimate.usual_failures *= 1.0 - USUAL_WEIGHT
         if now > estimate.drain_until:
             estimate.drain_until = inf
             self._set_rate(self._settings.cruise * estimate.limit)
@@ -373,14 +371,16 @@ class LearnedStrategy:
             return self._refused_again(now)
         self._weak_in_a_row += 1
         self._weak_recent += 1.0
-        if self._phase is CRUISE:
-            self._usual_failures += USUAL_WEIGHT
+        estimate = self._estimate
+        if self._phase is CRUISE and estimate is not None:
+            estimate.usual_failures += USUAL_WEIGHT
         if sample.sent_at <= self._decided_at:
             return None
         if self._is_concurrency_at_fault(sample):
             self._decided_at = now
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
-        most = WEAK_RAISING + WEAK_USUAL * self._usual_failures
+        usual = 0.0 if estimate is None else estimate.usual_failures
+        most = WEAK_RAISING + WEAK_USUAL * usual
         if self._phase is not CRUISE and self._weak_recent >= most:
             self._decided_at = now
             refusals = round(self._weak_recent)
