@@ -84,7 +84,8 @@ def page(outcomes: Outcomes) -> str:
 def _line(row: Row, outcomes: Outcomes) -> str:
     failed = [test for test in row.tests if outcomes.passed.get(test) is False]
     figures = "; ".join(outcomes.figures.get(row.id, ()))
-    measured = f"**{len(failed)} failed**" if failed else figures or f"{len(row.tests)} passed"
+    passed = sum(test in outcomes.passed for test in row.tests)
+    measured = f"**{len(failed)} failed**" if failed else figures or f"{passed} passed"
     tests = ", ".join(f"`{test.partition('::')[2]}`" for test in row.tests)
     cells = (row.id, row.what, row.holds, measured, tests)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

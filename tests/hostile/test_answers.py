@@ -276,7 +276,8 @@ def test_redirects_end(crawled: Crawled, figure: Figure) -> None:
     hops = [path for path in crawled.asked("redirects") if path.startswith("chain")]
 
     figure(
-        "F16", f"chain without end: {len(hops)} hops; {len(REDIRECTS)} bad targets: a reason each"
+        "F16",
+        f"chain without end: {len(hops)} requests; {len(REDIRECTS)} bad targets: a reason each",
     )
     assert len(hops) == 11
     assert errors["self"] == "redirect_loop"

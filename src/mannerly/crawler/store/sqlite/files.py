@@ -60,7 +60,8 @@ def read_file(path: Path) -> bytes:
         StoreError: it is not a regular file.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-        content = file.read(_LARGEST + 1)
+        # As many bytes as there are: reading up to the limit would ask for that much memory.
+        content = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST) + 1)
     if len(content) > _LARGEST:
         raise OSError(0, f"it is larger than {_LARGEST >> 20} MB")
     return content
