@@ -17,6 +17,7 @@ through unchanged, so a listener sees one stream.
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
     BatchCommitted   a batch is in the store
+    StoreMended      counters of the store were wrong and are right again
 """
 
 from __future__ import annotations

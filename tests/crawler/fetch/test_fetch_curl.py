@@ -132,7 +132,7 @@ def test_curl_tells_an_instant_when_the_bytes_had_left(fetcher: CurlFetcher) -> 
     """However long the process was stopped between the permission and the bytes."""
     permitted_at = []
 
-    def permit(_request: Request, _instant: float) -> bool:
+    def permit(_request: Request, _instant: float, _address: str) -> bool:
         eventually(partial(_has_passed, time.monotonic() + 0.05))
         permitted_at.append(time.monotonic())
         return True

@@ -23,12 +23,12 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "mannerly.crawler.runtime.engine":
             from mannerly.crawler.page import harvest
-            parse = harvest.parse_answer
-            def parse_or_die(body, *others):
-                if b"DEADLY" in body:
+            work = harvest.page_work
+            def work_or_die(entry, answer, agent):
+                if b"DEADLY" in answer.body:
                     os._exit(9)
-                return parse(body, *others)
-            harvest.parse_answer = parse_or_die
+                return work(entry, answer, agent)
+            harvest.page_work = work_or_die
 sys.meta_path.insert(0, Finder())
 """
 PAGES = {

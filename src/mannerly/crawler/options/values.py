@@ -50,6 +50,7 @@ class CrawlOptions(TypedDict, total=False):
     delay: float | None
     max_rate: float | Literal["unlimited"] | None
     start_rate: float | None
+    address_max_rate: float | None
     per_host: int | None
     ignore_robots: bool | None
     robots_unreachable: str | None
