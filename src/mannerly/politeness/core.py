@@ -386,6 +386,8 @@ class Politeness:
 
     def key(self, host: str) -> str:
         """Return the key of a host's state: its normalised name, or its group's with `group_by`."""
+        if host in self._hosts:
+            return host
         key = self._aliases.get(host) if self._aliases else None
         if key is None:
             key = host_key(host)
