@@ -209,11 +209,12 @@ def test_revived_host_has_all_its_time_again() -> None:
     assert len(client.of(events.Retired)) == 1
 
 
-def test_unreadably_long_retry_after_gives_the_host_up() -> None:
-    """Nobody can wait that long, and nothing is sent inside a Retry-After."""
+@pytest.mark.parametrize("status", [429, 503, 404, 301])
+def test_unreadably_long_retry_after_gives_the_host_up(status: int) -> None:
+    """Nobody can wait that long, and nothing is sent inside a Retry-After, whatever the status."""
     client = Client()
 
-    client.send(Response(429, 0.05, {"Retry-After": "9" * 5000}))
+    client.send(Response(status, 0.05, {"Retry-After": "9" * 5000}))
 
     (retired,) = client.of(events.Retired)
     assert retired.reason == "its Retry-After is too large to read"
@@ -324,6 +325,30 @@ def test_stopped_host_refuses_until_it_is_revived(deed: str, reason: Reason) -> 
     assert refusal == Refuse(None, reason)
     assert ready_at == inf
     assert isinstance(client.core.reserve(HOST, now=100.0), Grant)
+
+
+def test_host_that_is_no_longer_paused_has_its_open_breaker() -> None:
+    """A pause does not forgive failures: only `revive` does."""
+    client = Client()
+    client.send(*[FAILED] * 5)
+    before = client.core.reserve(HOST, now=client.now)
+    client.core.pause(HOST, now=client.now)
+
+    client.core.unpause(HOST, now=client.now)
+
+    assert before.reason is Reason.BREAKER_OPEN
+    assert client.core.reserve(HOST, now=client.now) == before
+
+
+def test_host_that_was_not_paused_stays_retired() -> None:
+    """The end of a pause takes back nothing else."""
+    client = Client()
+    client.core.retire(HOST, "enough", now=0.0)
+
+    client.core.unpause(HOST, now=1.0)
+    client.core.unpause("unknown.example", now=1.0)
+
+    assert client.core.reserve(HOST, now=1.0) == Refuse(None, Reason.RETIRED)
 
 
 def test_reviving_an_unknown_host_is_harmless() -> None:

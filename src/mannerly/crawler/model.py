@@ -298,6 +298,7 @@ class Later(NamedTuple):
     """Not before `until`; None: not before the host is woken."""
 
     until: Instant | None
+    is_for_host: bool = False  # the same is true of all entries of the host
 
 
 class Unknown(NamedTuple):

@@ -263,6 +263,12 @@ class Politeness:
         if state is not None:
             state.revive(now)
 
+    def unpause(self, host: str, *, now: Instant) -> None:
+        """Allow requests to a paused host again; an open breaker holds."""
+        state = self._find(host)
+        if state is not None:
+            state.unpause(now)
+
     def configure(self, settings: Settings, *, host: str | None = None) -> None:
         """Change the settings while running: of one host, or of all hosts without their own.
 

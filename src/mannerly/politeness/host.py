@@ -60,6 +60,11 @@ if TYPE_CHECKING:
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
 # Only `revive` ends these; the breaker cannot.
 _SET_BY_OPERATOR = frozenset({Reason.PAUSED, Reason.RETIRED})
+_GATES = {
+    BreakerState.CLOSED: None,
+    BreakerState.OPEN: Reason.BREAKER_OPEN,
+    BreakerState.HALF_OPEN: Reason.HALF_OPEN,
+}
 # A 403 within this time after a success counts as a throttle (docs/adr/0005): see `HostHealth`.
 SUCCESS_IS_RECENT_S = 60.0
 
@@ -394,9 +399,7 @@ class HostState:
         if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since
-        if retry_s == inf:
-            self._give_up("its Retry-After is too large to read", now)
-        elif bad_s >= self._shared.settings.give_up_after_s:
+        if bad_s >= self._shared.settings.give_up_after_s:
             self._give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
 
     def _ensure_health(self) -> HostHealth:
@@ -446,6 +449,8 @@ class HostState:
             requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
             self._shared.mark_dirty(self)
             self._park_if_long(now)
+        elif retry_s is not None:
+            self._give_up("its Retry-After is too large to read", now)
         if self._shared.settings.rate_limit_headers:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
@@ -546,6 +551,13 @@ class HostState:
     def pause(self) -> None:
         """Refuse every request until `revive`."""
         self._gate = Reason.PAUSED
+
+    def unpause(self, now: Instant) -> None:
+        """Allow requests again after `pause`; an open breaker holds, and so does `retire`."""
+        if self._gate is Reason.PAUSED:
+            health = self.health
+            self._gate = None if health is None else _GATES[health.breaker.state]
+            self._park_if_long(now)
 
     @property
     def gate(self) -> Reason | None:

@@ -172,3 +172,19 @@ def test_long_list_is_committed_in_slices_and_its_record_comes_last() -> None:
     assert steps == [(SLICE, True), (SLICE, True), (12_000 - 2 * SLICE - 1, False), (0, False)]
     assert world.flights.pending == 1  # the page that was sent before it
     assert [event.record.links for event in world.told(told.ListSettled)] == [12_000]
+
+
+def test_long_list_of_known_urls_is_settled_without_another_page() -> None:
+    """Slices that bring nothing new do not keep the list, and so the crawl, from ending."""
+    world = ShardWorld(f"{A}/", settings=brisk(seeding="sitemap"))
+    place = f"{A}/sitemap.xml"
+    world.shard.offer(usual_sitemaps([f"{A}/"]))
+    world.shard.commit(world.now)
+    world.pass_robots()
+    places = "".join(f"<url><loc>/p/{number % 3}</loc></url>" for number in range(12_000))
+    while not (requests := [each for each in world.start() if each.url == place]):
+        world.wait(1.0)
+
+    world.answer(requests[0], 200, f"<urlset>{places}</urlset>".encode())
+
+    assert len(world.told(told.ListSettled)) == 1

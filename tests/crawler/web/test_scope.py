@@ -249,3 +249,13 @@ def test_sorting_a_page_agrees_with_judging_each(
     verdicts = [(url, scope.judge(url, depth)) for url in urls]
     assert inside == [url for url, verdict in verdicts if verdict is None]
     assert outside == [(url, verdict) for url, verdict in verdicts if verdict is not None]
+
+
+def test_added_seed_counts_as_a_seed_in_any_scope() -> None:
+    """Its host is not one that was met as a link, even where every host is in scope."""
+    for mode in (ScopeMode.ANY, ScopeMode.SITE):
+        scope = Scope((SEED,), mode=mode)
+
+        wider = scope.including("https://new.example.com/")
+
+        assert wider.has_seed_on("new.example.com")

@@ -356,7 +356,7 @@ class Frontier:
                 return looks
             if isinstance(ruling, Later):
                 earliest = min(earliest, inf if ruling.until is None else ruling.until)
-                index += 1
+                index = len(queue) if ruling.is_for_host else index + 1
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(queue.host, ruling.origin))
                 places.to_sleep(queue, now)

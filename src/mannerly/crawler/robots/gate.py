@@ -232,6 +232,11 @@ class RobotsGate:
         """Learn that a request will not be sent: its origin has no rules, and will get none."""
         return self._settle(request, RobotsAnswer.of(None, b"", {}), UNREACHABLE, stored, now)
 
+    def has_rules(self, origin: str) -> bool:
+        """Return whether pages of an origin can be judged, by its file or without one."""
+        known = self._known.get(origin)
+        return known is not None and known.parsed.rules is not None
+
     def expire(self, origin: str, now: Instant) -> None:
         """Have an origin's rules asked for again now, if they could not be fetched."""
         known = self._known.get(origin)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
 from mannerly.crawler.fetch.body_memory import BodyMemory
-from mannerly.crawler.model import STARVED, Entry, LocalError, Now, Stage
+from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
 
@@ -40,8 +40,11 @@ COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less ofte
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
 READING = 6  # times its size is what a page takes while a helper reads it, with copies and tree
+STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
+
+_PAGE = Kind.PAGE
 
 LACKS = {
     LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
@@ -221,7 +224,7 @@ class Engine:
         Raises:
             OSError: no request has succeeded for FULL_PATIENCE_S.
         """
-        if self._starved_since is None:
+        if self._starved_since is None or now - self._next_start > STARVED_AGAIN_S:
             self._starved_since = now
         if now - self._starved_since >= FULL_PATIENCE_S:
             raise OSError(f"{LACKS[lack]} (waited {FULL_PATIENCE_S:g} s)")
@@ -242,7 +245,7 @@ class Engine:
                 continue
             requests = shard.start_due(now, granted)
             self._has_room[shard.number] = len(requests) < granted
-            budget.settle(sum([_flight(request).item.kind == 0 for request in requests]))
+            budget.settle(sum([_flight(request).item.kind == _PAGE for request in requests]))
             for request in requests:
                 fetcher.start(request)
 

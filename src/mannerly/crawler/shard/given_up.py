@@ -73,6 +73,7 @@ class GivenUpHosts:
         """Take a host into the crawl again, and have its robots.txt asked for again."""
         self.recall(host, parts, now)
         self._reasons.pop(host, None)
+        parts.unreachable.forget(host)
         if parts.hosts.given_up(host) is not None:
             parts.politeness.revive(host, now=now.mono)
             if host in parts.paused_hosts:
@@ -86,6 +87,8 @@ class GivenUpHosts:
     def bring_back(self, parts: Parts, now: Now) -> list[Entry]:
         """Queue a slice of what is to be tried again; return the new entries of the queue."""
         back = parts.store.bring_back(BACK_SLICE)
+        if not back.hosts:
+            self._revived = None
         for host, failed in back.hosts.items():
             # The URLs of a host come one after the other: it is revived with the first of them.
             if host != self._revived:

@@ -55,7 +55,7 @@ class Judge:
         if given_up is not None:
             return Drop(dropped_because(given_up))
         if self._is_connecting(self._key(host)) and self._parts.politeness.settings.enabled:
-            return Later(now + CONNECTING_LOOK_S)
+            return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
         if entry.kind == _SITEMAP and self._parts.sitemaps.is_spent(host):

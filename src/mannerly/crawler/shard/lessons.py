@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Entry, LocalError
+from mannerly.crawler.model import Entry, LocalError, Stage
 from mannerly.politeness import Response
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 
@@ -25,8 +25,8 @@ def report(
     politeness, permit, item = parts.politeness, flight.permit, flight.item
     error = answer.error
     if isinstance(error, LocalError):
-        # A stale connection took our bytes, and the server may have read them.
-        was_sent = error is LocalError.STALE_CONNECTION
+        # What was sent and then failed here, and what a stale connection took, may have been read.
+        was_sent = flight.stage is Stage.SENT or error is LocalError.STALE_CONNECTION
         politeness.cancel(permit, now=now.mono, was_sent=was_sent)
         parts.addresses.cancel(permit, now=now.mono, was_sent=was_sent)
         return NEUTRAL, None

@@ -37,8 +37,8 @@ class Lists:
             flight, entry, (record, candidates, passed_over, _) = lists[0]
             parts.routes.links(candidates[:room], batch)
             del candidates[:room]
-            if candidates:
-                return
+            if candidates:  # known ones leave room for more of the list
+                continue
             lists.popleft()
             parts.flights.settle(flight)
             batch.pages.append((entry, record))

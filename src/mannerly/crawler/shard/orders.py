@@ -98,10 +98,11 @@ def _steer(
             politeness.pause(host, now=now.mono)
         case HostResume():
             parts.paused_hosts.discard(host)
-            politeness.revive(host, now=now.mono)
-            # An old one ends an old pause only: the host may have been given up since.
             if is_new:
+                politeness.revive(host, now=now.mono)
                 _take_in_again(host, parts, now)
+            else:  # an old one ends an old pause only: the host may have failed since
+                politeness.unpause(host, now=now.mono)
         case HostSet():
             key = politeness.key(host)
             parts.paces[key] = merged(parts.paces.get(key, HostOrders()), order)

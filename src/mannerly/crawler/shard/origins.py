@@ -104,7 +104,8 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
     """Keep rules, obey them, and let the pages go that waited for them."""
     for learned in result:
         parts.batch.robots[learned.origin] = learned.record
-        _obey(learned, parts, now)
+        if parts.routes.owns(learned.host):  # else another shard finds it in the store
+            _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
             sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
         parts.frontier.wake(learned.host, now=now.mono)

@@ -130,6 +130,7 @@ class Parts:
             self.hosts.forget(event.host)
             self.audit.forget(event.host)
             self.sitemaps.forget(event.host)
+            self.unreachable.forget(event.host)
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""

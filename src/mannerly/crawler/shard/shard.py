@@ -203,6 +203,7 @@ class Shard:
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
+        self.parts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
     def _harvest(

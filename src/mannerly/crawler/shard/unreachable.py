@@ -54,9 +54,11 @@ class UnreachableHosts:
         queued = {host for host, _ in parts.store.queued_hosts()}
         if not queued or not queued <= self._silent.keys():
             return
-        for host in queued:
+        for host in queued - parts.paused_hosts:
             silence = self._silent[host]
-            if silence.tries >= TRIES:
+            if parts.robots.has_rules(silence.origin):
+                del self._silent[host]  # an older copy, or none is needed: its pages answer
+            elif silence.tries >= TRIES:
                 del self._silent[host]
                 parts.politeness.retire(host, silence.cause, now=now.mono)
             else:

@@ -115,7 +115,17 @@ class Batch:
     applied: int = 0  # the last control record that was acted on; 0: none new
 
     def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__slots__)
+        # Written out: this is asked several times in every turn of the loop.
+        return bool(
+            self.pages
+            or self.found
+            or self.outgoing
+            or self.dropped
+            or self.hosts
+            or self.robots
+            or self.retries
+            or self.applied
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,11 @@ class Scope:
 
     def including(self, *urls: str) -> Scope:
         """Return a scope that includes these canonical URLs, as if they were seeds."""
-        wanted = [url for url in urls if self._off_limits(url) is not None]
+        wanted = [
+            url
+            for url in urls
+            if self._off_limits(url) is not None or host_key_of(url) not in self._hosts
+        ]
         if not wanted:
             return self
         wider = copy(self)

@@ -1,0 +1,77 @@
+"""Hosts that do not answer for their robots.txt: asked a few times, given up, and tried again."""
+
+from __future__ import annotations
+
+from tests.crawler.shard.shard_world import ShardWorld, brisk
+
+from mannerly.crawler import events as told
+from mannerly.crawler.control import HostPause
+from mannerly.crawler.shard.unreachable import TRIES
+from mannerly.politeness.model import ErrorKind
+
+PAGE = "https://a.example/"
+
+
+def fail(world: ShardWorld, rounds: int) -> int:
+    """Let every request fail for so many rounds; return how many there were."""
+    failed = 0
+    for _ in range(rounds):
+        for request in world.start():
+            world.answer(request, error=ErrorKind.DNS)
+            failed += 1
+        world.shard.commit(world.now)
+        world.shard.tick(world.now)
+        world.wait(1.0)
+    return failed
+
+
+def test_a_host_that_never_answers_is_asked_a_few_times_and_given_up() -> None:
+    """Nothing else is left, so there is nothing to wait for."""
+    world = ShardWorld(PAGE)
+
+    failed = fail(world, rounds=20)
+
+    assert failed == TRIES
+    assert [event.host for event in world.told(told.HostGivenUp)] == ["a.example"]
+
+
+def test_a_host_that_was_taken_in_again_is_asked_again_before_it_is_given_up() -> None:
+    """Its failures from before do not count."""
+    world = ShardWorld(PAGE)
+    fail(world, rounds=20)
+
+    world.parts.given_up.revive("a.example", world.parts, world.now)
+    world.offer("https://a.example/new")
+    failed = fail(world, rounds=20)
+
+    assert failed == TRIES
+
+
+def test_a_host_whose_pages_can_be_fetched_is_not_given_up_for_its_robots() -> None:
+    """With --robots-unreachable allow, pages answer although the file does not."""
+    world = ShardWorld(PAGE, settings=brisk(robots_unreachable="allow"))
+
+    for _ in range(TRIES + 1):
+        world.parts.robots.forget("https://a.example")
+        world.parts.unreachable.press(world.parts, world.now)
+        for request in world.start():
+            is_robots = request.url.endswith("/robots.txt")
+            world.answer(request, 200, error=ErrorKind.DNS if is_robots else None)
+        world.shard.commit(world.now)
+        world.offer(f"https://a.example/{world.now.mono:g}")
+        world.shard.tick(world.now)
+        world.wait(60.0)
+
+    assert world.told(told.HostGivenUp) == []
+
+
+def test_a_paused_host_is_left_to_the_operator() -> None:
+    """It is not given up for not answering: nothing is sent to it."""
+    world = ShardWorld(PAGE)
+    for request in world.start():
+        world.answer(request, error=ErrorKind.DNS)
+
+    world.shard.control(1, HostPause("a.example"), world.now)
+    fail(world, rounds=20)
+
+    assert world.told(told.HostGivenUp) == []
