@@ -23,6 +23,7 @@ number of shards. This module reads no clock and resolves no name.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.web.urls import site_of, without_port
@@ -219,7 +220,10 @@ class Addresses:
     def may_leave(self, host: str, address: str, permit: Permit, *, now: Instant) -> bool:
         """Return whether a request may be sent now that the address of its host is known."""
         known = self._members.get(host)
-        if not address or (known is not None and known.address == address) or _is_literal(host):
+        if known is None:
+            if not address or _is_literal(host):
+                return True
+        elif not address or known.address == address:
             return True
         member = self._members[host] = self._meet(host, address)
         if member.site.turns.gap_s == 0.0:
@@ -268,6 +272,7 @@ def _slot(turns: list[_Turns], host: str, now: Instant) -> Instant:
     return now
 
 
+@lru_cache(maxsize=1024)  # this is asked for every request to an address
 def _is_literal(host: str) -> bool:
     name = without_port(host)
     return name.startswith("[") or name[name.rfind(".") + 1 :].isdigit()
