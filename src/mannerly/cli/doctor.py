@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -36,7 +37,11 @@ def doctor(
     for problem in found:
         typer.echo(safe_term(problem))
     if found:
-        hint = "" if repair else f"; mannerly doctor --repair {location} mends what can be mended"
+        hint = (
+            ""
+            if repair
+            else f"; mannerly doctor --repair {quote(location)} mends what can be mended"
+        )
         note(f"{location} is damaged{hint}")
         raise typer.Exit(STATE)
     note(f"{location} is sound")

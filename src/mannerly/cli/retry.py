@@ -62,9 +62,10 @@ def retry_command(location: str) -> str:
 
 
 def _said(total: dict[str, int], *, failed: bool, given_up: bool, host: str | None) -> str:
-    if host is not None:
-        return f"Trying again what failed or was given up of {safe_term(host)}"
     both = failed == given_up
+    if host is not None:
+        kinds = "failed and given-up" if both else "failed" if failed else "given-up"
+        return f"Trying the {kinds} URLs of {safe_term(host)} again"
     counts = [f"{total['failed']:,} failed"] if failed or both else []
     counts += [f"{total['given_up']:,} given-up"] if given_up or both else []
     return f"Trying {' and '.join(counts)} URLs again"
