@@ -89,10 +89,9 @@ class Offload(Generic[T]):
         if self._thread is None:
             return_freed_memory()  # the first large page
             helpers = _Helpers(self._given, self._done, self._limit, self._memory, self._idle_s)
-            self._thread = threading.Thread(
-                target=helpers.run, name="mannerly-offload", daemon=True
-            )
-            self._thread.start()
+            thread = threading.Thread(target=helpers.run, name="mannerly-offload", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def collect(self) -> list[tuple[T, object]]:
         """Return the results that have arrived, without waiting."""
@@ -176,13 +175,15 @@ class _Helpers:
             except OSError:
                 self._do_here(piece)
                 continue
+            helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
             try:
                 helper.child.channel.send(piece.work)
+            except MemoryError:  # half of it may have been sent
+                self._end(helper)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 self._done.put([(piece.number, ParseFailed(type(error).__name__))])
+                helper.piece = None
                 idle.append(helper)
-                continue
-            helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
 
     def _has_memory(self) -> bool:
         """Return whether the next page may be read now: large ones are read one at a time."""
@@ -202,7 +203,12 @@ class _Helpers:
                 self._hear(key.data)
 
     def _hear(self, helper: _Helper) -> None:
-        for result in helper.child.channel.receive():
+        try:
+            results = helper.child.channel.receive()
+        except MemoryError:  # the rest of the result is lost
+            self._end(helper)
+            return
+        for result in results:
             assert helper.piece is not None, "a helper answers only its work"
             self._done.put([(helper.piece.number, result)])
             helper.piece, helper.until = None, time.monotonic() + self._idle_s
