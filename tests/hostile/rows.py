@@ -129,7 +129,7 @@ FAULTS = (
     Row(
         "F12",
         "names that do not resolve",
-        "Each has its reason, and no other host waits.",
+        "Every failed name is recorded with its cause, and other hosts are crawled meanwhile.",
         (
             f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
             (
