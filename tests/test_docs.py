@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import pytest
 import typer
-from docs import generate
 
+from docs import generate
 from mannerly import politeness
 from mannerly.cli import app
 from mannerly.politeness import Response, Settings

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -84,6 +85,15 @@ class _Host(BaseHTTPRequestHandler):
     context: ssl.SSLContext
     counts: dict[str, itertools.count[int]]
     scheme = "http"
+
+    def handle(self) -> None:
+        with suppress(OSError):  # the client was killed, or has had enough
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
+        self.connection.close()
 
     def do_CONNECT(self) -> None:
         self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
