@@ -12,26 +12,30 @@ refused with the path of the field. Reading a store may take long: it is done in
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.store.base import StoreError, StoreMissing
 from mannerly.crawler.stored import open_crawl
+from mannerly.exports import export
 
 from .jobs.model import CHANGEABLE, Job, NewJob
 from .jobs.states import ENDED, JobEvent, JobState
 from .problems import Problem, bad_request, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from starlette.requests import Request
 
@@ -41,8 +45,25 @@ if TYPE_CHECKING:
     from .service import Service
 
 MOST_HOSTS = 1000  # in one answer
+PAGE_FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
 
 T = TypeVar("T")
+
+
+class Operation(NamedTuple):
+    """One operation of the API; the first line of its function's docstring describes it."""
+
+    method: str
+    path: str
+    handler: Callable[[Request], Awaitable[Response]]
+    request: type | None = None  # the JSON that it takes
+    answer: type | None = None  # the JSON that it returns; None: described in words
+    status: HTTPStatus = HTTPStatus.OK
+    query: tuple[str, ...] = ()
+
+    def route(self) -> Route:
+        """Return the route of starlette."""
+        return Route(self.path, self.handler, methods=[self.method])
 
 
 class NewSeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,24 +94,31 @@ class JobsApi:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def routes(self) -> list[Route]:
-        """Return the routes of the API."""
+    def operations(self) -> list[Operation]:
+        """Return all operations: the routes and the OpenAPI document are made of them."""
         one = "/api/jobs/{id}"
         return [
-            Route("/api/jobs", self.create, methods=["POST"]),
-            Route("/api/jobs", self.jobs, methods=["GET"]),
-            Route(one, self.job, methods=["GET"]),
-            Route(one, self.change, methods=["PATCH"]),
-            Route(one, self.delete, methods=["DELETE"]),
-            Route(f"{one}/pause", self.pause, methods=["POST"]),
-            Route(f"{one}/resume", self.resume, methods=["POST"]),
-            Route(f"{one}/stop", self.stop, methods=["POST"]),
-            Route(f"{one}/retry", self.retry, methods=["POST"]),
-            Route(f"{one}/seeds", self.add_seeds, methods=["POST"]),
-            Route(f"{one}/status", self.status, methods=["GET"]),
-            Route(f"{one}/hosts", self.hosts, methods=["GET"]),
-            Route(f"{one}/hosts/{{host}}", self.change_host, methods=["PATCH"]),
-            Route(f"{one}/explain", self.explain, methods=["GET"]),
+            Operation("POST", "/api/jobs", self.create, NewJob, Job, HTTPStatus.CREATED),
+            Operation("GET", "/api/jobs", self.jobs, query=("state",)),
+            Operation("GET", one, self.job, None, Job),
+            Operation("PATCH", one, self.change, JobChange, Job),
+            Operation("DELETE", one, self.delete, status=HTTPStatus.NO_CONTENT),
+            Operation("POST", f"{one}/pause", self.pause, None, Job),
+            Operation("POST", f"{one}/resume", self.resume, None, Job),
+            Operation("POST", f"{one}/stop", self.stop, None, Job),
+            Operation("POST", f"{one}/retry", self.retry, None, Job),
+            Operation("POST", f"{one}/seeds", self.add_seeds, NewSeeds, Job),
+            Operation("GET", f"{one}/status", self.status),
+            Operation("GET", f"{one}/hosts", self.hosts, query=("sort", "limit", "after")),
+            Operation(
+                "PATCH",
+                f"{one}/hosts/{{host}}",
+                self.change_host,
+                HostChange,
+                status=HTTPStatus.NO_CONTENT,
+            ),
+            Operation("GET", f"{one}/explain", self.explain, query=("url",)),
+            Operation("GET", f"{one}/pages", self.pages, query=("format",)),
         ]
 
     # ------------------------------------------------------------------ jobs
@@ -192,9 +220,7 @@ class JobsApi:
             host = crawl.host(request.path_params["host"])
             pace = (change.delay_s, change.max_rate, change.per_host)
             if any(value is not None for value in pace):
-                host.set(
-                    delay_s=change.delay_s, max_rate=change.max_rate, per_host=change.per_host
-                )
+                host.set(delay_s=change.delay_s, max_rate=change.max_rate, per_host=change.per_host)
             if change.paused is not None:
                 host.pause() if change.paused else host.resume()
             if change.forget:
@@ -212,6 +238,21 @@ class JobsApi:
         with _wrong_values():
             found = await self._read(request, lambda crawl: crawl.explain(url))
         return _json(found._asdict())
+
+    async def pages(self, request: Request) -> Response:
+        """Return the records of all pages so far: `format` jsonl (default) or csv."""
+        fmt = request.query_params.get("format", "jsonl")
+        if fmt not in PAGE_FORMATS:
+            raise bad_request(f"format is {fmt!r}; allowed: {', '.join(PAGE_FORMATS)}")
+        directory = Path(await run_in_threadpool(mkdtemp, prefix="mannerly-"))
+        file = directory / f"pages.{fmt}"
+        gone = BackgroundTask(shutil.rmtree, directory, ignore_errors=True)
+        try:
+            await self._read(request, lambda crawl: export(crawl.location, str(file)))
+        except BaseException:
+            await gone()
+            raise
+        return FileResponse(file, media_type=PAGE_FORMATS[fmt], filename=file.name, background=gone)
 
     # ------------------------------------------------------------------ helpers
 
@@ -282,9 +323,7 @@ def _number(text: str | None, name: str, *, default: int, most: int) -> int:
 
 
 def _host(line: HostLine) -> dict[str, Any]:
-    record = line.record
-    values = asdict(record) if is_dataclass(record) else record._asdict()
-    return {**values, "queued": line.queued, "given_up": line.given_up}
+    return {**line.record._asdict(), "queued": line.queued, "given_up": line.given_up}
 
 
 def _json(

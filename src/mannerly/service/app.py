@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
@@ -13,6 +15,7 @@ from starlette.routing import Route
 
 from .access import Access
 from .api import JobsApi
+from .openapi import openapi
 from .problems import Problem
 
 if TYPE_CHECKING:
@@ -49,8 +52,16 @@ def service_app(
         service.book.jobs()
         return PlainTextResponse("ok\n")
 
+    operations = JobsApi(service).operations()
+    document = msgspec.json.encode(openapi(operations))
+
+    async def described(_request: Request) -> Response:
+        """Describe this API (OpenAPI)."""
+        return Response(document, media_type="application/json")
+
     routes = [
-        *JobsApi(service).routes(),
+        *(operation.route() for operation in operations),
+        Route("/api/openapi.json", described),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
     ]
@@ -69,8 +80,6 @@ async def _problem(_request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "it is registered for them"
-    from http import HTTPStatus
-
     status = HTTPStatus(error.status_code)
     detail = {
         HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +19,11 @@ from .jobs.model import check_request, new_job, settings_of
 from .jobs.runner import JobRunner
 from .jobs.schedule import next_due
 from .jobs.states import JobEvent, JobState
+from .webhook import Webhooks, check_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from mannerly.crawler.settings import CrawlSettings
 
@@ -52,6 +53,7 @@ class Service:
         *,
         jobs: int = 2,
         failure_threshold: int = FAILURE_THRESHOLD,
+        webhook_secret: str | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = OwnerLock(root / "lock", what=root)
@@ -61,13 +63,18 @@ class Service:
             self.book, root, settings, jobs=jobs, failure_threshold=failure_threshold
         )
         self._guard = NetworkGuard((), settings.allow_net)
+        self._webhooks = Webhooks(self.book, self._guard, webhook_secret)
 
     async def run(self) -> None:
         """Run jobs until this task is cancelled."""
         self.runner.begin(time.time())
-        while True:
-            self.runner.tick(time.time())
-            await asyncio.sleep(TICK_S)
+        try:
+            while True:
+                self.runner.tick(time.time())
+                self._webhooks.send_owed()
+                await asyncio.sleep(TICK_S)
+        finally:
+            await self._webhooks.close()
 
     def close(self) -> None:
         """End the processes of all jobs; they go on at the next start."""
@@ -85,6 +92,8 @@ class Service:
         """
         check_request(wanted, self.settings)
         self._check_seeds(wanted.seeds)
+        if wanted.webhook is not None:
+            check_webhook(wanted.webhook, self._guard)
         now = time.time()
         due = None if wanted.schedule is None else next_due(wanted.schedule, now)
         job = new_job(wanted, now=now, next_due=due)

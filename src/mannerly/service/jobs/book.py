@@ -32,7 +32,7 @@ JOBS = FileKind(
     """
     CREATE TABLE jobs (
         id TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, queued_at REAL NOT NULL,
-        next_due REAL, job TEXT NOT NULL
+        next_due REAL, owes_webhook INTEGER NOT NULL, job TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE runs (
         job TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL, PRIMARY KEY (job, number)
@@ -40,7 +40,10 @@ JOBS = FileKind(
     """,
 )
 
-_SAVE = "INSERT OR REPLACE INTO jobs (id, state, queued_at, next_due, job) VALUES (?, ?, ?, ?, ?)"
+_SAVE = """
+    INSERT OR REPLACE INTO jobs (id, state, queued_at, next_due, owes_webhook, job)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
 _KEEP_RUN = "INSERT OR REPLACE INTO runs (job, number, run) VALUES (?, ?, ?)"
 
 
@@ -78,9 +81,7 @@ class JobBook:
 
     def runs(self, job_id: str) -> list[JobRun]:
         """Return the runs of a job that have ended, the latest first."""
-        rows = self._file.rows(
-            "SELECT run FROM runs WHERE job = ? ORDER BY number DESC", (job_id,)
-        )
+        rows = self._file.rows("SELECT run FROM runs WHERE job = ? ORDER BY number DESC", (job_id,))
         return [msgspec.json.decode(row[0], type=JobRun) for row in rows]
 
     def move(self, job_id: str, event: JobEvent, *, now: float, run: JobRun | None = None) -> bool:
@@ -96,6 +97,7 @@ class JobBook:
                 job = msgspec.structs.replace(job, run=run)
             job = msgspec.structs.replace(job, state=state)
             if state in ENDED:
+                job = msgspec.structs.replace(job, owes_webhook=job.webhook is not None)
                 self._keep_run(job)
             self._save(job)
             return True
@@ -134,6 +136,19 @@ class JobBook:
                 self._save(job)
         return started
 
+    def owed(self) -> list[Job]:
+        """Return the jobs whose webhook is still to be sent."""
+        return [
+            self._job(row[0]) for row in self._file.rows("SELECT job FROM jobs WHERE owes_webhook")
+        ]
+
+    def paid(self, job: Job) -> None:
+        """Note that the webhook for a run was sent, or was tried often enough."""
+        with self._file.transaction():
+            known = self.get(job.id)
+            if known is not None and known.run == job.run:  # else another run has ended since
+                self._save(msgspec.structs.replace(known, owes_webhook=False))
+
     def remove(self, job_id: str) -> None:
         """Forget a job and its runs."""
         with self._file.transaction():
@@ -150,7 +165,10 @@ class JobBook:
 
     def _save(self, job: Job) -> None:
         text = msgspec.json.encode(job).decode()
-        self._file.execute(_SAVE, (job.id, job.state.value, job.queued_at, job.next_due, text))
+        owes = int(job.owes_webhook)
+        self._file.execute(
+            _SAVE, (job.id, job.state.value, job.queued_at, job.next_due, owes, text)
+        )
 
     def _job(self, text: str) -> Job:
         try:

@@ -98,6 +98,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     host_concurrency: dict[str, int] = {}
     failure_threshold: int | None = None
     webhook: str | None = None
+    owes_webhook: bool = False  # the end of its run is to be told
     wants_retry: bool = False  # when it starts again, URLs that failed or were given up are queued
 
 

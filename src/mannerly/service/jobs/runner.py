@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -25,6 +24,7 @@ from .states import JobEvent, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
@@ -102,7 +102,6 @@ class JobRunner:
         jobs: int,
         failure_threshold: int,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
-        ended: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self._book = book
         self._root = root
@@ -110,7 +109,6 @@ class JobRunner:
         self._jobs = jobs
         self._failure_threshold = failure_threshold
         self._launch = launch
-        self._ended = ended  # called with a job whose run has ended
         self._running: dict[str, _Running] = {}
         self._restarts: dict[str, int] = {}
 
@@ -177,8 +175,7 @@ class JobRunner:
         except (OSError, ValueError) as error:
             log.warning("job %s could not be started: %s", job.id, error)
             run = msgspec.structs.replace(job.run, ended_at=now, ending="error", error=str(error))
-            if self._book.move(job.id, JobEvent.FAILED, now=now, run=run):
-                self._tell_end(job.id)
+            self._book.move(job.id, JobEvent.FAILED, now=now, run=run)
             return
         self._running[job.id] = _Running(process)
         started = job.run.started_at or now
@@ -204,33 +201,22 @@ class JobRunner:
             self._is_over(job_id, running, now)
 
     def _is_over(self, job_id: str, running: _Running, now: float) -> None:
-        job = self._book.get(job_id)
+        job, end = self._book.get(job_id), running.end
         if job is None:
             return
-        end = running.end
+        if running.kill_at is not None:  # its job was stopped or paused, perhaps resumed since
+            if end is not None:
+                self._book.change(msgspec.structs.replace(job, run=_ended(job.run, end, now)))
+            return
         if end is None:
             deaths = self._restarts[job_id] = self._restarts.get(job_id, 0) + 1
             if deaths <= RESTARTS:
                 self._book.move(job_id, JobEvent.LOST, now=now)
                 return
             end = JobEnd("crashed", error=f"its process died {deaths} times in a row")
-        run = JobRun(
-            number=job.run.number,
-            started_at=job.run.started_at,
-            ended_at=now,
-            ending=end.ending,
-            fetched=end.fetched,
-            failed=end.failed,
-            pending=end.pending,
-            given_up=end.given_up,
-            error=end.error,
-        )
         event = JobEvent.FINISHED if end.is_complete else JobEvent.FAILED
-        if self._book.move(job_id, event, now=now, run=run):
-            self._restarts.pop(job_id, None)
-            self._tell_end(job_id)
-        elif job.state is JobState.STOPPED or job.state is JobState.PAUSED:
-            self._book.change(msgspec.structs.replace(job, run=run))
+        self._book.move(job_id, event, now=now, run=_ended(job.run, end, now))
+        self._restarts.pop(job_id, None)
 
     def _end_unwanted(self, job_id: str, running: _Running, now: float) -> None:
         """Tell a process to end if its job is not running any more, and kill one that does not."""
@@ -243,12 +229,22 @@ class JobRunner:
         elif now >= running.kill_at:
             running.process.kill()
 
-    def _tell_end(self, job_id: str) -> None:
-        job = self._book.get(job_id)
-        if job is not None:
-            self._ended(job)
-
     def _forget_old(self, job: Job) -> None:
         """Delete the data of runs that are too old."""
         old = self._root / job.id / f"run-{job.run.number - KEPT_DATA}"
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _ended(run: JobRun, end: JobEnd, now: float) -> JobRun:
+    """Return a run with its result."""
+    return JobRun(
+        number=run.number,
+        started_at=run.started_at,
+        ended_at=now,
+        ending=end.ending,
+        fetched=end.fetched,
+        failed=end.failed,
+        pending=end.pending,
+        given_up=end.given_up,
+        error=end.error,
+    )

@@ -7,7 +7,7 @@ are served once together, not each.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 
 from cronsim import CronSim, CronSimError
 
@@ -31,10 +31,10 @@ def next_due(text: str, after: float) -> float:
     Raises:
         ScheduleError: it is no cron expression, or it is never due.
     """
-    # Local time with its offset, so that days on which clocks change are handled by the library.
-    start = datetime.fromtimestamp(after, tz=timezone.utc).astimezone()
     try:
-        return next(CronSim(text, start)).timestamp()
+        dues = (due.timestamp() for due in CronSim(text, datetime.fromtimestamp(after)))  # noqa: DTZ006
+        # When clocks are put back, an hour of local time comes twice, and its first one counts.
+        return next(due for due in dues if due > after)
     except (CronSimError, StopIteration) as error:
         raise ScheduleError(
             f"{text!r} is not a cron expression: write five fields, minute hour day month weekday, "
