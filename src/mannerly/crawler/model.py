@@ -10,6 +10,8 @@
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
+    Place          where an answer is kept in the archive
+    PageItems      what the extract function made of a page
 
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
@@ -141,6 +143,24 @@ class Skipped(NamedTuple):
 def is_given_up(reason: str) -> bool:
     """Return whether a URL with this reason was given up; text after a colon is a detail."""
     return reason.partition(":")[0] in GIVEN_UP
+
+
+# ---------------------------------------------------------------------- kept of a page
+
+
+class Place(NamedTuple):
+    """The record of an answer in the archive: a gzip member of a segment."""
+
+    segment: str  # the name of a file
+    offset: int
+    length: int  # bytes
+
+
+class PageItems(NamedTuple):
+    """What the extract function returned for a page, or why it failed."""
+
+    items: list[bytes]  # JSON objects, one each
+    error: str | None = None  # on one line
 
 
 # ---------------------------------------------------------------------- hosts
