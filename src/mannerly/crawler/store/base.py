@@ -58,9 +58,9 @@ then is it committed. `CrawlStore.acknowledge` notes that at once, without a com
 whose commit was lost in a crash is fetched again, but not delivered again (`acknowledged`).
 
 **Bodies.** Answers are kept in segments: files beside the store that are only appended to. A
-segment is valid up to the length that was committed last (`Batch.segments`), in the transaction that
-records its pages; its writer cuts off the rest when it opens it again. `Batch.kept` says where the
-answer of each page is. What a page was extracted to (`Batch.items`) is committed with it, too.
+segment is valid up to the length that was committed last (`Batch.segments`), in the transaction
+that records its pages; its writer cuts off the rest when it opens it again. `Batch.kept` says where
+the answer of each page is. What a page was extracted to (`Batch.items`) is committed with it, too.
 
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
