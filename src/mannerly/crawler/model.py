@@ -10,8 +10,8 @@
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
-    Place          where an answer is kept in the archive
-    PageItems      what the extract function made of a page
+    Place          the record of an answer in the archive
+    PageItems      the items that were extracted from a page
 
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
@@ -157,7 +157,7 @@ class Place(NamedTuple):
 
 
 class PageItems(NamedTuple):
-    """What the extract function returned for a page, or why it failed."""
+    """The items that the extract function returned for a page, or the reason of its failure."""
 
     items: list[bytes]  # JSON objects, one each
     error: str | None = None  # on one line
