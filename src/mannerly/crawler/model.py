@@ -10,7 +10,7 @@
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
-    Place          the record of an answer in the archive
+    ArchivePlace   the record of an answer in the archive
     PageItems      the items that were extracted from a page
 
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
@@ -148,7 +148,7 @@ def is_given_up(reason: str) -> bool:
 # ---------------------------------------------------------------------- kept of a page
 
 
-class Place(NamedTuple):
+class ArchivePlace(NamedTuple):
     """The record of an answer in the archive: a gzip member of a segment."""
 
     segment: str  # the name of a file

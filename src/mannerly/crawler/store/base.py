@@ -78,12 +78,12 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control, RetryUrls
     from mannerly.crawler.model import (
+        ArchivePlace,
         Candidate,
         Entry,
         HostRecord,
         PageItems,
         PageRecord,
-        Place,
         RobotsRecord,
         Skipped,
     )
@@ -121,7 +121,7 @@ class Batch:
     retries: list[RetryUrls] = field(default_factory=list)  # what to bring back
     applied: int = 0  # the last control record that was acted on; 0: none new
     # Of pages of this batch, by seq.
-    kept: dict[int, Place] = field(default_factory=dict)
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
 
@@ -230,7 +230,7 @@ class ShardReader(Protocol):
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, Place | None]]:
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
         """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
 
     def segments(self) -> dict[str, int]:

@@ -14,13 +14,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.model import (
+    ArchivePlace,
     Candidate,
     Entry,
     HostRecord,
     Kind,
     PageItems,
     PageRecord,
-    Place,
     RobotsRecord,
     Skipped,
     is_given_up,
@@ -67,7 +67,7 @@ class ShardData:
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
-    kept: dict[int, Place] = field(default_factory=dict)
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)
     applied: int = 0
@@ -134,7 +134,7 @@ class MemoryReader(ShardReader):
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, Place | None]]:
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
         """Yield the records of pages, and where the answer of each is kept."""
         seqs = {id(record): seq for seq, record in self._data.recorded.items()}
         for position, record in self.pages(after=after, last=last):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.model import PageItems, Place
+from mannerly.crawler.model import ArchivePlace, PageItems
 from mannerly.crawler.store.base import Batch
 
 from .opening import Opening
@@ -16,7 +16,7 @@ class KeptContract(Opening):
         """Pages whose answer was not kept have none."""
         store = self.store(location)
         kept, other = enter(store, candidate("/kept"), candidate("/other"))
-        place = Place("shard-0-1.warc.gz", 300, 40)
+        place = ArchivePlace("shard-0-1.warc.gz", 300, 40)
         store.commit(
             Batch(
                 pages=[(kept, page(kept)), (other, page(other))],
@@ -59,14 +59,14 @@ class KeptContract(Opening):
         (entry,) = enter(store, candidate())
         batch = Batch(
             pages=[(entry, page(entry))],
-            kept={entry.seq: Place("a.warc.gz", 0, 9)},
+            kept={entry.seq: ArchivePlace("a.warc.gz", 0, 9)},
             segments={"a.warc.gz": 9},
         )
         store.commit(batch)
         store.commit(batch)
-        batch.kept[entry.seq] = Place("a.warc.gz", 9, 5)
+        batch.kept[entry.seq] = ArchivePlace("a.warc.gz", 9, 5)
         batch.segments["a.warc.gz"] = 14
         store.commit(batch)
 
-        assert [at for _, _, at in store.kept_pages()] == [Place("a.warc.gz", 9, 5)]
+        assert [at for _, _, at in store.kept_pages()] == [ArchivePlace("a.warc.gz", 9, 5)]
         assert store.segments() == {"a.warc.gz": 14}

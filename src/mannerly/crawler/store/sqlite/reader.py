@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import apsw
 
 from mannerly.crawler.model import (
+    ArchivePlace,
     Entry,
     HostRecord,
     PageItems,
     PageRecord,
-    Place,
     RobotsRecord,
     Skipped,
 )
@@ -173,11 +173,11 @@ class SqliteReader(ShardReader):
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, Place | None]]:
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
         """Yield the records of pages, and where the answer of each is kept."""
         last = self.last_position() if last is None else last
         for position, name, start, length, *row in self._slices(_KEPT_PAGES, after, last):
-            place = None if name is None else self._checked((name, start, length), Place)
+            place = None if name is None else self._checked((name, start, length), ArchivePlace)
             yield position, self._checked(row, PageRecord), place
 
     def segments(self) -> dict[str, int]:
