@@ -1,7 +1,7 @@
 """The contracts of a crawl's state: `CrawlStore` for the whole crawl, `ShardStore` for one shard.
 
 SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
-outside this package knows a file, a table or a path.
+outside this package knows a file, a table or a path. It is long because the contracts are in prose.
 
 A shard's store has one owner. It holds five sets of URLs, and every URL of the shard that was ever
 offered is in exactly one of them:
