@@ -1,4 +1,4 @@
-"""Who may call the service: checked for every request, before anything else is done with it.
+"""Decide who may call the service, for every request and before anything else is done with it.
 
     host      The Host header must name this service. A page of another site whose name was made to
               lead to 127.0.0.1 (DNS rebinding) has its own name in it.
@@ -192,6 +192,6 @@ def _needs_token(path: str) -> bool:
 
 
 def _one(headers: Headers, name: str) -> str | None:
-    """Return a header that may be sent once only; one that is sent twice is nobody's."""
+    """Return a header that may be sent once only; both if it is sent twice, which fits nothing."""
     values = headers.getlist(name)
     return values[0] if len(values) == 1 else (None if not values else ", ".join(values))

@@ -1,4 +1,4 @@
-"""When a job with a cron expression is due, in local time; `cronsim` reads the expression.
+"""Say when a job with a cron expression is due, in local time; `cronsim` reads the expression.
 
 An instant is due once: the book keeps the last one that was served, in the transaction that queues
 the run. Instants that passed while the service was down, or while the run before was still going,

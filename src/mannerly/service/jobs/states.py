@@ -6,7 +6,7 @@
     queued     stopped    stopped      by the operator
     queued     failed     failed       it could not be started
     running    paused     paused       its process is told to end; it can go on
-    running    stopped    stopped      the same, and nobody expects it to go on
+    running    stopped    stopped      the same
     running    finished   finished     its crawl has ended by itself
     running    failed     failed       the crawl ended with work left, or too many URLs failed
     running    lost       queued       its process or the service died: it goes on when it can
@@ -70,7 +70,7 @@ TRANSITIONS: dict[JobState, dict[JobEvent, JobState]] = {
     _S.STOPPED: {_E.RESUMED: _S.QUEUED},
 }
 
-# States in which nothing more happens until somebody, or its schedule, asks for it.
+# States in which nothing more happens until the operator, or its schedule, asks for it.
 ENDED = frozenset({JobState.FINISHED, JobState.FAILED, JobState.STOPPED})
 
 
