@@ -16,12 +16,14 @@ used by every command. Nothing of this package needs pytest to be imported.
 
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
     RetryContract   failed and given-up URLs, and bringing them back
+    RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
 
 from __future__ import annotations
 
+from .again import RecrawlContract
 from .crawl import CrawlContract
 from .links import LinkContract
 from .retry import RetryContract
@@ -32,6 +34,7 @@ __all__ = [
     "START",
     "CrawlContract",
     "LinkContract",
+    "RecrawlContract",
     "RetryContract",
     "ShardContract",
     "StoreContract",
@@ -44,5 +47,5 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, LinkContract, CrawlContract):
+class StoreContract(ShardContract, RetryContract, RecrawlContract, LinkContract, CrawlContract):
     """The whole suite."""
