@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mannerly.crawler.control import Recrawl
 from mannerly.crawler.model import (
+    ArchivePlace,
     Candidate,
     Entry,
     HostRecord,
     Kind,
+    PageItems,
     PageRecord,
     RobotsRecord,
     Skipped,
@@ -90,6 +92,9 @@ class ShardData:
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
+    items: dict[int, PageItems] = field(default_factory=dict)
+    segments: dict[str, int] = field(default_factory=dict)
     applied: int = 0
     parsing: int = 0
     suspects: dict[int, int] = field(default_factory=dict)
@@ -182,6 +187,23 @@ class MemoryReader(ShardReader):
             change=record.change if is_checked else None,
         )
 
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages, and where the answer of each is kept."""
+        data = self._data
+        for position, record in self.pages(after=after, last=last):
+            yield position, record, data.kept.get(data.seen[record.url])
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name."""
+        return dict(self._data.segments)
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL."""
+        recorded = self._data.recorded
+        yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
+
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
         return self._data.next_position - 1
@@ -273,6 +295,9 @@ class MemoryStore(MemoryReader, ShardStore):
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
         self._keep_lists(batch)
+        data.kept.update(batch.kept)
+        data.items.update(batch.items)
+        data.segments.update(batch.segments)
         for order in batch.retries:
             if isinstance(order, Recrawl):
                 self._begin_round(order.round)
@@ -289,7 +314,7 @@ class MemoryStore(MemoryReader, ShardStore):
         data.entries[seq] = entry
         data.rounds[seq] = data.round
         self._replace(entry, record)
-        if seq not in batch.kept:
+        if seq not in batch.unchanged:
             data.elements.pop(seq, None)
         if seq in batch.elements:
             data.elements[seq] = batch.elements[seq]

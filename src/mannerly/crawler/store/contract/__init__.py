@@ -18,6 +18,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     RetryContract   failed and given-up URLs, and bringing them back
     RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
+    KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
 
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from .again import RecrawlContract
 from .crawl import CrawlContract
+from .kept import KeptContract
 from .links import LinkContract
 from .retry import RetryContract
 from .shard import ShardContract
@@ -33,6 +35,7 @@ from .values import START, candidate, counts, enter, new_manifest, offer, page
 __all__ = [
     "START",
     "CrawlContract",
+    "KeptContract",
     "LinkContract",
     "RecrawlContract",
     "RetryContract",
@@ -47,5 +50,7 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, RecrawlContract, LinkContract, CrawlContract):
+class StoreContract(
+    ShardContract, RetryContract, RecrawlContract, LinkContract, KeptContract, CrawlContract
+):
     """The whole suite."""

@@ -103,7 +103,7 @@ class RecrawlContract(Opening):
                     (two, page(two)._replace(change="changed", digest="11")),
                     (three, page(three, status=404)._replace(change="removed")),
                 ],
-                kept={one.seq},
+                unchanged={one.seq},
                 elements={two.seq: b"new"},
             )
         )
