@@ -131,13 +131,13 @@ class PageRecord(NamedTuple):
     etag: str | None = None
     last_modified: str | None = None  # the header
     text_digest: str | None = None  # of the visible text, hexadecimal
-    change: str | None = None  # since the crawl before: a `Change`; None: not checked yet
+    change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
     previous_status: int | None = None  # what the crawl before saw
     previous_digest: str | None = None
     previous_fetched_at: float | None = None
 
 
-class Change(StrEnum):
+class PageChange(StrEnum):
     """The difference between a page and what the crawl before saw of it."""
 
     NEW = "new"
@@ -157,7 +157,7 @@ class Link(NamedTuple):
     fragment: str | None  # what follows the # in the link
 
 
-class Listed(NamedTuple):
+class ListedPage(NamedTuple):
     """A page that a sitemap lists, and the time of its last change that the sitemap states."""
 
     url: str

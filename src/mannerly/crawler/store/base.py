@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         Candidate,
         Entry,
         HostRecord,
-        Listed,
+        ListedPage,
         PageItems,
         PageRecord,
         RobotsRecord,
@@ -132,7 +132,7 @@ class Batch:
     retries: list[RetryUrls | Recrawl] = field(default_factory=list)  # what to bring back
     elements: dict[int, bytes] = field(default_factory=dict)  # of pages, by seq
     unchanged: set[int] = field(default_factory=set)  # pages that keep what their record has
-    listed: list[Listed] = field(default_factory=list)  # what sitemaps say about pages
+    listed: list[ListedPage] = field(default_factory=list)  # what sitemaps say about pages
     # By host: how often the lastmod of a sitemap was right, and how often wrong.
     lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0  # the last control record that was acted on; 0: none new
