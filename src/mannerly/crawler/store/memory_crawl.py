@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Candidate
 
     from .base import Batch, Committed, Manifest, ShardOptions, WorkerCard
-    from .memory import MemoryStore
+    from .memory import Inboxes
 
 
 class _DatedStore(MemoryStore):
