@@ -279,8 +279,10 @@ def _times(live: Live, look: Look) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """Return a response time: 142 ms, 2.1 s."""
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else span(seconds)
+    """Return a response time in two figures: 42 ms, 140 ms, 2.1 s."""
+    if seconds >= 0.995:
+        return span(seconds)
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else f"{seconds * 100:.0f}0 ms"
 
 
 def _fitting(fields: Iterable[str], gap: str, look: Look) -> str:
@@ -304,8 +306,7 @@ def _hosts(live: Live, look: Look) -> Line:
                 line += ["  " if line else "", (glyph, tone), words]
         if others:
             line += [f"  + {others:,} others"]
-        text = "".join(piece if isinstance(piece, str) else piece[0] for piece in line)
-        if width(text) <= look.columns - 1 or len(shown) <= 1:
+        if _width(line) <= look.columns - 1 or len(shown) <= 1:
             return line
         others += counts[shown.pop()]
 
@@ -315,10 +316,15 @@ def _back(live: Live, look: Look) -> Line:
     line: Line = []
     used = width("Next back: ")
     for host in live.back:
-        item = next_back(host)
-        text = "".join(piece if isinstance(piece, str) else piece[0] for piece in item)
-        used += width(text) + (2 if line else 0)
-        if line and used > look.columns - 1:
+        room = look.columns - 1 - used - (2 if line else 0)
+        forms = (next_back(host), next_back(host, with_cause=False))
+        item = next((form for form in forms if not line or _width(form) <= room), None)
+        if item is None:
             break
+        used += _width(item) + (2 if line else 0)
         line += [", " if line else "Next back: ", *item]
     return line
+
+
+def _width(line: Line) -> int:
+    return sum(width(piece if isinstance(piece, str) else piece[0]) for piece in line)

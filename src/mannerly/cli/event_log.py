@@ -18,20 +18,22 @@ if TYPE_CHECKING:
     from mannerly.crawler.events import Event
     from mannerly.crawler.runtime.news import Told
 
+# Part of the ordinary course: not printed above a live block, which shows the pace, unless asked.
+ORDINARY = frozenset({polite.Slowed, polite.Closed})
 _HOSTS = 10_000  # whose pace is remembered, to say what it was before
 
 
 class EventLog:
     """Words for events. It remembers the last pace of each host."""
 
-    def __init__(self, log_format: str, *, is_close: bool = False) -> None:
+    def __init__(self, log_format: str, *, leaves_out: frozenset[type] = frozenset()) -> None:
         self._format = log_format
-        self._is_close = is_close
+        self._leaves_out = leaves_out
         self._paces: dict[str, float] = {}
 
     def lines(self, news: Told) -> list[str]:
         """Return a line for each event."""
-        lines = [self._line(event) for event in news.events]
+        lines = [self._line(event) for event in news.events if type(event) not in self._leaves_out]
         if news.left_out:
             lines.append(line_of(self._format, "Omitted", events=news.left_out))
         return [line for line in lines if line]

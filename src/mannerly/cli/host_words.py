@@ -65,8 +65,8 @@ def problem_words(problem: str) -> str:
     return problem.replace("_", " ")
 
 
-def next_back(host: HostStanding) -> Line:
+def next_back(host: HostStanding, *, with_cause: bool = True) -> Line:
     """Return who comes back, when, and why it is waited for."""
     said = f" {short_host(host.host, _HOST)} in {span(host.next_in_s or 0.0)}"
-    why = cause(host)
+    why = cause(host) if with_cause else ""
     return [GLYPHS[host.state], f"{said} ({why})" if why else said]

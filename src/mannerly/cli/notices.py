@@ -96,9 +96,11 @@ def left_by_earlier_runs(location: str) -> LeftBehind:
     from mannerly.crawler.store import open_crawl
 
     store = open_crawl(location)
-    total, active_at = totals(store), store.last_activity()
+    total, active_at, is_running = totals(store), store.last_activity(), store.is_running()
     store.close()
     pages = total["fetched"] + total["failed"]
+    if is_running:  # it cannot be resumed: the run says so
+        return LeftBehind([], pages)
     queued = many(total["pending"], "URL")
     ago = span(time.time() - active_at)
     lines = [f"● Resumed  {many(pages, 'page')} fetched, {queued} queued, stopped {ago} ago"]

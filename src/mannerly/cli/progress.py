@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Protocol, Self
 
-from .event_log import EventLog
+from .event_log import ORDINARY, EventLog
 from .live import CrawlState, Limits, Live, Meter, log_fields
 from .logs import line_of
 from .look import error_look
@@ -45,8 +45,10 @@ class Progress:
         self._limits = limits or Limits()
         self._meter = Meter(self._limits)
         self._live: Live | None = None
-        self._events = EventLog(log_format or "text", is_close=is_close)
         self._display = _display(log_format, log_interval_s)
+        is_drawn = isinstance(self._display, _Block)
+        leaves_out = ORDINARY if is_drawn and not is_close else frozenset()
+        self._events = EventLog(log_format or "text", leaves_out=leaves_out)
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
         """Show a report."""

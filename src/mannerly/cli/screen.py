@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 try:
     import termios
-except ImportError:  # not on Windows: no keys are read there
-    termios = None  # type: ignore[assignment]
+except ImportError:  # on Windows: no keys are read there
+    _HAS_KEYS = False
+else:
+    _HAS_KEYS = True
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # one update of the screen, where a terminal knows it
 _ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
@@ -189,7 +191,7 @@ class Keys:
 
     def take(self) -> None:
         """Read keys from now on, if there is a terminal and this process is in its foreground."""
-        if termios is None or not is_foreground(self.descriptor):
+        if not _HAS_KEYS or not is_foreground(self.descriptor):
             return
         with suppress(termios.error):
             mode = termios.tcgetattr(self.descriptor)

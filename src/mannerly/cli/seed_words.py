@@ -85,7 +85,7 @@ def astray_lines(seeds: Sequence[SeedAstray], pages: str) -> tuple[str, list[str
 
 
 def _login() -> list[str]:
-    return [f"  {_credentials() or 'Start from a page that needs no login.'}"]
+    return [f"  Start from a page that needs no login. {_credentials()}".rstrip()]
 
 
 def _follow(seeds: Sequence[SeedAstray]) -> list[str]:

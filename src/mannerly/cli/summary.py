@@ -131,7 +131,9 @@ def _limited(ended: Ended, look: Look) -> _Text:
     lines += wrapped("Left", left, look.columns) if left else []
     lines += _row("Held back", _held_back(result.stats), look)
     lines += _given_up(ended, look)
-    return _Text("✓ Stopped", Tone.DONE, f" at {ended.limit}: {ended.speed}", [*lines, *_on(ended)])
+    return _Text(
+        "✓ Stopped", Tone.DONE, f" at {ended.limit}: {ended.speed}", ["", *lines, *_on(ended)]
+    )
 
 
 def _on(ended: Ended) -> list[str]:
