@@ -16,7 +16,7 @@ from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.inspection.seeds import GivenUpHost, SeedAstray, SeedProblem
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.standing import HostStanding, HostState, LimitedBy
+from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
 from mannerly.crawler.stats import HostTally, Latencies, OldestRequest, Stats, Waits
 
 SCREENS = Path(__file__).parent / "screens"
@@ -24,7 +24,7 @@ WIDTHS = (80, 120, 200)
 HOURS = 3600.0
 DIRECTORY = "crawl-handbook.example.org-and-39-more"
 
-_STATE = HostState
+_STATE = HostStatus
 HANDBOOK = HostStanding(
     host="handbook.example.org",
     state=_STATE.ASKED_TO_WAIT,

@@ -19,7 +19,7 @@ from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.news import Told
-from mannerly.crawler.standing import HostStanding, HostState
+from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 from mannerly.politeness import events as polite
 
@@ -32,7 +32,7 @@ BUSY = Stats(
     hosts_known=18,
     waits=Waits(ready=3, pace=12, asked_to_wait=2, backing_off=1, next_in_s=0.4),
 )
-ASKED = HostStanding("a.example", HostState.ASKED_TO_WAIT, 10, 2.0, 60.0)
+ASKED = HostStanding("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
 
 
 def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
@@ -49,7 +49,7 @@ def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
 
 def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
     """It is the least that the crawl takes, unless --duration is shorter."""
-    quick = HostStanding("quick.example", HostState.FETCHING, 5000, 0.001)
+    quick = HostStanding("quick.example", HostStatus.FETCHING, 5000, 0.001)
     stats = Stats(fetched=10, queued=5010, standings=[quick, ASKED])
 
     assert at_least_s(Meter().update(stats, 1.0)) == 20.0
@@ -67,14 +67,14 @@ def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
         (
             Stats(
                 waits=Waits(backing_off=1, next_in_s=60.0),
-                standings=[ASKED._replace(state=HostState.BACKING_OFF, problem="403")],
+                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
             ),
             CrawlState.REFUSED,
         ),
         (
             Stats(
                 waits=Waits(backing_off=1, next_in_s=60.0),
-                standings=[ASKED._replace(state=HostState.BACKING_OFF, problem="timeout")],
+                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
             ),
             CrawlState.WAITING,
         ),
@@ -105,8 +105,8 @@ def test_hosts_are_counted_once() -> None:
 
     counts = Meter().update(stats, 1.0).counts
 
-    assert counts[HostState.FETCHING] == 3
-    assert counts[HostState.DONE] == 4
+    assert counts[HostStatus.FETCHING] == 3
+    assert counts[HostStatus.DONE] == 4
     assert sum(counts.values()) == 10
 
 

@@ -21,7 +21,7 @@ from mannerly.cli.live import CrawlState
 from mannerly.cli.look import Look, cut, look_at, short_host, width
 from mannerly.cli.screen import redraw
 from mannerly.cli.summary import summary
-from mannerly.crawler.standing import HostState
+from mannerly.crawler.standing import HostStatus
 
 PAINT = re.compile(r"\x1b\[[0-9;]*m")
 LINES = st.lists(st.text("ab ●é", max_size=30), max_size=7)
@@ -132,7 +132,7 @@ def test_hosts_without_an_instant_have_a_dash() -> None:
     rows = dict(zip(HOSTS, host_table(HOSTS, Look(80))[1:], strict=True))
 
     for host, row in rows.items():
-        assert ("–" in row) == (host.state in (HostState.PAUSED, HostState.GIVEN_UP))
+        assert ("–" in row) == (host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP))
 
 
 def test_every_state_has_a_moment() -> None:

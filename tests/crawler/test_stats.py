@@ -10,7 +10,7 @@ import pytest
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 from mannerly.crawler.model import Entry, Kind, PageRecord, RobotsRequest
-from mannerly.crawler.standing import ASKED, BACKING_OFF, HostStanding, HostState
+from mannerly.crawler.standing import ASKED, BACKING_OFF, HostStanding, HostStatus
 from mannerly.crawler.stats import (
     PACED,
     REMARKABLE,
@@ -235,8 +235,8 @@ def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
 def test_hosts_that_were_seen_come_closer_with_time() -> None:
     """A countdown goes on between two looks; one that is over stays at nothing."""
     folded = StatsFold()
-    host = HostStanding(HOST, HostState.ASKED_TO_WAIT, 3, 1.0, 60.0)
-    paused = HostStanding("b.example", HostState.PAUSED, 3)
+    host = HostStanding(HOST, HostStatus.ASKED_TO_WAIT, 3, 1.0, 60.0)
+    paused = HostStanding("b.example", HostStatus.PAUSED, 3)
     folded(told.HostsSeen(0, 100.0, (host,)))
     folded(told.HostsSeen(1, 100.0, (paused,)))
 

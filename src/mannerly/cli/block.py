@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostState
+from mannerly.crawler.standing import HostStatus
 
 from .figures import many, size, span
 from .host_words import GLYPHS, next_back, state_words
@@ -40,8 +40,8 @@ _STATES = {
 }
 # When there is no room for all, what needs a look stays.
 _PRIORITY = (
-    *(HostState.FETCHING, HostState.ASKED_TO_WAIT, HostState.BACKING_OFF, HostState.GIVEN_UP),
-    *(HostState.PAUSED, HostState.DONE),
+    *(HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.GIVEN_UP),
+    *(HostStatus.PAUSED, HostStatus.DONE),
 )
 
 
@@ -135,7 +135,7 @@ def _who(live: Live) -> str:
     standings, hosts = live.stats.standings, live.hosts
     if hosts == 1 and standings:
         return short_host(standings[0].host, _HOST)
-    return f"{live.counts[HostState.FETCHING]:,} of {many(hosts, 'host')}"
+    return f"{live.counts[HostStatus.FETCHING]:,} of {many(hosts, 'host')}"
 
 
 def _asked(live: Live) -> list[str]:
@@ -224,7 +224,7 @@ def _pace(per_second: float) -> str:
 
 
 def _refused(live: Live, look: Look) -> str:
-    failing = [host for host in live.stats.standings if host.state is HostState.BACKING_OFF]
+    failing = [host for host in live.stats.standings if host.state is HostStatus.BACKING_OFF]
     statuses = sorted({host.problem for host in failing if host.problem})
     longest_s = max((host.failing_s for host in failing), default=0.0)
     after = span(live.limits.give_up_after_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostState, LimitedBy
+from mannerly.crawler.standing import HostStatus, LimitedBy
 
 from .figures import span
 from .host_words import GLYPHS, cause, state_words
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .look import Line, Look
 
-LEGEND = (*(state for state in HostState if state is not HostState.DONE),)
+LEGEND = (*(state for state in HostStatus if state is not HostStatus.DONE),)
 _NARROW = (("Next", 13), ("Pace", 7), ("Limit", 8), ("Queue", 9), ("Refused", 9))
 _STATE, _WHY = 13, 19
 _WIDE = (("Pace", 7), ("Limit", 7), ("Queue", 10), ("Fetched", 10), ("Refused", 9))
@@ -101,20 +101,20 @@ def _name(host: HostStanding, look: Look) -> str:
 
 
 def _next(host: HostStanding) -> str:
-    if host.state in (HostState.PAUSED, HostState.GIVEN_UP, HostState.DONE):
+    if host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP, HostStatus.DONE):
         return "–"
     return span(host.next_in_s) if host.next_in_s and host.next_in_s >= 0.05 else "now"
 
 
 def _pace(host: HostStanding) -> str:
-    if not host.delay_s or host.state is HostState.GIVEN_UP:
+    if not host.delay_s or host.state is HostStatus.GIVEN_UP:
         return "–"
     pace = 1.0 / host.delay_s
     return f"{pace:.1f}" if pace >= 0.1 else f"{pace:.2f}"
 
 
 def _limit(host: HostStanding) -> str:
-    if host.state is HostState.GIVEN_UP:
+    if host.state is HostStatus.GIVEN_UP:
         return "–"
     if host.limited_by is LimitedBy.LEARNED:
         return f"{host.limit:.1f}" if host.limit >= 0.1 else f"{host.limit:.2f}"

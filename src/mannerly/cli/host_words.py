@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostState, LimitedBy
+from mannerly.crawler.standing import HostStatus, LimitedBy
 
 from .figures import span
 from .look import Tone, short_host
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from .look import Line
 
 # In the order in which they are shown.
-GLYPHS: dict[HostState, tuple[str, Tone]] = {
-    HostState.FETCHING: ("●", Tone.GOING),
-    HostState.ASKED_TO_WAIT: ("○", Tone.WAITING),
-    HostState.BACKING_OFF: ("◆", Tone.REFUSED),
-    HostState.PAUSED: ("‖", Tone.PLAIN),
-    HostState.GIVEN_UP: ("×", Tone.REFUSED),
-    HostState.DONE: ("✓", Tone.DONE),
+GLYPHS: dict[HostStatus, tuple[str, Tone]] = {
+    HostStatus.FETCHING: ("●", Tone.GOING),
+    HostStatus.ASKED_TO_WAIT: ("○", Tone.WAITING),
+    HostStatus.BACKING_OFF: ("◆", Tone.REFUSED),
+    HostStatus.PAUSED: ("‖", Tone.PLAIN),
+    HostStatus.GIVEN_UP: ("×", Tone.REFUSED),
+    HostStatus.DONE: ("✓", Tone.DONE),
 }
 _HOST = 34  # columns of a host in a sentence
 
 
-def state_words(state: HostState) -> str:
+def state_words(state: HostStatus) -> str:
     """Return a state in words: asked to wait."""
     return state.value.replace("_", " ")
 
 
 def cause(host: HostStanding, *, short: bool = False) -> str:
     """Return why a host waits; nothing if it does not, or if that is not known."""
-    if host.state is HostState.ASKED_TO_WAIT:
+    if host.state is HostStatus.ASKED_TO_WAIT:
         asked = host.retry_after_s
         return "Retry-After" if asked is None else f"Retry-After: {_as_sent(asked)}"
-    if host.state is HostState.BACKING_OFF:
+    if host.state is HostStatus.BACKING_OFF:
         return _backing_off(host, short=short)
-    if host.state is HostState.GIVEN_UP:
+    if host.state is HostStatus.GIVEN_UP:
         return problem_words(host.problem)
-    if host.state is HostState.PAUSED:
+    if host.state is HostStatus.PAUSED:
         return "by you"
-    if host.state is HostState.FETCHING and host.limited_by is LimitedBy.ROBOTS:
+    if host.state is HostStatus.FETCHING and host.limited_by is LimitedBy.ROBOTS:
         return f"Crawl-delay: {span(host.delay_s)}"
     return ""
 

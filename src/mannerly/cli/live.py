@@ -19,7 +19,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.standing import HostState
+from mannerly.crawler.standing import HostStatus
 
 if TYPE_CHECKING:
     from mannerly.crawler.standing import HostStanding
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
 LONG_S = 3.0  # a wait of this length is said
-BACK = (HostState.ASKED_TO_WAIT, HostState.BACKING_OFF)
+BACK = (HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)
 _REFUSALS = ("401", "403", "429", "503")
 
 
@@ -44,7 +44,7 @@ class CrawlState(StrEnum):
 
 
 class Limits(NamedTuple):
-    """What the run was given, and what earlier runs have fetched."""
+    """The limits of the run, and the pages that earlier runs have fetched."""
 
     max_urls: int | None = None
     duration_s: float | None = None
@@ -71,17 +71,17 @@ class Live(NamedTuple):
         return self.limits.pages_before + self.stats.pages
 
     @property
-    def counts(self) -> dict[HostState, int]:
+    def counts(self) -> dict[HostStatus, int]:
         """Return the number of hosts by state."""
         stats, waits = self.stats, self.stats.waits
         active = _active(waits)
         return {
-            HostState.FETCHING: waits.fetching,
-            HostState.ASKED_TO_WAIT: waits.asked_to_wait,
-            HostState.BACKING_OFF: waits.backing_off,
-            HostState.PAUSED: waits.paused,
-            HostState.GIVEN_UP: stats.hosts_given_up,
-            HostState.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
+            HostStatus.FETCHING: waits.fetching,
+            HostStatus.ASKED_TO_WAIT: waits.asked_to_wait,
+            HostStatus.BACKING_OFF: waits.backing_off,
+            HostStatus.PAUSED: waits.paused,
+            HostStatus.GIVEN_UP: stats.hosts_given_up,
+            HostStatus.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
         }
 
     @property
@@ -177,7 +177,7 @@ def _why(stats: Stats) -> CrawlState:
     waits = stats.waits
     if not waits.backing_off or waits.fetching or waits.asked_to_wait or stats.in_flight:
         return CrawlState.WAITING
-    problems = [host.problem for host in stats.standings if host.state is HostState.BACKING_OFF]
+    problems = [host.problem for host in stats.standings if host.state is HostStatus.BACKING_OFF]
     is_refusal = any(problem in _REFUSALS for problem in problems)
     return CrawlState.REFUSED if is_refusal else CrawlState.WAITING
 

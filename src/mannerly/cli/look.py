@@ -1,4 +1,4 @@
-"""How the command looks on a terminal: glyphs, colours, columns.
+"""The look of the command on a terminal: glyphs, colours, columns.
 
 A line is a list of pieces, each with a tone. Only glyphs, state words and the done part of a bar
 have one, so everything reads the same without colour. `Look.line` turns pieces into text of at most
@@ -58,7 +58,7 @@ _ASCII = str.maketrans(
 
 
 class Look(NamedTuple):
-    """What a terminal can show."""
+    """The abilities of a terminal."""
 
     columns: int = 80
     rows: int = 24

@@ -84,7 +84,7 @@ def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> lis
 
 
 class LeftBehind(NamedTuple):
-    """What earlier runs of a crawl have done, in words, and how many pages that is."""
+    """The work of earlier runs of a crawl, in words, and the number of their pages."""
 
     lines: list[str]
     pages: int

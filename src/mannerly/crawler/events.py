@@ -16,8 +16,8 @@ through unchanged, so a listener sees one stream.
     UrlsHeldBack     links that will be fetched after others, because of their pattern
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
-    HostsSeen        at intervals, while somebody looks: the standing of a few hosts
-    HostWaits        while somebody looks: the next request to a host has to wait
+    HostsSeen        at intervals, in a run that is watched: the standing of a few hosts
+    HostWaits        in a run that is watched closely: the next request to a host has to wait
     BatchCommitted   a batch is in the store
     StoreMended      counters of the store were wrong and are right again
 """
@@ -188,7 +188,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Watched(Enum):
-    """How much is told of single hosts. What nobody looks at costs nothing."""
+    """The amount that is told of single hosts; in a run that is not watched, nothing."""
 
     NO = "no"
     HOSTS = "hosts"  # the standing of a few hosts, about once a second

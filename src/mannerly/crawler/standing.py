@@ -15,7 +15,7 @@ ASKED = (Reason.RETRY_AFTER, Reason.PARKED)
 BACKING_OFF = (Reason.BACKOFF, Reason.TRIAL, Reason.BREAKER_OPEN, Reason.HALF_OPEN)
 
 
-class HostState(StrEnum):
+class HostStatus(StrEnum):
     """The state of a host."""
 
     FETCHING = "fetching"  # it is asked as often as its pace allows
@@ -39,7 +39,7 @@ class HostStanding(NamedTuple):
     """The standing of one host at one moment."""
 
     host: str
-    state: HostState
+    state: HostStatus
     queued: int
     delay_s: float = 0.0  # between two requests; 0: not known
     next_in_s: float | None = None  # until it may be asked; None: not known, or never

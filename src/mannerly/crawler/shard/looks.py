@@ -16,7 +16,7 @@ from mannerly.crawler.standing import (
     ASKED,
     BACKING_OFF,
     HostStanding,
-    HostState,
+    HostStatus,
     LimitedBy,
     limited_by,
 )
@@ -75,7 +75,7 @@ def _standing(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
     host, queued = queue.host, _queued(queue)
     seen = parts.politeness.host(host)
     if seen is None:  # it was not asked yet
-        return HostStanding(host, HostState.FETCHING, queued, parts.politeness.delay_s(host))
+        return HostStanding(host, HostStatus.FETCHING, queued, parts.politeness.delay_s(host))
     state = _state(queue.reason or seen.gate)
     next_at = queue.due if queue.reason is not None and queue.due else seen.not_before
     settings = parts.politeness.settings_of(host)
@@ -91,7 +91,7 @@ def _standing(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
         state=state,
         queued=queued,
         delay_s=seen.delay_s,
-        next_in_s=None if state is HostState.PAUSED else max(0.0, next_at - now.mono),
+        next_in_s=None if state is HostStatus.PAUSED else max(0.0, next_at - now.mono),
         limited_by=by,
         limit=1.0 / seen.delay_floor_s if by is LimitedBy.LEARNED else 0.0,
         problem=seen.latest_problem if seen.bad_since < inf else "",
@@ -103,9 +103,9 @@ def _standing(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
     )
 
 
-def _state(reason: Reason | None) -> HostState:
+def _state(reason: Reason | None) -> HostStatus:
     if reason in ASKED:
-        return HostState.ASKED_TO_WAIT
+        return HostStatus.ASKED_TO_WAIT
     if reason in BACKING_OFF:
-        return HostState.BACKING_OFF
-    return HostState.PAUSED if reason is Reason.PAUSED else HostState.FETCHING
+        return HostStatus.BACKING_OFF
+    return HostStatus.PAUSED if reason is Reason.PAUSED else HostStatus.FETCHING
