@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.table import GROUPS, OPTIONS
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError, resolve
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
@@ -243,6 +244,7 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.missing_parts(plan.settings),
         *notices.private_seeds(plan.seeds),
         *notices.wider_scope(plan.configuration, plan.settings),
+        *notices.unmet_hosts(plan.seeds, plan.settings),
     ]
 
 
@@ -282,7 +284,7 @@ def _parameter(option: Option, group: str) -> inspect.Parameter:
     names = [option.flag, *([option.short] if option.short else [])]
     shown: dict[str, Any] = {"help": option.help, "rich_help_panel": group}
     annotation: Any = Annotated[str | None, typer.Option(*names, metavar=option.metavar, **shown)]
-    if option.kind is ValueKind.LIST:
+    if option.kind in (ValueKind.LIST, ValueKind.HOSTS):
         listed = typer.Option(*names, metavar=option.metavar, **shown)
         annotation = Annotated[list[str] | None, listed]
     elif option.kind is ValueKind.FLAG:

@@ -12,8 +12,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.options.table import OPTIONS, ProjectUse
-from mannerly.crawler.options.values import printable
+from mannerly.crawler.options.option import ProjectUse
+from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.values import nearest, printable
 
 from .config import ConfigError
 from .endings import resume_command
@@ -148,6 +149,20 @@ def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[s
     source = f"--seeding-strategy {settings.seeding}"
     why = f"{source} names other hosts of the site, so the scope is the site"
     return [f"{why}: with --scope host they are left out"]
+
+
+def unmet_hosts(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Name hosts with options of their own that no seed is on: perhaps they are misspelled."""
+    from mannerly.crawler.web.urls import host_key_of
+
+    met = {host_key_of(seed) for seed in seeds}
+    unmet = [host for host in settings.hosts if host not in met]
+    if not seeds or not unmet or settings.scope == "any":
+        return []
+    near = nearest(unmet[0], met)
+    named = ", ".join(safe_term(host, limit=80) for host in unmet[:_NAMED_SEEDS])
+    more = f" and {len(unmet) - _NAMED_SEEDS:,} more" if len(unmet) > _NAMED_SEEDS else ""
+    return [f"Hosts with options of their own, but without a seed: {named}{more}{near}"]
 
 
 def control_records(location: str) -> list[str]:

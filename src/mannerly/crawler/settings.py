@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.options.table import OPTIONS, ValueKind
-from mannerly.crawler.options.values import OptionError, printable, refusal
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.pace import POLITENESS
+from mannerly.crawler.options.table import FIELDS, OPTIONS
+from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
@@ -25,11 +27,10 @@ from .web.words import without_password
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Given
 
-_POLITENESS = "politeness."
-SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
+SEEDING = OPTIONS["seeding_strategy"].choices
 NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
@@ -59,6 +60,10 @@ class CrawlSettings:
 
     politeness: Settings = _option(
         Settings(), "Settings of the politeness core: see docs/settings.md."
+    )
+    hosts: dict[str, dict[str, Any]] = field(
+        default_factory=dict,
+        metadata={"doc": "Politeness settings of single hosts, by host and field.", "low": None},
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
     contact: str | None = _option(None, "E-mail address for site owners: the From header.")
@@ -145,6 +150,8 @@ class CrawlSettings:
         if self.politeness.group_by == "ip":
             allowed = "host or site in a crawl: addresses of hosts change while it runs"
             raise SettingsError("group_by", "ip", allowed)
+        for host in self.hosts:
+            self.pace_of(host)
         self._check_wire()
 
     def _check_wire(self) -> None:
@@ -182,6 +189,10 @@ class CrawlSettings:
             allowed = "a readable file of certificates in PEM format"
             raise SettingsError("ca_file", self.ca_file, allowed) from None
 
+    def pace_of(self, host: str, rest: Settings | None = None) -> Settings:
+        """Return the politeness settings of a host; what it has no value for is as in `rest`."""
+        return (rest or self.politeness).with_changes(self.hosts.get(host, {}))
+
     @property
     def agent_token(self) -> str:
         """Return the name that is looked up in robots.txt: the User-Agent up to the / or space."""
@@ -203,41 +214,66 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
-    for name, (value, where, _) in given.items():
-        target = OPTIONS[name].target
-        if target is None:
+    hosts = {host: dict(own) for host, own in base.hosts.items()}
+    for key, each in given.items():
+        option, host = option_of(key), host_of(key)
+        if option.target is None:
             continue
-        chosen = pace if target.startswith(_POLITENESS) else crawl
-        field = target.removeprefix(_POLITENESS)
-        if OPTIONS[name].is_inverse:
-            chosen[field] = 1.0 / _positive(value, where)
-        elif field == "scope":
-            chosen[field] = _scope_mode(value, where)
-        elif OPTIONS[name].kind is ValueKind.FILE:
-            # A crawl may be resumed in another directory.
-            chosen[field] = str(Path(str(value)).expanduser().absolute())
+        field = option.target.removeprefix(POLITENESS)
+        if host is not None:
+            chosen = hosts.setdefault(host, {})
         else:
-            chosen[field] = tuple(value) if isinstance(value, list) else value
+            chosen = crawl if field == option.target else pace
+        chosen[field] = _converted(option, each)
     if _names_other_hosts(crawl.get("seeding"), base) and "scope" not in crawl:
         crawl["scope"] = ScopeMode.SITE
     try:
-        settings = replace(base, **crawl)
+        settings = replace(base, hosts={}, **crawl)
         # The core needs the timeout, too.
-        politeness = replace(base.politeness, request_timeout_s=settings.timeout_s, **pace)
+        politeness = base.politeness.with_changes({"request_timeout_s": settings.timeout_s, **pace})
         settings = replace(settings, politeness=politeness)
         settings.check_files()
     except SettingsError as error:
         raise OptionError(_placed(error, given)) from error
-    return settings
+    for host, own in hosts.items():
+        try:
+            politeness.with_changes(own)
+        except SettingsError as error:
+            raise OptionError(_placed(error, given, host)) from error
+    return replace(settings, hosts=hosts)
+
+
+def _converted(option: Option, given: Given) -> Any:
+    """Return the value of a setting from that of its option."""
+    value, where, _ = given
+    if option.is_inverse:
+        return 1.0 / _positive(value, where)
+    if option.target == "scope":
+        return ScopeMode(str(value))
+    if option.kind is ValueKind.FILE:
+        # A crawl may be resumed in another directory.
+        return str(Path(str(value)).expanduser().absolute())
+    return tuple(value) if isinstance(value, list) else value
 
 
 def in_force(settings: CrawlSettings, option: Option) -> object:
     """Return the value of an option."""
     assert option.target is not None
-    if option.target.startswith(_POLITENESS):
-        value = getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
-        return 1.0 / value if option.is_inverse else value
-    return getattr(settings, option.target)
+    if option.kind is ValueKind.HOSTS:
+        return {
+            host: {FIELDS[field]: _shown(OPTIONS[FIELDS[field]], own[field]) for field in own}
+            for host, own in settings.hosts.items()
+        }
+    if not option.target.startswith(POLITENESS):
+        return getattr(settings, option.target)
+    return _shown(option, getattr(settings.politeness, option.target.removeprefix(POLITENESS)))
+
+
+def _shown(option: Option, value: Any) -> object:
+    """Return the value of an option from that of its setting."""
+    if option.kind is ValueKind.STATUSES:
+        return sorted(value)
+    return 1.0 / value if option.is_inverse else value
 
 
 def _positive(value: object, where: str) -> float:
@@ -252,16 +288,11 @@ def _names_other_hosts(seeding: object, base: CrawlSettings) -> bool:
     return is_new and seeding in NAMES_HOSTS and base.scope is ScopeMode.HOST
 
 
-def _scope_mode(value: object, where: str) -> ScopeMode:
-    try:
-        return ScopeMode(str(value))
-    except ValueError:
-        raise OptionError(refusal(where, value, "one of " + ", ".join(ScopeMode))) from None
-
-
-def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
-    """Return the error with the place where the value was set."""
-    for name, (value, where, _) in given.items():
-        if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
-            return refusal(where, printable(name, value), error.allowed)
-    return refusal(error.field, error.value, error.allowed)
+def _placed(error: SettingsError, given: Mapping[str, Given], host: str | None = None) -> str:
+    """Return the error with the place where the value was set, for all hosts or for one."""
+    for key, (value, where, _) in given.items():
+        is_its_field = (option_of(key).target or "").removeprefix(POLITENESS) == error.field
+        if is_its_field and host_of(key) in (host, None):
+            return refusal(where, printable(key, value), error.allowed)
+    name = FIELDS.get(error.field, error.field)
+    return refusal(f"{name} of {host}" if host else name, error.value, error.allowed)
