@@ -7,7 +7,6 @@ when a name of theirs is used, so that the settings can be read without the rest
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,6 +66,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)

@@ -114,7 +114,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "ct_url",
             ValueKind.TEXT,
-            "URL of the certificate-transparency index; {site} is replaced by the site.",
+            "URL of the certificate-transparency index; {site} is replaced by the site (default: "
+            "crt.sh).",
             "ct_url",
             "URL",
             is_advanced=True,
@@ -122,7 +123,8 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "commoncrawl_url",
             ValueKind.TEXT,
-            "URL of the Common Crawl index; {site} is replaced by the site.",
+            "URL of the Common Crawl index; {site} is replaced by the site (default: "
+            "index.commoncrawl.org).",
             "commoncrawl_url",
             "URL",
             is_advanced=True,
@@ -329,8 +331,8 @@ def _resources() -> tuple[Option, ...]:
             "proxy",
             ValueKind.TEXT,
             "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
-            "with user:password@ if needed. The network guard cannot see which addresses the "
-            "proxy contacts.",
+            "with user:password@ if needed (default: none). The network guard cannot see which "
+            "addresses the proxy contacts.",
             "proxy",
             "URL",
             has_password=True,
