@@ -72,8 +72,12 @@ def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> lis
         if option.project_use is ProjectUse.NONE and option.target is not None:
             value = in_force(settings, option)
             if value:
-                texts = value if isinstance(value, tuple) else (str(printable(name, value)),)
-                allowed += [f"{option.flag} {shlex.quote(text)}" for text in texts]
+                shown = printable(name, value)
+                texts = shown if isinstance(shown, list | tuple) else (shown,)
+                allowed += [
+                    option.flag if text is True else f"{option.flag} {shlex.quote(str(text))}"
+                    for text in texts
+                ]
     owner = foreign_owner(location)
     return [
         f"Resuming the crawl in {safe_term(location)}: {_named(seeds)}"

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.pace import POLITENESS
+from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
 from mannerly.crawler.options.table import FIELDS, OPTIONS
 from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.politeness import Settings, SettingsError
 
+from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
-from .web.words import without_password
+from .web.words import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -101,6 +103,14 @@ class CrawlSettings:
         "guard cannot check the addresses that names lead to.",
         is_shown=False,  # it may hold a password
     )
+    proxy_env: bool = _option(
+        False, "Use the proxies of http_proxy, https_proxy, all_proxy and no_proxy."
+    )
+    headers: tuple[str, ...] = _option(
+        (), "Headers for one host, or for the hosts of the seeds.", is_shown=False
+    )
+    auth: tuple[str, ...] = _option((), "Logins, each for one host.", is_shown=False)
+    cookies: bool = _option(False, "Keep the cookies that each host sets, while the crawl runs.")
     ca_file: str | None = _option(
         None, "PEM file of the certificate authorities to trust, instead of the system's."
     )
@@ -159,11 +169,19 @@ class CrawlSettings:
         NetworkGuard(allow_net=self.allow_net)
         check_header("User-Agent", self.user_agent)
         check_header("From", self.contact or "")
-        try:
-            check_proxy(self.proxy)
-        except ValueError as error:
-            shown = without_password(self.proxy or "")
-            raise SettingsError("proxy", shown, str(error)) from None
+        for name, texts, check in (
+            ("proxy", (self.proxy,) if self.proxy else (), check_named_proxy),
+            ("header", self.headers, read_header),
+            ("auth", self.auth, read_login),
+        ):
+            for text in texts:
+                try:
+                    check(text)
+                except ValueError as error:
+                    field = OPTIONS[name].target or name
+                    raise SettingsError(field, hidden(name, text), str(error)) from None
+        if self.proxy and self.proxy_env:
+            raise SettingsError("proxy_env", value=True, allowed="either proxy or proxy_env")
         for host in self.insecure_hosts:
             try:
                 host_name(host)
@@ -172,11 +190,12 @@ class CrawlSettings:
                 raise SettingsError("insecure_hosts", host, allowed) from None
 
     def check_files(self) -> None:
-        """Raise SettingsError if a file that is named here cannot be used.
+        """Raise SettingsError if a file or a secret that is named here cannot be used.
 
-        The constructor does not check files, so that the settings of a stored crawl can be read
-        after a file was removed.
+        The constructor does not check these, so that the settings of a stored crawl can be read
+        after a file was removed. Secrets are not stored.
         """
+        self._check_secrets()
         if self.ca_file is None:
             return
         if not Path(self.ca_file).is_file():
@@ -188,6 +207,40 @@ class CrawlSettings:
         except OSError:  # SSLError is one too
             allowed = "a readable file of certificates in PEM format"
             raise SettingsError("ca_file", self.ca_file, allowed) from None
+
+    def _check_secrets(self) -> None:
+        for name, texts in self._with_secrets().items():
+            field = OPTIONS[name].target or name
+            for text in texts:
+                if is_hidden(name, text):
+                    raise SettingsError(
+                        field,
+                        text,
+                        f"the real value in place of {HIDDEN}: secrets are not stored with a crawl "
+                        f"(a reference such as env:NAME or file:PATH is), so give "
+                        f"{OPTIONS[name].flag} again, or {OPTIONS[name].flag} none",
+                    )
+                try:
+                    full = revealed(name, text)
+                    {"proxy": check_proxy, "header": read_header, "auth": read_login}[name](full)
+                except ValueError as error:
+                    raise SettingsError(field, hidden(name, text), str(error)) from None
+
+    def _with_secrets(self) -> dict[str, tuple[str, ...]]:
+        return {
+            "proxy": (self.proxy,) if self.proxy else (),
+            "header": self.headers,
+            "auth": self.auth,
+        }
+
+    def without_secrets(self) -> CrawlSettings:
+        """Return these settings as they may be stored: with references, but without secrets."""
+        return replace(
+            self,
+            proxy=self.proxy and hidden("proxy", self.proxy),
+            headers=tuple(hidden("header", text) for text in self.headers),
+            auth=tuple(hidden("auth", text) for text in self.auth),
+        )
 
     def pace_of(self, host: str, rest: Settings | None = None) -> Settings:
         """Return the politeness settings of a host; what it has no value for is as in `rest`."""
@@ -201,6 +254,12 @@ class CrawlSettings:
     def scope_of(self, seeds: Iterable[str]) -> Scope:
         """Return the scope of a crawl from these seeds. Raises ValueError if a glob is wrong."""
         return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)
+
+
+def check_named_proxy(text: str) -> None:
+    """Raise ValueError for a text that is neither the URL of a proxy nor a reference to one."""
+    if not text.startswith(("env:", "file:")):
+        check_proxy(text)
 
 
 def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettings:
@@ -250,6 +309,10 @@ def _converted(option: Option, given: Given) -> Any:
         return 1.0 / _positive(value, where)
     if option.target == "scope":
         return ScopeMode(str(value))
+    if option.has_secret:
+        texts = value if isinstance(value, list) else [value]
+        full = tuple(absolute(option.name, str(text)) for text in texts if text != NOTHING)
+        return full if option.kind is ValueKind.LIST else next(iter(full), None)
     if option.kind is ValueKind.FILE:
         # A crawl may be resumed in another directory.
         return str(Path(str(value)).expanduser().absolute())

@@ -46,7 +46,7 @@ class Option(NamedTuple):
     metavar: str | None = None
     short: str | None = None
     choices: tuple[str, ...] = ()
-    has_password: bool = False  # a URL whose password is never printed
+    has_secret: bool = False  # never printed or stored: see `secrets`
     project_use: ProjectUse = ProjectUse.ANY
     is_inverse: bool = False  # a rate whose setting is the delay between two requests
     is_advanced: bool = False  # listed by --help-all only

@@ -328,15 +328,51 @@ def _resources() -> tuple[Option, ...]:
             project_use=ProjectUse.NONE,
         ),
         Option(
+            "header",
+            ValueKind.LIST,
+            "Send a header to one host, or without HOST= to the hosts of the seeds. VALUE may be "
+            "env:NAME or file:PATH; repeatable.",
+            "headers",
+            "[HOST=]NAME:VALUE",
+            has_secret=True,
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "auth",
+            ValueKind.LIST,
+            "Log in to one host over https: user:password, bearer:TOKEN, env:NAME or file:PATH. "
+            "For http, write http:// before HOST; repeatable.",
+            "auth",
+            "HOST=LOGIN",
+            has_secret=True,
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "cookies",
+            ValueKind.FLAG,
+            "Keep the cookies that each host sets, send them to it alone, and forget them at the "
+            "end of the run (default off).",
+            "cookies",
+        ),
+        Option(
             "proxy",
             ValueKind.TEXT,
             "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
-            "with user:password@ if needed (default: none). The network guard cannot see which "
-            "addresses the proxy contacts.",
+            "with user:password@ or user:env:NAME@ if needed (default: none). The network guard "
+            "cannot see which addresses the proxy contacts.",
             "proxy",
             "URL",
-            has_password=True,
+            has_secret=True,
             project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "proxy_env",
+            ValueKind.FLAG,
+            "Use the proxies of the variables http_proxy, https_proxy, all_proxy and no_proxy, "
+            "which are ignored otherwise (default off).",
+            "proxy_env",
+            project_use=ProjectUse.NONE,
+            is_advanced=True,
         ),
         Option(
             "ca_file",

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-from mannerly.crawler.web.words import without_password
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .option import ValueKind
+from .secrets import hidden
 from .table import FIELDS, KEYWORDS, OPTIONS
 
 if TYPE_CHECKING:
@@ -200,11 +199,14 @@ def from_text(option: Option, text: str) -> object:
     return text
 
 
-def printable(name: str, value: object) -> object:
-    """Return the value of an option as it may be printed: without the password of a URL."""
-    if not option_of(name).has_password or not isinstance(value, str):
+def printable(name: str, value: object) -> Any:
+    """Return the value of an option as it may be printed: without secrets."""
+    option = option_of(name)
+    if not option.has_secret:
         return value
-    return without_password(value)
+    if isinstance(value, list | tuple):
+        return [hidden(option.name, str(text)) for text in value]
+    return hidden(option.name, value) if isinstance(value, str) else value
 
 
 def refusal(where: str, value: object, allowed: str) -> str:
