@@ -50,7 +50,7 @@ def test_help_shows_the_usual_options_in_groups() -> None:
 
 @pytest.mark.parametrize("command", ["crawl", "resume"])
 def test_help_all_shows_every_option(command: str) -> None:
-    """In the groups of docs/options.md; `resume` has those that it can change."""
+    """In the groups of docs/reference/options.md; `resume` has those that it can change."""
     text = shown(command, "--help-all")
 
     missing = [

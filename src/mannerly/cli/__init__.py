@@ -29,6 +29,7 @@ from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
 from .resume import ResumeCommand, resume
 from .retry import retry
+from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
@@ -89,6 +90,7 @@ _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host", rich_help_panel=_STEER)
 
+app.command(rich_help_panel=_MORE)(serve)
 app.command(rich_help_panel=_CARE)(doctor)
 app.command(rich_help_panel=_CARE)(wipe)
 

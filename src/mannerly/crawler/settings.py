@@ -61,7 +61,7 @@ class CrawlSettings:
     )
 
     politeness: Settings = _option(
-        Settings(), "Settings of the politeness core: see docs/settings.md."
+        Settings(), "Settings of the politeness core: see docs/reference/settings.md."
     )
     hosts: dict[str, dict[str, Any]] = field(
         default_factory=dict,
@@ -96,6 +96,11 @@ class CrawlSettings:
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."
+    )
+    seeds_open_network: bool = _option(
+        True,
+        "Whether a seed may be a private address or have an unusual port. A service that takes "
+        "seeds from others says no.",
     )
     proxy: str | None = _option(
         None,

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 
 class CrawlOptions(TypedDict, total=False):
-    """The options of a crawl. The sentence of each is in docs/options.md."""
+    """The options of a crawl. The sentence of each is in docs/reference/options.md."""
 
     max_urls: int | None
     max_depth: int | None
