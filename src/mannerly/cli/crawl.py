@@ -264,6 +264,7 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.private_seeds(plan.seeds),
         *notices.wider_scope(plan.configuration, plan.settings),
         *notices.unmet_hosts(plan.seeds, plan.settings),
+        *notices.unsent_credentials(plan.seeds, plan.settings),
     ]
 
 

@@ -155,6 +155,26 @@ def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[s
     return [f"{why}: with --scope host they are left out"]
 
 
+def unsent_credentials(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Name headers and logins that no seed's origin gets: of https where the seed is of http."""
+    from mannerly.crawler.fetch.credentials import read_header, read_login
+    from mannerly.crawler.fetch.guard import split_origin
+
+    met = {split_origin(seed) for seed in seeds}
+    named = [("--auth", read_login(text)[0]) for text in settings.auth]
+    named += [("--header", origin) for text in settings.headers if (origin := read_header(text)[0])]
+    lines = []
+    for flag, (scheme, host, port) in dict.fromkeys(named):
+        plain = ("http", host, 80 if port == 443 else port)
+        if scheme == "https" and plain in met and (scheme, host, port) not in met:
+            place = host if port == 443 else f"{host}:{port}"
+            lines.append(
+                f"{flag} for {place} is sent over https only; for http write "
+                f"{flag} http://{place}=…"
+            )
+    return lines
+
+
 def unmet_hosts(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
     """Name hosts with options of their own that no seed is on: perhaps they are misspelled."""
     from mannerly.crawler.web.urls import host_key_of

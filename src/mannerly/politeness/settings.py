@@ -3,6 +3,7 @@
 `Settings` is a frozen dataclass that validates itself: `SettingsError` names the field, the value
 and what is allowed. The reference page (docs/reference/settings.md) is generated from the fields
 below, so the two cannot disagree. Nothing is read from the environment here; the command does that.
+It is long because it is a table of all settings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cookies, kept for each origin's host and port while a crawl runs, and sent to it alone.
 
-The rules are those of RFC 6265, with one difference: a cookie is never sent to another host, whatever
-its Domain says. So no site can set a cookie for others, below a public suffix or elsewhere, and no
-list of suffixes is needed. Cookies are not stored: a session is a credential.
+The rules are those of RFC 6265, with one difference: a cookie is never sent to another host,
+whatever its Domain says. So no site can set a cookie for others, below a public suffix or
+elsewhere, and no list of suffixes is needed. Cookies are not stored: a session is a credential.
 
 Bounded for hostile sites: 50 cookies of a host, 4 KB each, 10,000 hosts; what was not used for the
 longest time goes first. Time is an argument (wall time, seconds).
@@ -49,8 +49,8 @@ class CookieJar:
 
     def header(self, origin: Origin, path: str, wall: float) -> str:
         """Return the value of the Cookie header for a request; empty if there is none."""
-        scheme, host, port = origin
-        cookies = self._hosts.get((host, port))
+        scheme = origin[0]
+        cookies = self._hosts.get(_place(origin))
         if cookies is None:
             return ""
         for key in [key for key, each in cookies.items() if each.expires and each.expires <= wall]:
@@ -64,7 +64,7 @@ class CookieJar:
         return "; ".join(f"{name}={each.value}" for name, each in matching)
 
     def _take(self, origin: Origin, path: str, line: str, wall: float) -> None:
-        scheme, host, port = origin
+        scheme, host, _ = origin
         if len(line) > MAX_BYTES:
             return
         pair, *rest = line.split(";")
@@ -88,7 +88,7 @@ class CookieJar:
             return
         if prefixed.startswith("__host-") and (domain or own_path != "/"):
             return
-        cookies = self._cookies_of((host, port))
+        cookies = self._cookies_of(_place(origin))
         key = (name, own_path)
         before = cookies.get(key)
         if before is not None and before.is_secure and scheme != "https":
@@ -107,6 +107,12 @@ class CookieJar:
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
         return cookies
+
+
+def _place(origin: Origin) -> tuple[str, int]:
+    """Return the host and port that cookies belong to; http and https are usually one server."""
+    _, host, port = origin
+    return host, 443 if port == 80 else port
 
 
 def set_cookie_lines(head: bytes) -> list[str]:

@@ -1,10 +1,10 @@
 """Headers and logins that belong to one origin: scheme, host and port.
 
 They are added to a request here, at the last moment, by the origin that is about to be connected.
-So neither a redirect nor a link can carry them elsewhere, and nothing that handles requests, records
-or logs ever has them. A host that is named without a scheme means https: a page could link to the
-same host over http, and a password would be readable on the way. A header without a host is for the
-origins of the crawl's seeds.
+So neither a redirect nor a link can carry them elsewhere, and nothing that handles requests,
+records or logs ever has them. A host that is named without a scheme means https: a page could link
+to the same host over http, and a password would be readable on the way. A header without a host is
+for the origins of the crawl's seeds.
 """
 
 from __future__ import annotations

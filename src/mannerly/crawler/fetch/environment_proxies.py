@@ -34,6 +34,7 @@ class EnvironmentProxies:
     def __call__(self, scheme: str, host: str) -> str | None:
         """Return the proxy for a host; None: it is contacted directly."""
         proxy = self._by_scheme[scheme]
-        if proxy is None or urllib.request.proxy_bypass_environment(host, self._all):
+        if proxy is None:
             return None
-        return proxy
+        is_direct = urllib.request.proxy_bypass_environment(host, self._all)  # type: ignore[attr-defined]
+        return None if is_direct else proxy

@@ -43,7 +43,8 @@ class FetchSettings:
     dns_cache_s: int = 300  # a tenth longer at most: see `curl.py`
     # It may hold a password.
     proxy: str | None = field(default=None, repr=False)
-    # Returns the proxy for a scheme and a host; without it, variables of the environment are ignored.
+    # Returns the proxy for a scheme and a host. Without it the variables of the environment that
+    # name proxies are ignored.
     proxy_for: Callable[[str, str], str | None] | None = field(default=None, repr=False)
     credentials: Credentials | None = None
     keeps_cookies: bool = False

@@ -1,4 +1,4 @@
-"""What an option is: its name in all places, the type of its value, and who may set it.
+"""An option: its name in all places, the type of its value, and who may set it.
 
 This module imports nothing of the crawler: `mannerly --help` must stay fast.
 """

@@ -6,6 +6,7 @@ other options of a crawl have another one (`RENAMED`).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness.settings import groups
@@ -25,6 +26,8 @@ RENAMED = {
 }
 _SET_BY_OTHERS = ("request_timeout_s",)  # --timeout sets both
 _NOT_IN_A_CRAWL = ("ip",)  # of group_by: addresses of hosts change while it runs
+
+_SYMBOL = re.compile(r"\A\w: ")  # of a formula, before some sentences
 
 # The first words of a field's type, and what its values are.
 _KINDS = {
@@ -70,12 +73,12 @@ def _option(field: Field[Any]) -> Option:
 
 
 def _help(field: Field[Any]) -> str:
-    """Return the sentence of a field with its unit and its default."""
-    doc, default = field.metadata["doc"].replace("`", ""), field.default
-    unit = "seconds; " if field.name.endswith("_s") else ""
-    if "default:" in doc.lower():
-        return f"{doc.removesuffix('.')} (seconds)." if unit else doc
-    return f"{doc.removesuffix('.')} ({unit}default {_shown(default)})."
+    """Return the sentence of a field with its default and its unit."""
+    doc = _SYMBOL.sub("", field.metadata["doc"].replace("`", "")).removesuffix(".")
+    words, _, described = doc.partition(". Default: ")
+    unit = " s" if field.name.endswith("_s") and field.default is not None else ""
+    default = f": {described}" if described else f" {_shown(field.default)}{unit}"
+    return f"{words[0].upper()}{words[1:]} (default{default})."
 
 
 def _shown(default: object) -> str:

@@ -15,21 +15,22 @@ import os
 import re
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from mannerly.crawler.web.words import HIDDEN
 
 NOTHING = "none"  # clears what another place has set
 MAX_BYTES = 16_384  # of a file with a secret
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 §5.6.2: the name of a header
-_HEADER = re.compile(rf"\A((?:[^\s=]+=)?{_TOKEN}:[ \t]*)(.*)\Z", re.DOTALL)
+_FIELD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 §5.6.2: the name of a header
+_HEADER = re.compile(rf"\A((?:[^\s=]+=)?{_FIELD}:[ \t]*)(.*)\Z", re.DOTALL)
 _LOGIN = re.compile(r"\A([^\s=]+=)(?!env:|file:)([^:]*:)(.*)\Z", re.DOTALL)
 _REFERRED_LOGIN = re.compile(r"\A([^\s=]+=)((?:env|file):.*)\Z", re.DOTALL)
 _PROXY = re.compile(r"\A((?:[^:/@]*://)?[^:]*:)(.*)(@[^@]*)\Z", re.DOTALL)
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 
 
-class Parts(NamedTuple):
+class SecretText(NamedTuple):
     """A text around its secret."""
 
     before: str
@@ -42,29 +43,31 @@ class Parts(NamedTuple):
         return _REFERENCE.fullmatch(self.secret) is not None
 
 
-def split(name: str, text: str) -> Parts | None:
+def split(name: str, text: str) -> SecretText | None:
     """Return the parts of an option's value; None if it has no secret, or is malformed."""
     if name == "proxy":
         if _REFERENCE.fullmatch(text):
-            return Parts("", text)
+            return SecretText("", text)
         match = _PROXY.match(text)
-        return Parts(match[1], match[2], match[3]) if match else None
+        return SecretText(match[1], match[2], match[3]) if match else None
     if name == "header":
         match = _HEADER.match(text)
-        return Parts(match[1], match[2]) if match else None
+        return SecretText(match[1], match[2]) if match else None
     match = _LOGIN.match(text)
     if match:
-        return Parts(match[1] + match[2], match[3])
+        return SecretText(match[1] + match[2], match[3])
     match = _REFERRED_LOGIN.match(text)
-    return Parts(match[1], match[2]) if match else None
+    return SecretText(match[1], match[2]) if match else None
 
 
 def hidden(name: str, text: str) -> str:
     """Return a value as it may be stored and printed."""
     parts = split(name, text)
     if parts is None:
-        # A login that is malformed may still hold a password; a proxy without one does not.
-        return text if name == "proxy" else re.sub(r"(?s)[=:].*", f"={HIDDEN}", text, count=1)
+        if name == "proxy":
+            return text  # it has no password
+        known, separator, _ = text.replace(":", "=").partition("=")
+        return f"{known}={HIDDEN}" if separator else HIDDEN  # malformed: any of it may be secret
     return text if parts.is_reference else f"{parts.before}{HIDDEN}{parts.after}"
 
 
@@ -96,6 +99,8 @@ def revealed(name: str, text: str) -> str:
     secret = _from_file(reference[2]) if reference[1] == "file" else os.environ.get(reference[2])
     if not secret:
         raise ValueError(f"env:{reference[2]} with a variable that is set and not empty")
+    if name == "proxy" and parts.before:
+        secret = quote(secret, safe="")  # it becomes a part of a URL
     return f"{parts.before}{secret}{parts.after}"
 
 
