@@ -49,6 +49,7 @@ VALUES: dict[str, Any] = {
     "proxy": "http://127.0.0.1:3128",
     "allow_net": ["127.0.0.0/8"],
     "insecure_host": ["127.0.0.1"],
+    "text_digest": "all",
     "header": ["X-Api-Key: key", "a.example=X-Other: value"],
     "auth": ["a.example=joe:password"],
     "max_rate": "unlimited",
