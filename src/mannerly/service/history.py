@@ -1,6 +1,6 @@
 """The course of a crawl over time, in bounded memory: the older, the coarser.
 
-A point is (wall time, pages/s, refused/s, queue, requests in flight, median latency, 95 % latency in
+A point is (wall time, pages/s, refused/s, queue, requests in flight, median and 95 % latency in
 ms). One a second is kept for 15 minutes, one in 10 seconds for 6 hours, one in 2 minutes for ever
 after, at most `MOST` of those: then every second one goes.
 """
