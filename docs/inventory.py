@@ -154,7 +154,7 @@ def records_page() -> str:
         if not field.comment:
             raise ValueError(f"PageRecord.{field.name} has no comment behind it: say what it is")
         lines.append(
-            f"| `{field.name}` | {_kind(field)} | {field.comment.replace('None', 'null')} |"
+            f"| `{field.name}` | {_kind(field)} | {_escaped(field.comment).replace('None', 'null')} |"
         )
     return RECORDS_HEAD + "\n" + "\n".join(lines) + "\n" + RECORDS_TAIL
 
