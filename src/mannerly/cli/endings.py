@@ -15,14 +15,15 @@ _CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 def exit_code(result: CrawlResult) -> int:
     """Return the exit code: 0 if the crawl is finished or has reached a limit.
 
-    A crawl that gave URLs up, now or earlier, lost the links of a page that crashed its reader, or
-    has URLs left that no limit explains, is not finished.
+    A crawl that gave URLs up, now or earlier, lost the links of a page that crashed its reader or
+    for which memory lacked, or has URLs left that no limit explains, is not finished.
     """
     code, stats = _CODES.get(result.ending.value, 0), result.stats
     is_incomplete = result.ending.value == "finished" and (
         result.pending > 0 or result.given_up > 0
     )
-    return 1 if code == 0 and (is_incomplete or stats.crashed) else code
+    is_lacking = stats.crashed or stats.failed["no_memory"]
+    return 1 if code == 0 and (is_incomplete or is_lacking) else code
 
 
 def _tightest(result: CrawlResult) -> dict[str, object] | None:

@@ -260,11 +260,11 @@ class Crawl(StoredCrawl):
         )
         seconds = time.monotonic() - began
         problems: tuple[SeedProblem, ...] = ()
-        if ending in (Ending.FINISHED, Ending.NO_SEED):
+        if ending is Ending.FINISHED:
             with view(store) as opened:
                 seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
                 problems = tuple(seed_problems(opened, seeds))
-        ending = Ending.NO_SEED if problems else ending
+            ending = Ending.NO_SEED if problems else ending
         total = totals(store)
         self._result = CrawlResult(
             ending, stats, seconds, total["pending"], total["given_up"], problems

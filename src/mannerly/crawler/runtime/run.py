@@ -86,8 +86,6 @@ def run(this: Run) -> tuple[Ending, Stats]:
     stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not total["fetched"]:
-        ending = Ending.NO_SEED
     return ending, stats
 
 
@@ -145,5 +143,5 @@ def _shown(worker: Worker, draining: Draining | None) -> Stats:
     """Return the totals to show, with the requests that the end of the run waits for."""
     stats = worker.stats()
     if draining is not None:
-        stats.trouble = draining.told(worker.engine.in_flight) or stats.trouble
+        stats.trouble = draining.sentence(worker.engine.in_flight) or stats.trouble
     return stats

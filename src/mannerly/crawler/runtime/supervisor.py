@@ -12,8 +12,8 @@ then the workers are told to give them up.
 A worker that dies is started again and continues with its shards from the store, as after a crash
 of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
 One that gives no sign of life is named after `SILENT_S`, and after `STUCK_S` it is killed and
-replaced. If a worker dies too often within an hour, the run ends. A worker that reports an error
-ends the crawl with that error.
+replaced; one that died is named for `NAMED_S`. If a worker dies too often within an hour, the run
+ends. A worker that reports an error ends the crawl with that error.
 
 Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
 process only. It does not import the engine, so the workers start sooner.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import selectors
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from .budget import SharedBudget
 from .child import Child
 from .ending import WATCH_S, Draining, Ending, RunLimits, require
 from .messages import (
+    OUT_OF_MEMORY,
     Acknowledged,
     Alive,
     Ask,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered
+    from .engine import Clock
     from .messages import ToSupervisor, ToWorker
     from .run import Run
 
@@ -65,6 +68,7 @@ RESTARTS = 5  # of one worker within FORGIVEN_S; after that the run ends
 FORGIVEN_S = 3600.0
 SILENT_S = 10.0  # a worker reports four times a second; one that does not is named
 STUCK_S = 20.0  # and then it is killed and replaced
+NAMED_S = 10.0  # so long it is said that a worker died
 STARTING_S = 120.0  # the same for one that is just opening its store
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
 STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
@@ -80,6 +84,7 @@ class _Member:
         self.index = index
         self.shards = shards
         self.deaths: list[Instant] = []  # lately
+        self.death = ""  # the last one, in words
         self.heard_at: Instant = 0.0
         self.has_spoken = False  # it may take long to open a large store
         self.worker = 0  # the number of its present process
@@ -94,13 +99,13 @@ class _Member:
         total.add(self.report.stats)
         return total
 
-    def begin(self, child: Child, worker: int) -> None:
+    def begin(self, child: Child, worker: int, now: Instant) -> None:
         """Continue with a new process; keep the totals of the one before."""
         self.worker = worker
         self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
         self.report = _nothing_yet()
         self.child = child
-        self.heard_at, self.has_spoken = MonotonicClock().now(), False
+        self.heard_at, self.has_spoken = now, False
         self.is_alive = True
 
 
@@ -109,7 +114,7 @@ def _nothing_yet() -> Report:
 
 
 class Supervisor:
-    """The workers of one run."""
+    """The workers of one run. Only `run` and `close` wait, by the clock that they are given."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -127,33 +132,32 @@ class Supervisor:
         self._died: str | None = None  # why the run ends with CRASHED
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
-        self._next_alive = self._next_look = MonotonicClock().now()
+        self._next_alive = self._next_look = -inf
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
         if run.pages is not None:
             run.pages.route = self.acknowledge
-        try:
-            for member in self._members:
-                self._launch(member, is_resumed=run.is_resumed)
-        except BaseException:
-            self.close()
-            raise
 
-    def stats(self) -> Stats:
+    def launch(self, now: Instant) -> None:
+        """Start the workers."""
+        for member in self._members:
+            self._launch(member, now, is_resumed=self._run.is_resumed)
+
+    def stats(self, now: Instant) -> Stats:
         """Return the totals of all workers, past ones included."""
         total = Stats()
         for member in self._members:
             total.add(member.stats)
-        total.trouble = self._trouble() or total.trouble
+        total.trouble = self._trouble(now) or total.trouble
         return total
 
-    def run(self) -> Ending:
+    def run(self, clock: Clock) -> Ending:
         """Run until all workers have ended; return the reason.
 
         Raises:
             StoreError: a worker cannot continue.
+            MemoryError: a worker died too often for lack of memory.
         """
-        clock = MonotonicClock()
         began = clock.now()
         ending: Ending | None = None
         while ending is None or self._alive():
@@ -170,7 +174,7 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                self._run.show(self.stats(), now - began)
+                self._run.show(self.stats(now), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
@@ -198,12 +202,12 @@ class Supervisor:
         """Note that the program is done with a page. Any thread may call this."""
         self._acknowledged.put([page])
 
-    def close(self) -> None:
+    def close(self, clock: Clock) -> None:
         """End all workers."""
         self._tell(End())
-        by = MonotonicClock().now() + STOP_S
+        by = clock.now() + STOP_S
         for member in self._alive():
-            member.child.end(max(0.0, by - MonotonicClock().now()))
+            member.child.end(max(0.0, by - clock.now()))
             with suppress(StoreError):  # the first error that was reported ends the crawl
                 self._hear(member, by)
             self._reap(member)
@@ -231,6 +235,7 @@ class Supervisor:
                 if self._run.pages is not None:
                     self._run.pages.put(pages)
             case Failed(error):
+                require(self._run.store)  # else that is the cause, whatever a worker noticed of it
                 raise error
 
     # ------------------------------------------------------------------ messages to workers
@@ -305,11 +310,13 @@ class Supervisor:
             or all(report.round == self._round and report.in_flight == 0 for report in reports)
         )
 
-    def _trouble(self) -> str | None:
+    def _trouble(self, now: Instant) -> str | None:
         """Return what the operator should know: a worker does not answer, the run is stopping."""
-        now = MonotonicClock().now()
         if self._died is not None:
             return self._died
+        for member in self._members:
+            if member.deaths and now - member.deaths[-1] < NAMED_S:
+                return member.death
         for member in self._alive():
             silent_s = now - member.heard_at
             if member.has_spoken and silent_s >= SILENT_S:
@@ -320,14 +327,14 @@ class Supervisor:
         if self._draining is None:
             return None
         in_flight = sum(member.report.in_flight for member in self._alive())
-        return self._draining.told(in_flight)
+        return self._draining.sentence(in_flight)
 
     # ------------------------------------------------------------------ processes
 
     def _alive(self) -> list[_Member]:
         return [member for member in self._members if member.is_alive]
 
-    def _launch(self, member: _Member, *, is_resumed: bool) -> None:
+    def _launch(self, member: _Member, now: Instant, *, is_resumed: bool) -> None:
         self._launched += 1
         order = Start(
             self._run.store.location,
@@ -337,7 +344,7 @@ class Supervisor:
             delivers=self._run.pages is not None,
             worker=self._launched,
         )
-        member.begin(Child(WORKER, order, directory=self._directory), self._launched)
+        member.begin(Child(WORKER, order, directory=self._directory), self._launched, now)
         self._selector.register(member.child.channel, selectors.EVENT_READ)
         member.child.channel.send(Round(self._round))
 
@@ -361,24 +368,38 @@ class Supervisor:
     def _restart(self, member: _Member, now: Instant) -> bool:
         """Replace a worker that ended; return False if its like died too often lately."""
         member.deaths = [at for at in member.deaths if now - at < FORGIVEN_S] + [now]
+        status = member.child.exit_status
+        how = f"with {_status_words(status)}"
         if len(member.deaths) > RESTARTS:
-            status = member.child.exit_status
-            how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+            if status == OUT_OF_MEMORY:
+                raise MemoryError
             self._died = (
                 f"the worker process of shards {member.shards} died {len(member.deaths)} times "
-                f"within an hour, lastly with {how}"
+                f"within an hour, lastly {how}"
             )
             return False
+        member.death = (
+            f"worker process {member.child.pid} (shards {member.shards}) died {how} and is "
+            f"replaced; after {RESTARTS} deaths within an hour the next one ends the run"
+        )
         require(self._run.store)
-        self._launch(member, is_resumed=True)
+        self._launch(member, now, is_resumed=True)
         return True
+
+
+def _status_words(status: int | None) -> str:
+    if status == OUT_OF_MEMORY:
+        return "a lack of memory"
+    return f"signal {-status}" if status is not None and status < 0 else f"status {status}"
 
 
 def supervise(run: Run) -> tuple[Ending, Stats]:
     """Run a crawl in several processes, until it ends."""
+    clock = MonotonicClock()
     supervisor = Supervisor(run)
     try:
-        ending = supervisor.run()
+        supervisor.launch(clock.now())
+        ending = supervisor.run(clock)
     finally:
-        supervisor.close()
-    return ending, supervisor.stats()
+        supervisor.close(clock)
+    return ending, supervisor.stats(clock.now())

@@ -1,7 +1,7 @@
 """A file of the store: create, open, ask and write it, and translate SQLite's errors.
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
-    another process is writing     StoreBusy    for a moment; only inboxes have two writers
+    another process is writing     StoreBusy    for a moment; inboxes and `control.db` have many
     everything else                StoreError   with the file, the reason and what to do
 
 Files are in WAL mode: a commit appends, readers are never in the way, and a crash leaves the last
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import apsw
 import msgspec
 
-from mannerly.crawler.store.base import StoreError, StoreFull
+from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 
 from .files import check_regular, open_regular
 
@@ -63,10 +63,14 @@ MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
 ANY_VERSION = 0  # as the version of a kind of file that is opened
 REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
+REBUILT = ".new.db"  # the suffix of a file that a repair builds, until it is put in its place
 
 
-class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
-    """Another process is writing to the file at this moment."""
+def missing(path: Path) -> StoreError:
+    """Return the error about a file that is not there."""
+    if path.with_suffix(REBUILT).exists():
+        return StoreError(f"{path} is missing, because a repair was interrupted: {REPAIR}")
+    return StoreError(f"{path} is missing: {START_OVER}")
 
 
 class Database:
@@ -161,7 +165,7 @@ class Database:
         busy_ms: int = _RECOVERY_MS,
     ) -> Self:
         if not path.exists():
-            raise StoreError(f"{path} is missing: {START_OVER}")
+            raise missing(path)
         database = cls(path, flags, vfs, busy_ms)
         with database.closed_on_error(), database.translated():
             database._identify(kind)
