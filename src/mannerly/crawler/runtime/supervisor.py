@@ -11,9 +11,8 @@ then the workers are told to give them up.
 
 A worker that dies is started again and continues with its shards from the store, as after a crash
 of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
-One that gives no sign of life is named after `SILENT_S`, and after `STUCK_S` it is killed and
-replaced; one that died is named for `NAMED_S`. If a worker dies too often within an hour, the run
-ends. A worker that reports an error ends the crawl with that error.
+One that gives no sign of life is named, then killed and replaced (`member`). If a worker dies too
+often within an hour, the run ends. A worker that reports an error ends the crawl with that error.
 
 Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
 process only. It does not import the engine, so the workers start sooner.
@@ -23,7 +22,6 @@ from __future__ import annotations
 
 import selectors
 from contextlib import suppress
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +33,7 @@ from mannerly.politeness.clock import MonotonicClock
 from .budget import SharedBudget
 from .child import Child
 from .ending import WATCH_S, Draining, Ending, RunLimits, require
+from .member import RESTARTS, Member
 from .messages import (
     OUT_OF_MEMORY,
     Acknowledged,
@@ -64,53 +63,9 @@ if TYPE_CHECKING:
     from .run import Run
 
 WORKER = "mannerly.crawler.runtime.worker_process"
-RESTARTS = 5  # of one worker within FORGIVEN_S; after that the run ends
-FORGIVEN_S = 3600.0
-SILENT_S = 10.0  # a worker reports four times a second; one that does not is named
-STUCK_S = 20.0  # and then it is killed and replaced
-NAMED_S = 10.0  # so long it is said that a worker died
-STARTING_S = 120.0  # the same for one that is just opening its store
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
 STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
-
-
-class _Member:
-    """One worker process, and its predecessors with the same shards."""
-
-    child: Child
-
-    def __init__(self, index: int, shards: list[int]) -> None:
-        self.index = index
-        self.shards = shards
-        self.deaths: list[Instant] = []  # lately
-        self.death = ""  # the last one, in words
-        self.heard_at: Instant = 0.0
-        self.has_spoken = False  # it may take long to open a large store
-        self.worker = 0  # the number of its present process
-        self.is_alive = False
-        self._past = Stats()  # totals of its predecessors
-        self.report = _nothing_yet()
-
-    @property
-    def stats(self) -> Stats:
-        total = Stats()
-        total.add(self._past)
-        total.add(self.report.stats)
-        return total
-
-    def begin(self, child: Child, worker: int, now: Instant) -> None:
-        """Continue with a new process; keep the totals of the one before."""
-        self.worker = worker
-        self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
-        self.report = _nothing_yet()
-        self.child = child
-        self.heard_at, self.has_spoken = now, False
-        self.is_alive = True
-
-
-def _nothing_yet() -> Report:
-    return Report(Stats(), -1, is_idle=False, in_flight=0, received=0, used=0)
 
 
 class Supervisor:
@@ -123,9 +78,7 @@ class Supervisor:
         shards, count = run.store.manifest.shards, run.settings.processes
         self._budget = SharedBudget(run.settings.max_urls, count)
         self._limits = RunLimits(run, self._budget)
-        self._members = [
-            _Member(index, list(range(index, shards, count))) for index in range(count)
-        ]
+        self._members = [Member(index, list(range(index, shards, count))) for index in range(count)]
         self._round = self._launched = 0
         self._draining: Draining | None = None
         self._end_by: Instant | None = None  # for workers that were told to end
@@ -165,7 +118,7 @@ class Supervisor:
             now = clock.now()
             for member in self._alive():
                 self._hear(member, now)
-                if self._is_stuck(member, now):
+                if member.is_stuck(now):
                     member.child.kill()
                 if member.child.channel.is_ended:
                     self._reap(member)
@@ -216,13 +169,13 @@ class Supervisor:
 
     # ------------------------------------------------------------------ messages from workers
 
-    def _hear(self, member: _Member, now: Instant) -> None:
+    def _hear(self, member: Member, now: Instant) -> None:
         for message in member.child.channel.receive():
             member.heard_at = now
             member.has_spoken = True
             self._take(member, message)
 
-    def _take(self, member: _Member, message: ToSupervisor) -> None:
+    def _take(self, member: Member, message: ToSupervisor) -> None:
         match message:
             case Report():
                 member.report = message
@@ -315,15 +268,8 @@ class Supervisor:
         if self._died is not None:
             return self._died
         for member in self._members:
-            if member.deaths and now - member.deaths[-1] < NAMED_S:
-                return member.death
-        for member in self._alive():
-            silent_s = now - member.heard_at
-            if member.has_spoken and silent_s >= SILENT_S:
-                return (
-                    f"worker process {member.child.pid} (shards {member.shards}) has not answered "
-                    f"for {silent_s:.0f} s; after {STUCK_S:.0f} s it is replaced"
-                )
+            if words := member.trouble(now):
+                return words
         if self._draining is None:
             return None
         in_flight = sum(member.report.in_flight for member in self._alive())
@@ -331,10 +277,10 @@ class Supervisor:
 
     # ------------------------------------------------------------------ processes
 
-    def _alive(self) -> list[_Member]:
+    def _alive(self) -> list[Member]:
         return [member for member in self._members if member.is_alive]
 
-    def _launch(self, member: _Member, now: Instant, *, is_resumed: bool) -> None:
+    def _launch(self, member: Member, now: Instant, *, is_resumed: bool) -> None:
         self._launched += 1
         order = Start(
             self._run.store.location,
@@ -348,7 +294,7 @@ class Supervisor:
         self._selector.register(member.child.channel, selectors.EVENT_READ)
         member.child.channel.send(Round(self._round))
 
-    def _reap(self, member: _Member) -> None:
+    def _reap(self, member: Member) -> None:
         """Reap a worker that has ended, expected or not."""
         member.is_alive = False
         if self._run.pages is not None:
@@ -361,36 +307,20 @@ class Supervisor:
         with suppress(StoreError):  # the card expires by itself
             self._run.store.retire(worker_id(member.child.pid))
 
-    def _is_stuck(self, member: _Member, now: Instant) -> bool:
-        """Return whether a worker gives no sign of life: it is killed then, and replaced."""
-        return now - member.heard_at >= (STUCK_S if member.has_spoken else STARTING_S)
-
-    def _restart(self, member: _Member, now: Instant) -> bool:
+    def _restart(self, member: Member, now: Instant) -> bool:
         """Replace a worker that ended; return False if its like died too often lately."""
-        member.deaths = [at for at in member.deaths if now - at < FORGIVEN_S] + [now]
-        status = member.child.exit_status
-        how = f"with {_status_words(status)}"
+        member.died(now)
         if len(member.deaths) > RESTARTS:
-            if status == OUT_OF_MEMORY:
+            if member.child.exit_status == OUT_OF_MEMORY:
                 raise MemoryError
             self._died = (
                 f"the worker process of shards {member.shards} died {len(member.deaths)} times "
-                f"within an hour, lastly {how}"
+                f"within an hour, lastly with {member.last_status}"
             )
             return False
-        member.death = (
-            f"worker process {member.child.pid} (shards {member.shards}) died {how} and is "
-            f"replaced; after {RESTARTS} deaths within an hour the next one ends the run"
-        )
         require(self._run.store)
         self._launch(member, now, is_resumed=True)
         return True
-
-
-def _status_words(status: int | None) -> str:
-    if status == OUT_OF_MEMORY:
-        return "a lack of memory"
-    return f"signal {-status}" if status is not None and status < 0 else f"status {status}"
 
 
 def supervise(run: Run) -> tuple[Ending, Stats]:
