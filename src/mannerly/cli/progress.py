@@ -10,6 +10,7 @@ that fetches nothing for a minute because a site sent "Retry-After: 60" does not
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections import deque
@@ -30,6 +31,7 @@ _LONG_S = 3.0  # a request that has waited so long for its answer is described
 _TROUBLE = 60  # characters of `Stats.trouble` in the live line
 _BOLD, _PLAIN, _CLEAR = "\x1b[1m", "\x1b[0m", "\r\x1b[2K"
 _GAP = "  "
+_SECONDS = re.compile(r"\d+ s\b|\d+ requests?")
 
 
 class Pace(NamedTuple):
@@ -206,11 +208,12 @@ class _Log:
         self._interval_s = interval_s
         self._due_s = interval_s
         self._pages = 0
-        self._trouble: str | None = None
+        self._trouble = ""  # without its seconds, which change all the time
 
     def show(self, stats: Stats, pace: Pace, elapsed_s: float) -> None:
-        is_news = stats.trouble is not None and self._trouble is None
-        self._trouble = stats.trouble
+        trouble = _SECONDS.sub("", stats.trouble or "")
+        is_news = bool(trouble) and trouble != self._trouble
+        self._trouble = trouble
         if elapsed_s < self._due_s and not is_news:
             return
         self._due_s = elapsed_s + self._interval_s

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.stats import Stats, Waits
 
 from .messages import OUT_OF_MEMORY, Report
 
@@ -56,14 +56,14 @@ class Member:
     def begin(self, child: Child, worker: int, now: Instant) -> None:
         """Continue with a new process; keep the totals of the one before."""
         self.worker = worker
-        self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
+        self._past.add(_totals(self.report.stats))
         self.report = _nothing_yet()
         self.child = child
         self.heard_at, self.has_spoken = now, False
         self.is_alive = True
 
     def died(self, now: Instant) -> None:
-        """Count the end of a process that nobody has asked for."""
+        """Count the end of a process that was not ended by its supervisor."""
         self.deaths = [at for at in self.deaths if now - at < FORGIVEN_S] + [now]
         self._died_pid = self.child.pid
         self.last_status = _status_words(self.child.exit_status)
@@ -91,6 +91,20 @@ class Member:
 
 def _nothing_yet() -> Report:
     return Report(Stats(), -1, is_idle=False, in_flight=0, received=0, used=0)
+
+
+def _totals(stats: Stats) -> Stats:
+    """Return what is still true of a process that is gone: what it did, not how it stood."""
+    return replace(
+        stats,
+        in_flight=0,
+        undelivered=0,
+        queued=0,
+        hosts=0,
+        waits=Waits(),
+        oldest=None,
+        trouble=None,
+    )
 
 
 def _status_words(status: int | None) -> str:

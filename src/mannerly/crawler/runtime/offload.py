@@ -150,7 +150,7 @@ class _Helpers:
         self._memory = memory
         self._idle_s = idle_s
         self._line: deque[_Piece] = deque()
-        self._death = ""  # of a helper that worked, in words, and until when that is said
+        self._death = ""  # of a helper, in words, and until when that is said
         self._named_until = 0.0
         self._helpers: list[_Helper] = []
         self._selector = selectors.DefaultSelector()
@@ -235,12 +235,19 @@ class _Helpers:
             self._done.put([(helper.piece.number, result)])
             helper.piece, helper.until = None, time.monotonic() + self._idle_s
         if helper.child.channel.is_ended:
+            self._name(helper)
             self._end(helper)
 
     def _end_overdue(self) -> None:
         now = time.monotonic()
         for helper in [each for each in self._helpers if each.until <= now]:
             self._end(helper)
+
+    def _name(self, helper: _Helper) -> None:
+        """Say for some seconds that a helper died. Most end because there is nothing to do."""
+        does = "read a page" if helper.piece is not None else "waited for work"
+        self._death = f"parse helper {helper.child.pid} died while it {does}"
+        self._named_until = time.monotonic() + NAMED_S
 
     def _start(self) -> _Helper:
         helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
@@ -255,8 +262,6 @@ class _Helpers:
         helper.child.close()
         piece = helper.piece
         if piece is not None:
-            self._death = f"parse helper {helper.child.pid} died while it read a page"
-            self._named_until = time.monotonic() + NAMED_S
             self._try_again(piece)
 
     def _do_here(self, piece: _Piece) -> None:

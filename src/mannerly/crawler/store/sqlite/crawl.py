@@ -292,6 +292,7 @@ def _remove_false_start(path: Path) -> None:
     """
     databases = [file for file in path.iterdir() if file.suffix == ".db" and not _is_lock(file)]
     for file in databases:
+        Database.roll_back(file)
         if file.stat().st_size and not _is_untouched(file):
             raise StoreError(f"{path} holds a crawl without its {MANIFEST}: {START_OVER}")
     for file in path.iterdir():

@@ -2,6 +2,8 @@
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
     another process is writing     StoreBusy    for a moment; inboxes and `control.db` have many
+    no descriptor left to open it  StoreBusy
+    no memory                      MemoryError  the batch was rolled back
     everything else                StoreError   with the file, the reason and what to do
 
 Files are in WAL mode: a commit appends, readers are never in the way, and a crash leaves the last
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
@@ -154,6 +156,13 @@ class Database:
     def unchecked(cls, path: Path) -> Self:
         """Open a file that may be damaged, to read what can be read."""
         return cls(path, apsw.SQLITE_OPEN_READWRITE)
+
+    @classmethod
+    def roll_back(cls, path: Path) -> None:
+        """Undo what a kill left half done while a file was made: a reader may not do that."""
+        if path.with_name(path.name + "-journal").exists():
+            with closing(cls.unchecked(path)) as database:
+                database.rows("SELECT count(*) FROM sqlite_schema")
 
     @classmethod
     def _opened(
@@ -301,7 +310,10 @@ def _schema_of(kind: FileKind) -> Schema:
     return database._schema()
 
 
-def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
+def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError | MemoryError:
+    extended: int = getattr(error, "extendedresult", 0)
+    if isinstance(error, apsw.NoMemError) or extended == apsw.SQLITE_IOERR_NOMEM:
+        return MemoryError(f"no memory for {path}")
     if isinstance(error, apsw.FullError) or (
         isinstance(error, apsw.IOError) and system_errno in _NO_ROOM
     ):
@@ -310,4 +322,15 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
         return StoreError(f"{path} is damaged ({error}): {REPAIR}, or {START_OVER}")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
+    if isinstance(error, apsw.CantOpenError) and _lacks_descriptors():
+        return StoreBusy(f"no file descriptor is left to open {path}: raise the limit (ulimit -n)")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")
+
+
+def _lacks_descriptors() -> bool:
+    """Return whether this process may open no file any more: SQLite does not say why it failed."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
