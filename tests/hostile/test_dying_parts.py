@@ -83,12 +83,6 @@ def _inflict(fault: str, command: Command, rng: random.Random) -> tuple[int, Cal
         send(pid, signal.SIGKILL)
     elif act == "freeze":
         send(pid, signal.SIGSTOP)
-    elif fault == "memory of helper":  # one that has read a page before may have enough
-        for old in found(command):
-            send(old, signal.SIGKILL)
-        eventually(lambda: set(found(command)) - {pid})
-        pid = found(command)[-1]
-        return pid, _starve(pid, resource.RLIMIT_AS)
     elif act == "memory of":
         return pid, _starve(pid, resource.RLIMIT_AS)
     else:
@@ -154,15 +148,17 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
     rng.shuffle(order)
     data_dir, output = tmp_path / "crawl", tmp_path / "output.txt"
     big = Site(name="big", pages=10 * len(faults), size=BIG_BYTES + 1, crawl_delay_s=1.0)
-    sites = plain_sites(4, pages=50 * len(faults), neighbours=2)
+    most = 5 * len(faults) ** 2  # pages of the others: the more faults, the longer each may take
+    sites = plain_sites(4, pages=most, neighbours=2)
     with ExitStack() as servers:
         web = servers.enter_context(DemoWeb([*sites, big], first_address=f"127.21.{seed}.2"))
         closing = [
-            servers.enter_context(RawServer(_closing(50 * len(faults)), f"127.22.{seed}.{number}"))
+            servers.enter_context(RawServer(_closing(most), f"127.22.{seed}.{number}"))
             for number in range(2, 8)
         ]
         seeds = (*web.seeds(), *(server.url() for server in closing))
-        common = (*seeds, *PLAIN, "--processes", "2", "--scope", "any")
+        # One helper a worker, so that the next large page is read by the one that was hit.
+        common = (*seeds, *PLAIN, "--processes", "2", "--parse-processes", "1", "--scope", "any")
         reference = tmp_path / "reference"
         fast = ("--delay", "0.005", "--ignore-robots")
         undisturbed = run("crawl", *common, "--data-dir", str(reference), *fast)
