@@ -101,6 +101,8 @@ def _totals(stats: Stats) -> Stats:
         undelivered=0,
         queued=0,
         hosts=0,
+        hosts_known=0,
+        standings=[],
         waits=Waits(),
         oldest=None,
         trouble=None,

@@ -102,6 +102,9 @@ class Supervisor:
         for member in self._members:
             total.add(member.stats)
         total.trouble = self._trouble(now) or total.trouble
+        if self._draining is not None:
+            total.in_flight = sum(member.report.in_flight for member in self._alive())
+            total.grace_s = self._draining.grace_s(now)
         return total
 
     def run(self, clock: Clock) -> Ending:
@@ -179,6 +182,8 @@ class Supervisor:
         match message:
             case Report():
                 member.report = message
+                if message.news is not None and self._run.hear is not None:
+                    self._run.hear(message.news)
                 self._budget.reported(member.index, message.used)
             case Ask():
                 self._budget.asked(member.index)
@@ -264,16 +269,10 @@ class Supervisor:
         )
 
     def _trouble(self, now: Instant) -> str | None:
-        """Return what the operator should know: a worker does not answer, the run is stopping."""
+        """Return what the operator should know: a worker does not answer, or died."""
         if self._died is not None:
             return self._died
-        for member in self._members:
-            if words := member.trouble(now):
-                return words
-        if self._draining is None:
-            return None
-        in_flight = sum(member.report.in_flight for member in self._alive())
-        return self._draining.sentence(in_flight)
+        return next((words for each in self._members if (words := each.trouble(now))), None)
 
     # ------------------------------------------------------------------ processes
 
@@ -289,6 +288,7 @@ class Supervisor:
             is_resumed,
             delivers=self._run.pages is not None,
             worker=self._launched,
+            watched=self._run.watched,
         )
         member.begin(Child(WORKER, order, directory=self._directory), self._launched, now)
         self._selector.register(member.child.channel, selectors.EVENT_READ)
