@@ -178,8 +178,8 @@ def test_a_frozen_helper_is_replaced_and_its_page_read(
     meanwhile: Callable[[Callable[[], None]], None],
 ) -> None:
     """The page is given to another helper; not a link is lost."""
-    monkeypatch.setattr(offload, "LONGEST_S", 2.0)
-    monkeypatch.setenv("PYTHONPATH", _with_patience(tmp_path, 2.0))
+    monkeypatch.setattr(offload, "LONGEST_S", 6.0)
+    monkeypatch.setenv("PYTHONPATH", _with_patience(tmp_path, 6.0))
     frozen: list[int] = []
 
     def freeze() -> None:
