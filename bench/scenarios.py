@@ -82,7 +82,7 @@ def scenarios() -> list[Scenario]:
         ),
         Scenario(
             "20 hosts, little memory: 1,000 URLs queued",
-            "each host's pace; the rest waits on disk",
+            "`--frontier-limit`: hosts run dry while their URLs wait",
             GeneratedWeb(hosts=20, pages=20_000),
             CrawlSettings(workers=128, frontier_limit=1_000),
         ),
