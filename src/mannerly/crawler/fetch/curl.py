@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     from .guard import NetworkGuard
 
+_ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
+
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
 
@@ -128,7 +130,7 @@ class CurlFetcher:
             self._refuse(request, LocalError.BAD_URL, "host_mismatch")
             return
         verdict = self._guard.judge_host(host, port)
-        if verdict is not AddressVerdict.ALLOWED:
+        if verdict is not _ALLOWED:
             self._refuse(request, LocalError(verdict.value), verdict.value)
             return
         if len(self._busy) >= self._max_connections:

@@ -115,8 +115,7 @@ class Transfer:
         self._host = host
         self._port = port
         self._body = BytesIO()
-        self._room = request.max_bytes
-        self._taken = 0  # bytes of the body
+        self._room = request.max_bytes  # bytes that the body may still take
         self._paused_s = 0.0
         self.is_favoured = False
         self._sends = 0
@@ -159,7 +158,7 @@ class Transfer:
     @property
     def needs(self) -> int:
         """Return how many bytes more the body may take."""
-        return max(0, self._room)
+        return self._room
 
     def stop_clock(self) -> None:
         """Count no time against a transfer that was paused."""
@@ -176,7 +175,7 @@ class Transfer:
 
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
-        self._memory.receiving -= self._taken
+        self._memory.receiving -= self.request.max_bytes - self._room
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -222,22 +221,25 @@ class Transfer:
         self._headers_set = headers
 
     def _on_body(self, chunk: bytes) -> int | None:
-        memory = self._memory
-        used = memory.receiving + memory.held
-        if used >= memory.limit and used > self._taken and not self.is_favoured:
+        memory, room = self._memory, self._room
+        if memory.receiving + memory.held >= memory.limit and self._must_wait():
             return self._make_way()
-        self._room -= len(chunk)
         try:
-            written = self._body.write(chunk if self._room >= 0 else chunk[: self._room])
+            written = self._body.write(chunk if len(chunk) <= room else chunk[:room])
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
             return _REFUSE
-        self._taken += written
+        self._room = room - written
         memory.receiving += written
-        if self._room >= 0:
+        if written == len(chunk):
             return None
         self._is_cut = True
         return _REFUSE
+
+    def _must_wait(self) -> bool:
+        """Return whether memory is used up by others, and this transfer may not go on anyway."""
+        own = self.request.max_bytes - self._room
+        return self._memory.used > own and not self.is_favoured
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""

@@ -44,7 +44,8 @@ STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
 
-_PAGE = Kind.PAGE
+# A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
+_PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
 
 LACKS = {
     LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
@@ -200,9 +201,9 @@ class Engine:
                 self._start_less(answer.error, now.mono)
             if self._by_number[flight.shard].answered(flight, answer, now):
                 self._budget.give_back(1)
-            if flight.stage is Stage.READING:
+            if flight.stage is _READING:
                 self._memory.held += READING * len(answer.body)
-            elif flight.stage is Stage.DELIVERED:
+            elif flight.stage is _DELIVERED:
                 self._memory.held += len(answer.body)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
@@ -258,7 +259,7 @@ class Engine:
             self._memory.held -= READING * len(answer.body)
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
-            elif flight.stage is Stage.DELIVERED:
+            elif flight.stage is _DELIVERED:
                 self._memory.held += len(answer.body)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
