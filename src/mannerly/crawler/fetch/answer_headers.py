@@ -16,17 +16,11 @@ def parse_headers(head: bytes) -> dict[str, str] | None:
         last -= 1
     if last < 0:
         return None
-    lines = [line.partition(":") for line in blocks[last].split("\n") if ":" in line]
-    headers = {name.strip().lower(): value.strip() for name, _, value in lines}
-    if len(headers) < len(lines):
-        headers = _joined([(name.strip().lower(), value.strip()) for name, _, value in lines])
-    headers.pop("set-cookie", None)
-    return headers
-
-
-def _joined(lines: list[tuple[str, str]]) -> dict[str, str]:
-    """Return headers of which some are repeated: their values, with commas between them."""
     headers: dict[str, str] = {}
-    for name, value in lines:
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    for line in blocks[last].split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            name, value = name.strip().lower(), value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers.pop("set-cookie", None)
     return headers
