@@ -12,8 +12,8 @@ BOUNDED = (
         "keep a body beyond its cap",
         "P5",
         "crawler/fetch/transfer.py",
-        "self._body.write(chunk if len(chunk) <= room else chunk[:room])",
-        "self._body.write(chunk)",
+        "                chunk, size, self._is_cut = chunk[: self._room], self._room, True\n",
+        "                self._room = size\n",
         ("crawler/fetch/test_fetch_contract.py::test_fetcher_cuts_a_body_at_its_cap",),
     ),
     Mutant(

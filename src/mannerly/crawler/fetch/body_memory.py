@@ -1,6 +1,6 @@
 """The memory that bodies take in one process, and its limit.
 
-    receiving   bytes of transfers that are under way, decompressed
+    receiving   bytes of transfers that are under way, decompressed, in steps of 64 KB
     held        bytes of answers that wait to be read by a helper, or for the program
 
 An answer that is read at once is in neither: it is gone before the next one is looked at. At half

@@ -55,6 +55,9 @@ _REFUSE = -1  # any number but the length ends a transfer from the write callbac
 # A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
 _READ_BYTES = 64 * 1024
 
+# The memory of a body is counted in steps: most bodies need one.
+_STEP_BYTES = 64 * 1024
+
 # From this status on an answer counts without its body (see base.py).
 _HEADERS_SUFFICE = 300
 
@@ -115,7 +118,8 @@ class Transfer:
         self._host = host
         self._port = port
         self._body = BytesIO()
-        self._room = request.max_bytes  # bytes that the body may still take
+        self._room = 0  # bytes that were claimed for the body and are not used yet
+        self._unclaimed = request.max_bytes  # bytes that it may claim beside them
         self._paused_s = 0.0
         self.is_favoured = False
         self._sends = 0
@@ -157,8 +161,8 @@ class Transfer:
 
     @property
     def needs(self) -> int:
-        """Return how many bytes more the body may take."""
-        return self._room
+        """Return how many bytes more the body may claim."""
+        return self._unclaimed
 
     def stop_clock(self) -> None:
         """Count no time against a transfer that was paused."""
@@ -175,7 +179,7 @@ class Transfer:
 
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
-        self._memory.receiving -= self.request.max_bytes - self._room
+        self._memory.receiving -= self.request.max_bytes - self._unclaimed
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -221,25 +225,34 @@ class Transfer:
         self._headers_set = headers
 
     def _on_body(self, chunk: bytes) -> int | None:
-        memory, room = self._memory, self._room
-        if memory.receiving + memory.held >= memory.limit and self._must_wait():
-            return self._make_way()
+        size = len(chunk)
+        if size > self._room:
+            if self._must_wait():
+                return self._make_way()
+            self._claim(size - self._room)
+            if size > self._room:
+                chunk, size, self._is_cut = chunk[: self._room], self._room, True
         try:
-            written = self._body.write(chunk if len(chunk) <= room else chunk[:room])
+            self._body.write(chunk)
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
             return _REFUSE
-        self._room = room - written
-        memory.receiving += written
-        if written == len(chunk):
-            return None
-        self._is_cut = True
-        return _REFUSE
+        self._room -= size
+        return _REFUSE if self._is_cut else None
 
     def _must_wait(self) -> bool:
         """Return whether memory is used up by others, and this transfer may not go on anyway."""
-        own = self.request.max_bytes - self._room
-        return self._memory.used > own and not self.is_favoured
+        memory = self._memory
+        if memory.used < memory.limit or self.is_favoured:
+            return False
+        return memory.used > self.request.max_bytes - self._unclaimed
+
+    def _claim(self, least: int) -> None:
+        """Count more memory as used by this body: a step, as far as its cap allows."""
+        more = min(max(least, _STEP_BYTES), self._unclaimed)
+        self._unclaimed -= more
+        self._room += more
+        self._memory.receiving += more
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""

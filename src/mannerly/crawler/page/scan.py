@@ -18,6 +18,7 @@ So odd pages cost little more than their tree. Every alternative consumes what i
 ends at the next `<`, so the time is linear, whatever the page. That scan and tree give the same
 elements is tested on generated and damaged markup and on the inputs of html5lib's tests.
 
+turbohtml takes 25 ms to import and some megabytes, so it is imported when it is first needed.
 Without PCRE2, or where it may not generate machine code, every page gets its tree (`pcre.py`).
 """
 
@@ -25,11 +26,8 @@ from __future__ import annotations
 
 import re
 
-from turbohtml import parse, tokenize
-
 from mannerly.crawler.web.charset import ASCII_CODECS
 
-from . import tree as turbo
 from .parsed import PAGE_RELATIONS, Elements
 from .pcre import Scanner
 
@@ -169,7 +167,9 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
         elements = _sorted(fields, limit)
         if "template" not in elements.others or _COLUMN.search(body) is None:
             return elements
-    return turbo.read(body, codec, limit)
+    from . import tree
+
+    return tree.read(body, codec, limit)
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
@@ -243,6 +243,8 @@ def _resolved(value: str) -> str:
         return value
     if _REFERENCE_IN_VALUE.search(value) is None:
         return value.replace("&amp;", "&")
+    from turbohtml import tokenize
+
     quoted = value.replace('"', "&quot;")
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""
@@ -257,5 +259,7 @@ def _resolved_text(text: str) -> str:
         return text
     if _REFERENCE.search(text) is None:
         return text.replace("&amp;", "&")
+    from turbohtml import parse
+
     title = parse(f"<title>{text}").find("title")
     return "" if title is None else title.text
