@@ -10,6 +10,8 @@
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
+    ArchivePlace   the record of an answer in the archive
+    PageItems      the items that were extracted from a page
 
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
@@ -141,6 +143,24 @@ class Skipped(NamedTuple):
 def is_given_up(reason: str) -> bool:
     """Return whether a URL with this reason was given up; text after a colon is a detail."""
     return reason.partition(":")[0] in GIVEN_UP
+
+
+# ---------------------------------------------------------------------- kept of a page
+
+
+class ArchivePlace(NamedTuple):
+    """The record of an answer in the archive: a gzip member of a segment."""
+
+    segment: str  # the name of a file
+    offset: int
+    length: int  # bytes
+
+
+class PageItems(NamedTuple):
+    """The items that the extract function returned for a page, or the reason of its failure."""
+
+    items: list[bytes]  # JSON objects, one each
+    error: str | None = None  # on one line
 
 
 # ---------------------------------------------------------------------- hosts

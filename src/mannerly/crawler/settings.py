@@ -58,7 +58,7 @@ class CrawlSettings:
     )
 
     politeness: Settings = _option(
-        Settings(), "Settings of the politeness core: see docs/settings.md."
+        Settings(), "Settings of the politeness core: see docs/reference/settings.md."
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
     contact: str | None = _option(None, "E-mail address for site owners: the From header.")
@@ -89,6 +89,11 @@ class CrawlSettings:
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."
+    )
+    seeds_open_network: bool = _option(
+        True,
+        "Whether a seed may be a private address or have an unusual port. A service that takes "
+        "seeds from others says no.",
     )
     proxy: str | None = _option(
         None,

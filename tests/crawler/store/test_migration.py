@@ -16,7 +16,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_3 import GIVEN_UP, LINKS, ORDERS
+from tests.crawler.store.fixtures.make_format_4 import GIVEN_UP, ITEMS, LINKS, ORDERS, PLACE
 from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
@@ -236,7 +236,7 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, FORMAT])
+@pytest.mark.parametrize("number", [2, 3, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
@@ -289,6 +289,19 @@ def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
         found = {each.url: each.reason for n in range(2) for each in crawl.read(n).given_up()}
 
     assert found == GIVEN_UP
+
+
+def test_answers_and_items_are_in_the_fixture(tmp_path: Path) -> None:
+    """The place of an answer, the length of its segment, and what was extracted."""
+    here = SHARDING.shard_of("a.example")
+    directory = unpacked(f"crawl-{FORMAT}", tmp_path)
+    with closing(open_crawl(directory)) as crawl, crawl.read(here) as reader:
+        places = [place for _, _, place in reader.kept_pages() if place is not None]
+        items = [each for _, each in reader.items()]
+
+        assert reader.segments() == {PLACE.segment: PLACE.length}
+    assert places == [PLACE]
+    assert items == [ITEMS]
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The contracts of a crawl's state: `CrawlStore` for the whole crawl, `ShardStore` for one shard.
 
 SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
-outside this package knows a file, a table or a path.
+outside this package knows a file, a table or a path. It is long because the contracts are in prose.
 
 A shard's store has one owner. It holds five sets of URLs, and every URL of the shard that was ever
 offered is in exactly one of them:
@@ -57,6 +57,11 @@ is recorded or dropped.
 then is it committed. `CrawlStore.acknowledge` notes that at once, without a commit, so that a page
 whose commit was lost in a crash is fetched again, but not delivered again (`acknowledged`).
 
+**Bodies.** Answers are kept in segments: files beside the store that are only appended to. A
+segment is valid up to the length that was committed last (`Batch.segments`), in the transaction
+that records its pages; its writer cuts off the rest when it opens it again. `Batch.kept` says where
+the answer of each page is. What a page was extracted to (`Batch.items`) is committed with it, too.
+
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
 thread. Times are wall time.
@@ -73,9 +78,11 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control, RetryUrls
     from mannerly.crawler.model import (
+        ArchivePlace,
         Candidate,
         Entry,
         HostRecord,
+        PageItems,
         PageRecord,
         RobotsRecord,
         Skipped,
@@ -113,6 +120,10 @@ class Batch:
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
     retries: list[RetryUrls] = field(default_factory=list)  # what to bring back
     applied: int = 0  # the last control record that was acted on; 0: none new
+    # Of pages of this batch, by seq.
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
+    items: dict[int, PageItems] = field(default_factory=dict)
+    segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
 
     def __bool__(self) -> bool:
         # Written out: this is asked several times in every turn of the loop.
@@ -125,6 +136,7 @@ class Batch:
             or self.robots
             or self.retries
             or self.applied
+            or self.segments
         )
 
 
@@ -215,6 +227,17 @@ class ShardReader(Protocol):
         Those between two positions, the second included; by default, up to the last one there is
         when the first is asked for. No URL is yielded twice.
         """
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name, in the order of their beginning."""
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL, in the order of commits."""
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""

@@ -14,10 +14,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.model import (
+    ArchivePlace,
     Candidate,
     Entry,
     HostRecord,
     Kind,
+    PageItems,
     PageRecord,
     RobotsRecord,
     Skipped,
@@ -65,6 +67,9 @@ class ShardData:
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
+    items: dict[int, PageItems] = field(default_factory=dict)
+    segments: dict[str, int] = field(default_factory=dict)
     applied: int = 0
     parsing: int = 0
     suspects: dict[int, int] = field(default_factory=dict)
@@ -126,6 +131,23 @@ class MemoryReader(ShardReader):
         for position in [each for each in pages if after < each <= last]:
             if position in pages:
                 yield position, pages[position]
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages, and where the answer of each is kept."""
+        seqs = {id(record): seq for seq, record in self._data.recorded.items()}
+        for position, record in self.pages(after=after, last=last):
+            yield position, record, self._data.kept.get(seqs[id(record)])
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name."""
+        return dict(self._data.segments)
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL."""
+        recorded = self._data.recorded
+        yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
@@ -219,6 +241,9 @@ class MemoryStore(MemoryReader, ShardStore):
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
+        data.kept.update(batch.kept)
+        data.items.update(batch.items)
+        data.segments.update(batch.segments)
         for order in batch.retries:
             if order.host is None or order.host in data.hosts:
                 data.retries.append(self._asked_for(order))

@@ -17,12 +17,14 @@ used by every command. Nothing of this package needs pytest to be imported.
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
     RetryContract   failed and given-up URLs, and bringing them back
     LinkContract    links between shards
+    KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
 
 from __future__ import annotations
 
 from .crawl import CrawlContract
+from .kept import KeptContract
 from .links import LinkContract
 from .retry import RetryContract
 from .shard import ShardContract
@@ -31,6 +33,7 @@ from .values import START, candidate, counts, enter, new_manifest, offer, page
 __all__ = [
     "START",
     "CrawlContract",
+    "KeptContract",
     "LinkContract",
     "RetryContract",
     "ShardContract",
@@ -44,5 +47,5 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, LinkContract, CrawlContract):
+class StoreContract(ShardContract, RetryContract, LinkContract, KeptContract, CrawlContract):
     """The whole suite."""

@@ -23,6 +23,7 @@ from mannerly.crawler.store.base import Batch, BroughtBack, Committed, StoreErro
 
 from .database import REPAIR
 from .inbox import encode_links
+from .kept import keep_answers
 from .reader import checked_entries
 from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
 
@@ -128,6 +129,8 @@ class Change:
         applied = self._arrive(batch.found, fresh)
         self._send(batch.outgoing)
         self._keep(batch)
+        if batch.segments or batch.items:
+            keep_answers(self._database, batch)
         return applied
 
     def admit(self, room: int) -> list[Entry]:

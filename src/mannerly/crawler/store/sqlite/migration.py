@@ -3,7 +3,8 @@
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
                 Sitemaps and public indexes have negative depths and are counted as pages
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
-    format 3    the present one
+    format 3    shards have version 4: no segments, and no items
+    format 4    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -109,6 +110,18 @@ _SHARD_3_TO_4 = """
         given_up = (SELECT count(*) FROM given_up),
         next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages);
 """
+_SHARD_4_TO_5 = """
+    CREATE TABLE segments (
+        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL
+    );
+    CREATE TABLE kept (
+        seq INTEGER PRIMARY KEY, segment INTEGER NOT NULL, start INTEGER NOT NULL,
+        length INTEGER NOT NULL
+    );
+    CREATE TABLE items (
+        seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
+    );
+"""
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
@@ -117,6 +130,7 @@ _INBOX_2_TO_3 = """
 _SCRIPTS = {
     ("shard", 2): _SHARD_2_TO_3,
     ("shard", 3): _SHARD_3_TO_4,
+    ("shard", 4): _SHARD_4_TO_5,
     ("inbox", 2): _INBOX_2_TO_3,
 }  # by the kind of a file and its version
 _WITHOUT_KINDS = 2  # the version in which links have no kind
