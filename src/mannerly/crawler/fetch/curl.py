@@ -262,14 +262,11 @@ class CurlFetcher:
         If memory is taken by nothing but unfinished bodies, one of them goes on in any case.
         """
         memory, now = self._memory, time.monotonic()
-        room = memory.limit - memory.used
         for transfer, since in list(self._paused.items()):
-            if transfer.needs > room:
+            if memory.used + transfer.needs > memory.limit:
                 if memory.held or self._favoured is not None:
                     return
                 self._favoured = transfer
-                transfer.is_favoured = True
-            room -= transfer.needs
             del self._paused[transfer]
             transfer.go_on(now - since)
 

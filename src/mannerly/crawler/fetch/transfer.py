@@ -16,8 +16,9 @@ Two callbacks control what leaves:
   politeness permit, so the request comes back as STALE_CONNECTION and the caller asks for a new
   permit.
 
-The memory of all bodies is bounded, too (`body_memory`): at the limit a transfer is paused, its
-time stands still, and if its server does not wait for it, it is asked for again.
+The memory of all bodies is bounded, too (`body_memory`): when it is scarce a transfer is paused,
+its time stands still, and if its server does not wait for it, it is asked for again. It goes on
+when the memory for all of its body is claimed.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
@@ -83,7 +84,6 @@ class Transfer:
         self._leaves = leaves
         self._memory = memory
         self._on_paused = on_paused
-        self.is_favoured = False  # it goes on whatever the memory limit says
         self.handle = pycurl.Curl()
         self._settings = settings
         self._guard = guard
@@ -121,7 +121,6 @@ class Transfer:
         self._room = 0  # bytes that were claimed for the body and are not used yet
         self._unclaimed = request.max_bytes  # bytes that it may claim beside them
         self._paused_s = 0.0
-        self.is_favoured = False
         self._sends = 0
         self._is_cut = False
         self._refusal: LocalError | None = None
@@ -161,8 +160,14 @@ class Transfer:
 
     @property
     def needs(self) -> int:
-        """Return how many bytes more the body may claim."""
-        return self._unclaimed
+        """Return how many bytes more the body may claim, if its length is as announced."""
+        length = int(self.handle.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD_T))  # -1: it was not
+        left = length - self._claimed if length >= 0 else self._unclaimed
+        return max(0, min(left, self._unclaimed))
+
+    @property
+    def _claimed(self) -> int:
+        return self.request.max_bytes - self._unclaimed
 
     def stop_clock(self) -> None:
         """Count no time against a transfer that was paused."""
@@ -170,7 +175,8 @@ class Transfer:
         self._timeout_set_s = 0.0
 
     def go_on(self, paused_s: float) -> None:
-        """Receive again, with `paused_s` seconds more time."""
+        """Receive all of the body, with `paused_s` seconds more time."""
+        self._claim(self.needs)
         self._paused_s += paused_s
         patience_s = self.request.timeout_s + self._paused_s
         self.handle.setopt(pycurl.TIMEOUT_MS, max(1, int(patience_s * 1000)))
@@ -179,7 +185,7 @@ class Transfer:
 
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
-        self._memory.receiving -= self.request.max_bytes - self._unclaimed
+        self._memory.receiving -= self._claimed
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -241,11 +247,20 @@ class Transfer:
         return _REFUSE if self._is_cut else None
 
     def _must_wait(self) -> bool:
-        """Return whether memory is used up by others, and this transfer may not go on anyway."""
-        memory = self._memory
-        if memory.used < memory.limit or self.is_favoured:
+        """Return whether others use the memory that this body needs.
+
+        When half of it is used, a body that is larger than a step waits until all of it fits:
+        otherwise unfinished bodies would take all memory, and none of them could go on. Compressed
+        ones cannot wait, so they may use the other half.
+        """
+        memory, claimed = self._memory, self._claimed
+        if not memory.is_scarce or memory.used <= claimed:
             return False
-        return memory.used > self.request.max_bytes - self._unclaimed
+        return memory.used >= memory.limit or (claimed > 0 and not self._is_compressed)
+
+    @property
+    def _is_compressed(self) -> bool:
+        return b"\ncontent-encoding:" in self._head.getvalue().lower()
 
     def _claim(self, least: int) -> None:
         """Count more memory as used by this body: a step, as far as its cap allows."""
@@ -256,7 +271,7 @@ class Transfer:
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if b"\ncontent-encoding:" in self._head.getvalue().lower():
+        if self._is_compressed:
             self._refusal = LocalError.NO_ROOM
             return _REFUSE
         self._on_paused(self)

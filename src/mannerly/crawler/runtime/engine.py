@@ -39,7 +39,7 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
-READING = 6  # times its size is what a page takes while a helper reads it, with copies and tree
+READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
@@ -357,6 +357,7 @@ class Engine:
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
+        stats.standings = self._fold.standings(self._clock.now())
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:

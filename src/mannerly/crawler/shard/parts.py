@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _PAGE = Kind.PAGE
 
+MANY_ELEMENTS = 8 << 20  # bytes in memory until a commit; some 2,000 ordinary pages
+
 
 @dataclass(slots=True)
 class Parts:
@@ -72,6 +74,7 @@ class Parts:
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
+    element_bytes: int = 0  # taken since a commit was asked for
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
@@ -105,6 +108,14 @@ class Parts:
                 self.emit(UrlsHeldBack(held_back))
         self.routes.all(links, self.batch)
 
+    def keep_elements(self, entry: Entry, elements: bytes) -> None:
+        """Put the elements of a page into the batch; a large batch is committed soon."""
+        self.batch.elements[entry.seq] = elements
+        self.element_bytes += len(elements)
+        if self.element_bytes >= MANY_ELEMENTS:
+            self.is_urgent = True
+            self.element_bytes = 0
+
     def _has_many(self, host: str, more: int) -> bool:
         """Return whether a host is large enough for its queue to be shared out."""
         fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
@@ -136,13 +147,16 @@ class Parts:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
+        paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
         places = HostPlaces(
-            active=seen.active,
+            known=self.store.counts().hosts,
+            active=seen.active + seen.inactive,
             ready=seen.ready,
             heaped=seen.heaped,
             waiting=seen.waiting,
             busy=seen.busy,
-            other=seen.hungry + seen.robots_line + seen.asleep,
+            paused=paused,
+            other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),
         )
         return ShardMeasured(self.number, flights.on_wire, flights.delivered, seen.queued, places)
