@@ -233,7 +233,7 @@ class Transfer:
     def _on_body(self, chunk: bytes) -> int | None:
         size = len(chunk)
         if size > self._room:
-            if self._must_wait():
+            if self._unclaimed and self._must_wait():  # else it is cut
                 return self._make_way()
             self._claim(size - self._room)
             if size > self._room:
