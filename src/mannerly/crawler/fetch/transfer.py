@@ -247,16 +247,18 @@ class Transfer:
         return _REFUSE if self._is_cut else None
 
     def _must_wait(self) -> bool:
-        """Return whether others use the memory that this body needs.
+        """Return whether there is no memory for more of this body now.
 
         When half of it is used, a body that is larger than a step waits until all of it fits:
         otherwise unfinished bodies would take all memory, and none of them could go on. Compressed
-        ones cannot wait, so they may use the other half.
+        ones cannot wait, so they may use the other half, and one that is alone all that it needs.
         """
         memory, claimed = self._memory, self._claimed
-        if not memory.is_scarce or memory.used <= claimed:
+        if not memory.is_scarce:
             return False
-        return memory.used >= memory.limit or (claimed > 0 and not self._is_compressed)
+        if self._is_compressed:
+            return memory.used >= memory.limit and memory.used > claimed
+        return memory.used >= memory.limit or claimed > 0
 
     @property
     def _is_compressed(self) -> bool:
