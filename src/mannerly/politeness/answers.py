@@ -101,7 +101,7 @@ class HostAnswers(HostGate):
             self._shared.mark_dirty(self)
             self._park_if_long(now)
         elif retry_s is not None:
-            self._give_up("its Retry-After is too large to read", now)
+            self.give_up("its Retry-After is too large to read", now)
         if self._shared.settings.rate_limit_headers:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
@@ -202,7 +202,7 @@ class HostAnswers(HostGate):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since
         if bad_s >= self._shared.settings.give_up_after_s:
-            self._give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
+            self.give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
 
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:

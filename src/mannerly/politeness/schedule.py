@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .health import HostHealth
     from .model import Instant, Sample
     from .pace.base import Strategy
+    from .retry import RetryPolicy
 
 
 class HostSchedule:
@@ -76,6 +77,16 @@ class HostSchedule:
             f"<HostState {self.key} {self.in_flight}/{self._limit} in flight, "
             f"gap {self._gap_s:.3f} s, not before {self.not_before:.3f}{gate}>"
         )
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether this host is paced at all."""
+        return self._shared.settings.enabled
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """Return when a request to this host is repeated."""
+        return self._shared.retry_policy
 
     @property
     def delay_s(self) -> float:

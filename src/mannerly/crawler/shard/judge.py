@@ -66,5 +66,6 @@ class Judge:
         return ruling
 
     def _is_connecting(self, host: str) -> bool:
-        is_connecting = self._flights.is_connecting(self._key(host))
-        return is_connecting and self._parts.politeness.settings.enabled
+        key = self._key(host)
+        is_paced = self._parts.politeness.settings_of(key).enabled
+        return is_paced and self._flights.is_connecting(key)
