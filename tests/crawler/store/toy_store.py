@@ -14,6 +14,7 @@ from mannerly.crawler.store.memory import MemoryReader, MemoryStore, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
@@ -58,6 +59,7 @@ class ToyCrawl:
         self.location = location
         self.crawl = CRAWLS[location]
         self.manifest: Manifest = self.crawl["manifest"]
+        self.segment_folder: Path | None = None
 
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:

@@ -28,13 +28,15 @@ import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Fetched, LocalError
+from mannerly.crawler.model import Fetched, LocalError, RawExchange
 from mannerly.politeness.model import ErrorKind
 
-from .answer_headers import parse_headers
+from .answer_headers import last_head, parse_headers
+from .decoding import ACCEPTED
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
+from .request_head import request_head
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -153,8 +155,19 @@ class Transfer:
             detail,
             is_answer and (self._is_cut or failure is not None),
         )
+        if self._settings.keep_raw and is_answer:
+            fetched.exchange = self._exchange(head, fetched.body, failure)
         self.unload()
         return fetched
+
+    def _exchange(self, head: bytes, body: bytes, failure: FetchFailure | None) -> RawExchange:
+        """Return what was sent and received."""
+        cut = "length" if self._is_cut else None
+        if failure is not None:
+            cut = "time" if failure[0] is ErrorKind.TIMEOUT else "disconnect"
+        address = "" if self._settings.proxy else self.handle.getinfo(pycurl.PRIMARY_IP)
+        request = request_head(self.request, self._settings.user_agent, ACCEPTED)
+        return RawExchange(request, last_head(head), body, address, cut)
 
     @property
     def needs(self) -> int:
@@ -196,7 +209,9 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
+        # All encodings that this curl can decode; or those that `decoding` can.
+        option(pycurl.ACCEPT_ENCODING, ACCEPTED if settings.keep_raw else "")
+        option(pycurl.HTTP_CONTENT_DECODING, int(not settings.keep_raw))
         option(pycurl.USERAGENT, settings.user_agent)
         option(pycurl.PROXY, settings.proxy or "")
         if settings.proxy and settings.proxy.lower().startswith("http:"):
@@ -241,7 +256,7 @@ class Transfer:
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if b"\ncontent-encoding:" in self._head.getvalue().lower():
+        if not self._settings.keep_raw and b"\ncontent-encoding:" in self._head.getvalue().lower():
             self._refusal = LocalError.NO_ROOM
             return _REFUSE
         self._on_paused(self)

@@ -32,6 +32,7 @@ from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
+from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import (
     ShardOptions,
@@ -115,6 +116,7 @@ class Worker:
                 proxy=settings.proxy,
                 ca_file=settings.ca_file,
                 insecure_hosts=settings.insecure_hosts,
+                keep_raw=settings.keep_bodies,
             ),
             memory,
         )
@@ -128,6 +130,7 @@ class Worker:
             self._delivery = Delivery(deliver, acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
+        self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
         events = Events()
         self._shards = [
             Shard(
@@ -141,6 +144,7 @@ class Worker:
                 events=events,
                 reader=self._offload,
                 consumer=self._delivery,
+                archive=self._archives.get(number),
                 boot=boot_id(),
             )
             for number, each in zip(numbers, self._stores, strict=True)
@@ -254,9 +258,22 @@ class Worker:
             if not with_process:
                 self._fetcher.close()
         finally:
+            for archive in self._archives.values():
+                archive.close()
             for each in self._stores:
                 each.close()
             self._retire()
+
+    def _open_archives(self, wall: float) -> dict[int, AnswerArchive]:
+        """Open the segments of the shards."""
+        folder = self._store.segment_folder
+        if folder is None:
+            raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
+        facts = facts_of(self._settings, self._store.manifest, wall)
+        return {
+            number: AnswerArchive.beside(each, number, folder, facts)
+            for number, each in zip(self._numbers, self._stores, strict=True)
+        }
 
     def _act(self, number: int, order: Control, now: Now) -> None:
         match order:

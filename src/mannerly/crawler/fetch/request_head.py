@@ -1,0 +1,28 @@
+"""The head of a request as curl sends it over HTTP/1.1, for archives.
+
+curl could tell what it sends, at a call into Python for every line of every connection. What it
+sends is fixed by the options that are set, so it is written down here; a test compares both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Request
+
+
+def request_head(request: Request, user_agent: str, accepted: str) -> bytes:
+    """Return the request line and the headers of a GET."""
+    scheme, _, rest = request.url.partition("://")
+    authority, slash, path = rest.partition("/")
+    port = ":443" if scheme == "https" else ":80"
+    lines = [
+        f"GET {slash}{path} HTTP/1.1",
+        f"Host: {authority.removesuffix(port)}",
+        f"User-Agent: {user_agent}",
+        "Accept: */*",
+        f"Accept-Encoding: {accepted}",
+        *(f"{name}: {value}" for name, value in request.headers),
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
