@@ -26,6 +26,7 @@ from .explain import explain
 from .export import export
 from .resume import resume
 from .retry import retry
+from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
@@ -72,6 +73,7 @@ _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 
+app.command()(serve)
 app.command()(doctor)
 app.command()(wipe)
 
