@@ -100,7 +100,7 @@ class AnswerArchive:
 
 
 class Facts(NamedTuple):
-    """What a segment needs to know of its crawl."""
+    """The facts that a segment needs of its crawl."""
 
     info: Mapping[str, str]  # the lines of its first record
     wall: float  # the beginning of this run
@@ -109,7 +109,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(settings: CrawlSettings, manifest: Manifest, wall: float) -> Facts:
-    """Return what segments need to know: who crawls, by which rules."""
+    """Return the facts for the first record of segments: who crawls, by which rules."""
     from importlib.metadata import version  # slow to import, and rarely needed
 
     info = {
