@@ -196,7 +196,7 @@ def _without_secrets(request: bytes) -> bytes:
 
 
 def _is_dense(http: bytes) -> bool:
-    """Return whether deflating a body would be in vain: it is compressed already."""
+    """Return whether a body is compressed already, so that deflating it saves nothing."""
     lower = http.lower()
     at = lower.find(b"\r\ncontent-encoding:")
     if at >= 0 and lower[at + 19 : at + 40].strip()[:8] != b"identity":
