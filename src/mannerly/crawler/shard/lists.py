@@ -36,14 +36,16 @@ class Lists:
         """Fill the batch up to a slice, and settle the lists that are finished."""
         batch, lists = parts.batch, self._lists
         while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
-            flight, entry, (record, candidates, passed_over, _), exchange = lists[0]
+            flight, entry, found, exchange = lists[0]
+            candidates = found.found
             parts.routes.links(candidates[:room], batch)
             del candidates[:room]
             if candidates:  # known ones leave room for more of the list
                 continue
             lists.popleft()
             parts.flights.settle(flight)
-            batch.pages.append((entry, record))
+            batch.pages.append((entry, found.record))
+            batch.listed += found.listed
             if exchange is not None:
-                parts.keep(entry, exchange, record.fetched_at)
-            parts.emit(ListSettled(entry, record, passed_over))
+                parts.keep(entry, exchange, found.record.fetched_at)
+            parts.emit(ListSettled(entry, found.record, found.passed_over))
