@@ -244,6 +244,10 @@ class Politeness:
         """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
 
+    def give_up(self, host: str, reason: str, *, now: Instant) -> bool:
+        """Retire a host that is not paused; return whether it is retired now."""
+        return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
+
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
         state = self._find(host)
