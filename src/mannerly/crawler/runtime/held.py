@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.elsewhere import PageResult
     from mannerly.crawler.shard.shard import Shard
 
-READING = 6  # times its size is what a page takes while a helper reads it, with copies and tree
+READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
 
 
 def answer_bytes(stage: Stage, answer: Fetched) -> int:
