@@ -29,15 +29,15 @@ import socket
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Fetched, LocalError, RawExchange
+from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
-from .answer_headers import last_head, parse_headers
+from .answer_headers import parse_headers
 from .decoding import ACCEPTED
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
-from .request_head import request_head
+from .raw_exchange import raw_exchange, request_head
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -171,20 +171,13 @@ class Transfer:
             is_answer and (self._is_cut or failure is not None),
         )
         if self._settings.keep_raw and is_answer:
-            fetched.exchange = self._exchange(head, fetched.body, failure)
+            address = "" if self._proxy else info(pycurl.PRIMARY_IP)
+            asked = request_head(self.request, self._settings.user_agent, ACCEPTED)
+            fetched.exchange = raw_exchange(asked, head, fetched, failure, address)
         if self._on_headers is not None and headers is not None:
             self._on_headers(self.request, head)
         self.unload()
         return fetched
-
-    def _exchange(self, head: bytes, body: bytes, failure: FetchFailure | None) -> RawExchange:
-        """Return what was sent and received."""
-        cut = "length" if self._is_cut else None
-        if failure is not None:
-            cut = "time" if failure[0] is ErrorKind.TIMEOUT else "disconnect"
-        address = "" if self._proxy else self.handle.getinfo(pycurl.PRIMARY_IP)
-        request = request_head(self.request, self._settings.user_agent, ACCEPTED)
-        return RawExchange(request, last_head(head), body, address, cut)
 
     @property
     def needs(self) -> int:

@@ -49,10 +49,8 @@ FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be res
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
 
 LACKS = {
-    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
-    "--workers",
-    LocalError.NO_MEMORY: "out of memory: raise the limit (ulimit -v), or lower --workers and "
-    "--memory-limit",
+    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise ulimit -n, or lower --workers",
+    LocalError.NO_MEMORY: "out of memory: raise ulimit -v, or lower --workers and --memory-limit",
 }
 
 

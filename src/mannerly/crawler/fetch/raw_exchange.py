@@ -1,4 +1,4 @@
-"""The head of a request as curl sends it over HTTP/1.1, for archives.
+"""A request and its answer as they were on the wire, for archives.
 
 curl could tell what it sends, at a call into Python for every line of every connection. What it
 sends is fixed by the options that are set, so it is written down here; a test compares both.
@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.model import RawExchange
+from mannerly.politeness.model import ErrorKind
+
+from .answer_headers import last_head
+
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Request
+    from mannerly.crawler.model import Fetched, Request
+
+    from .failures import FetchFailure
 
 
 def request_head(request: Request, user_agent: str, accepted: str) -> bytes:
@@ -26,3 +33,13 @@ def request_head(request: Request, user_agent: str, accepted: str) -> bytes:
         *(f"{name}: {value}" for name, value in request.headers),
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def raw_exchange(
+    asked: bytes, head: bytes, fetched: Fetched, failure: FetchFailure | None, address: str
+) -> RawExchange:
+    """Return what was sent and received; `failure` is why the body broke off, if it did."""
+    cut = "length" if fetched.is_truncated else None
+    if failure is not None:
+        cut = "time" if failure[0] is ErrorKind.TIMEOUT else "disconnect"
+    return RawExchange(asked, last_head(head), fetched.body, address, cut)
