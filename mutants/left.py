@@ -58,7 +58,7 @@ LEFT = (
     Mutant(
         "give up a host that the operator has paused",
         "P1",
-        "politeness/host.py",
+        "politeness/gate.py",
         "        if self._gate not in _SET_BY_OPERATOR:\n            self.retire(reason, now)\n",
         "        self.retire(reason, now)\n",
         (f"{_GIVEN_UP}::test_whatever_gives_a_host_up_leaves_a_paused_one_alone",),
@@ -70,8 +70,10 @@ LEFT = (
         "        if parts.routes.owns(learned.host):",
         "        if learned.host:",
         (
-            "crawler/shard/test_foreign.py::"
-            "test_owner_does_not_obey_rules_of_an_origin_that_is_not_its_own",
+            (
+                "crawler/shard/test_foreign.py::"
+                "test_owner_does_not_obey_rules_of_an_origin_that_is_not_its_own"
+            ),
         ),
     ),
     Mutant(
@@ -121,8 +123,10 @@ LEFT = (
         " or now - self._next_start > STARVED_AGAIN_S:",
         ":",
         (
-            "crawler/runtime/test_starved.py::"
-            "test_two_lacks_of_descriptors_with_time_between_are_two",
+            (
+                "crawler/runtime/test_starved.py::"
+                "test_two_lacks_of_descriptors_with_time_between_are_two"
+            ),
         ),
     ),
     Mutant(
@@ -148,8 +152,10 @@ LEFT = (
         "        Database.roll_back(file)\n",
         "",
         (
-            "crawler/store/test_store_directory.py::"
-            "test_a_start_that_was_killed_within_a_file_is_made_anew",
+            (
+                "crawler/store/test_store_directory.py::"
+                "test_a_start_that_was_killed_within_a_file_is_made_anew"
+            ),
         ),
     ),
     Mutant(
