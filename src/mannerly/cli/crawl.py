@@ -121,6 +121,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
         said += left.lines
+    if settings.extract is not None:
+        _check_function(settings.extract)
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
     before = left.pages if is_resumed else 0
     return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare, before)
@@ -245,6 +247,16 @@ def _check_outputs(configuration: Configuration) -> None:
     wants_stdout += bool(configuration.value("json"))
     if wants_stdout > 1:
         raise ConfigError("--json and --output - both write to standard output: choose one")
+
+
+def _check_function(name: str) -> None:
+    """Load the extract function, so that a mistake is found before the first request."""
+    from mannerly.crawler.page.extract import ExtractError, load
+
+    try:
+        load(name)
+    except ExtractError as error:
+        raise ConfigError(f"--extract: {error}") from error
 
 
 def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:

@@ -14,7 +14,7 @@ from mannerly.crawler.model import Candidate, PageChange, PageRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.model import Entry, Fetched, ListedPage
+    from mannerly.crawler.model import Entry, Fetched, ListedPage, PageItems
 
     from .parsed import ParsedPage
 
@@ -30,6 +30,7 @@ class Harvest(NamedTuple):
     list_size: int = 0  # bytes of a list, after decompression
     elements: bytes | None = None  # of a page, if they are kept
     listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
+    items: PageItems | None = None  # if there is an extract function
 
 
 def page_record(
