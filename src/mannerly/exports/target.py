@@ -1,4 +1,4 @@
-"""Where an export goes: `[TABLE:]FILE`, and what its suffix means.
+"""The target of an export: `[TABLE:]FILE`, and the meaning of its suffix.
 
     pages (default)    .jsonl .jsonl.gz .csv .parquet .xml (sitemap) .warc.gz .wacz, or a folder/
     items              .jsonl .jsonl.gz .csv .parquet
