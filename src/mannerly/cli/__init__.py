@@ -30,6 +30,7 @@ from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
+from .watch import watch
 from .wipe import wipe
 
 # typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
@@ -59,6 +60,7 @@ app.command()(steer.unpause)
 app.command()(steer.stop)
 app.command()(steer.add)
 app.command("set")(steer.change)
+app.command()(watch)
 app.command("hosts")(hosts.hosts)
 
 _host = typer.Typer(
