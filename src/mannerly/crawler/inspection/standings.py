@@ -67,7 +67,7 @@ def _standing(
     return HostStanding(
         host=record.host,
         state=status,
-        queued=line.given_up if status is HostStatus.GIVEN_UP else line.queued,
+        queued=line.queued + line.given_up,
         delay_s=delay_s,
         next_in_s=max(0.0, until - now),
         limited_by=by if delay_s else LimitedBy.UNKNOWN,
