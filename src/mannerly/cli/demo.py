@@ -25,16 +25,30 @@ def demo(
     ] = 30.0,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes of the crawler.")] = 1,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0 means any free port.")
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port of the demo hosts; 0 means any free port, with --serve 8080.",
+        ),
     ] = 0,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Describe the hosts in the table.")
+    ] = False,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Only serve the hosts, for crawls of your own, until Ctrl-C."),
     ] = False,
 ) -> None:
     """Crawl built-in hosts, and check the crawler by their logs.
 
     A dozen hosts on loopback addresses, each with a different hidden limit or feature.
     """
+    if serve:
+        from mannerly.demo.__main__ import main
+
+        raise typer.Exit(main(["--port", str(port)] if port else []))
+
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -43,8 +57,8 @@ def demo(
     from mannerly.crawler.web.scope import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
     from mannerly.demo.log import WIDE, table
+    from mannerly.live.meter import Limits
 
-    from .live import Limits
     from .look import error_look, look_at
     from .progress import Progress
     from .summary import Ended, summary

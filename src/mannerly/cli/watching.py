@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.standing import HostStatus
 from mannerly.crawler.stats import Stats, Waits
+from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
 from .block import block
 from .figures import many
 from .host_table import host_table
-from .live import CrawlState, Limits, Live, Meter
 from .look import Look, look_at
 from .screen import Keys
 from .terminal import safe_term

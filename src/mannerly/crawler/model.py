@@ -7,6 +7,7 @@
     Request        what the fetcher is asked for
     Fetched        what came back
     PageRecord     the exported record of a fetched URL, field for field
+    Link           one link of a page, with its kind and its text
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
@@ -102,26 +103,65 @@ class RobotsRequest(NamedTuple):
 class PageRecord(NamedTuple):
     """One fetched URL. `error` is one of our reason codes, never text from a server."""
 
-    url: str
-    status: int | None
-    depth: int
-    parent: str | None
-    title: str | None
-    content_type: str | None
-    bytes: int
+    url: str  # in its canonical spelling
+    status: int | None  # HTTP status of the answer; None if there was none
+    depth: int  # links between a seed and the page
+    parent: str | None  # URL on which it was found first; None for a seed
+    title: str | None  # content of its title element
+    content_type: str | None  # media type of the answer, without parameters
+    bytes: int  # size of the body, decompressed
     latency_ms: float  # to the first byte of the answer, without connecting
-    fetched_at: float  # wall time
-    attempts: int
-    links: int
-    canonical: str | None
-    redirect_to: str | None
-    error: str | None
-    host: str
+    fetched_at: float  # wall time; ISO 8601 in exports
+    attempts: int  # requests that counted; refusals such as 429 do not
+    links: int  # links found on the page, whether they were followed or not
+    canonical: str | None  # URL that the page names as its canonical one
+    redirect_to: str | None  # where the answer redirects to
+    error: str | None  # one of our reason codes if it failed
+    host: str  # name of the host, with its port if that is not the usual one
     digest: str | None  # of the body, hexadecimal
-    cache_status: str | None = None
-    age: int | None = None
+    cache_status: str | None = None  # what the cache in front of the site says: hit, miss …
+    age: int | None = None  # seconds that the answer was in that cache
     total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
     noindex: bool = False  # the page or its header asks not to be indexed
+    description: str | None = None  # of <meta name=description>
+    h1: str | None = None  # the text of the first one
+    lang: str | None = None  # as the page declares it
+    in_sitemap: bool = False  # a sitemap of its site lists it
+    lastmod: str | None = None  # of that sitemap, as it is written there
+    etag: str | None = None  # the header
+    last_modified: str | None = None  # the header
+    text_digest: str | None = None  # of the visible text, hexadecimal
+    change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
+    previous_status: int | None = None  # what the crawl before saw
+    previous_digest: str | None = None  # of the body in the crawl before
+    previous_fetched_at: float | None = None  # wall time of the crawl before; ISO 8601 in exports
+
+
+class PageChange(StrEnum):
+    """The difference between a page and what the crawl before saw of it."""
+
+    NEW = "new"
+    SAME = "same"
+    CHANGED = "changed"  # its visible text, its status or the target of its redirect
+    REMOVED = "removed"  # 404 or 410 now
+
+
+class Link(NamedTuple):
+    """One link of a page, external ones and resources included."""
+
+    source: str
+    target: str  # canonical, without its fragment
+    kind: str  # a, area, iframe, frame, img, link, script, canonical, hreflang, refresh, redirect
+    nofollow: bool
+    text: str | None  # of an `a`, at most 100 characters
+    fragment: str | None  # what follows the # in the link
+
+
+class ListedPage(NamedTuple):
+    """A page that a sitemap lists, and the time of its last change that the sitemap states."""
+
+    url: str
+    lastmod: str | None
 
 
 GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})

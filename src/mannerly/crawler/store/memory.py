@@ -7,21 +7,14 @@ them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
+from mannerly.crawler.control import Recrawl
 from mannerly.crawler.model import (
-    ArchivePlace,
     Candidate,
     Entry,
-    HostRecord,
     Kind,
-    PageItems,
     PageRecord,
-    RobotsRecord,
     Skipped,
     is_given_up,
 )
@@ -30,164 +23,20 @@ from .base import (
     Batch,
     BroughtBack,
     Committed,
-    Counts,
-    ShardReader,
     ShardStore,
     by_shard,
     check_recipients,
 )
+from .lastmod import spares_request, unchanged
+from .memory_reader import Asked, MemoryReader, ShardData, SitemapSays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import RetryUrls
 
 Inboxes = dict[int, list[list[Candidate]]]
-
-_in_order = attrgetter("priority", "seq")
-
-
-@dataclass(slots=True, eq=False)
-class ShardData:
-    """Everything that is kept of a shard."""
-
-    next_seq: int = 1
-    seen: dict[str, int] = field(default_factory=dict)
-    queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
-    queued: dict[int, Entry] = field(default_factory=dict)
-    waiting: dict[int, Entry] = field(default_factory=dict)
-    next_position: int = 1
-    pages: dict[int, PageRecord] = field(default_factory=dict)  # by position
-    recorded: dict[int, PageRecord] = field(default_factory=dict)  # pages and lists
-    failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
-    skipped: dict[int, Skipped] = field(default_factory=dict)
-    given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
-    retries: list[list[int]] = field(default_factory=list)  # what to bring back, by order
-    outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
-    hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
-    robots: dict[str, RobotsRecord] = field(default_factory=dict)
-    kept: dict[int, ArchivePlace] = field(default_factory=dict)
-    items: dict[int, PageItems] = field(default_factory=dict)
-    segments: dict[str, int] = field(default_factory=dict)
-    applied: int = 0
-    parsing: int = 0
-    suspects: dict[int, int] = field(default_factory=dict)
-    acknowledged: set[int] = field(default_factory=set)
-    committed_at: float = 0.0  # wall time, if the store belongs to a `MemoryCrawl`
-    owner: MemoryStore | None = None
-
-
-class MemoryReader(ShardReader):
-    """`ShardReader` in memory."""
-
-    def __init__(self, data: ShardData) -> None:
-        self._data = data
-
-    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        entries = sorted(self._data.queues.get(host, {}).values(), key=_in_order)
-        first = bisect_right(entries, after, key=_in_order)
-        return entries[first : first + limit]
-
-    def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host with queued URLs, and how many; without the waiting room."""
-        yield from [(host, len(queue)) for host, queue in self._data.queues.items()]
-
-    def host(self, host: str) -> HostRecord | None:
-        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-        hosts = self._data.hosts
-        return (hosts[host] or HostRecord(host=host)) if host in hosts else None
-
-    def hosts(self) -> Iterator[HostRecord]:
-        """Yield every host, in the order in which they were found."""
-        yield from [record or HostRecord(host=host) for host, record in self._data.hosts.items()]
-
-    def robots(self, origin: str) -> RobotsRecord | None:
-        """Return the robots.txt kept for an origin."""
-        return self._data.robots.get(origin)
-
-    def counts(self) -> Counts:
-        """Return exact totals."""
-        data = self._data
-        failed = sum(entry.kind == Kind.PAGE for _, entry in data.failed.values())
-        return Counts(
-            queued=len(data.queued) + len(data.waiting),
-            waiting=len(data.waiting),
-            fetched=len(data.pages) - failed,
-            failed=failed,
-            lists=len(data.recorded) - len(data.pages),
-            skipped=len(data.skipped),
-            given_up=len(data.given_up),
-            outgoing=sum(len(links) for _, links in data.outbox),
-            hosts=len(data.hosts),
-            retries=len(data.retries),
-        )
-
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        pages = self._data.pages
-        last = self.last_position() if last is None else last
-        for position in [each for each in pages if after < each <= last]:
-            if position in pages:
-                yield position, pages[position]
-
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield the records of pages, and where the answer of each is kept."""
-        seqs = {id(record): seq for seq, record in self._data.recorded.items()}
-        for position, record in self.pages(after=after, last=last):
-            yield position, record, self._data.kept.get(seqs[id(record)])
-
-    def segments(self) -> dict[str, int]:
-        """Return the valid length of every segment, by name."""
-        return dict(self._data.segments)
-
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL."""
-        recorded = self._data.recorded
-        yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
-
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-        return self._data.next_position - 1
-
-    def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that is skipped, in the order of arrival."""
-        yield from [skipped for _, skipped in sorted(self._data.skipped.items())]
-
-    def given_up(self) -> Iterator[Skipped]:
-        """Yield every URL that was given up."""
-        yield from [skipped for _, skipped in self._data.given_up.values()]
-
-    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host that was given up or has URLs that were, and how many."""
-        hosts = Counter(entry.host for entry, _ in self._data.given_up.values())
-        retired = [record.host for record in self.hosts() if record.retired is not None]
-        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
-
-    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown."""
-        data = self._data
-        seq = data.seen.get(url, 0)
-        if seq in data.given_up:
-            return data.given_up[seq][1]
-        if record := data.recorded.get(seq):
-            return record
-        return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
-
-    def outgoing(self) -> Iterator[Candidate]:
-        """Yield links to other shards that were not handed over yet."""
-        for _, links in list(self._data.outbox):
-            yield from links
-
-    def urls(self) -> Iterator[str]:
-        """Yield every URL known to the shard, each once."""
-        yield from list(self._data.seen)
-
-    def close(self) -> None:
-        """Do nothing: a reader holds nothing."""
 
 
 class MemoryStore(MemoryReader, ShardStore):
@@ -223,62 +72,152 @@ class MemoryStore(MemoryReader, ShardStore):
         check_recipients(batch, self.shard, len(self._inboxes))
         for entry, record in batch.pages:
             if self._take(entry):
-                data.recorded[entry.seq] = record
-                if entry.kind == Kind.PAGE:
-                    data.pages[data.next_position] = record
-                if record.status is None:
-                    data.failed[entry.seq] = data.next_position, entry
-                data.next_position += 1
+                self._record(entry, record, batch)
         for entry, reason in batch.dropped:
             if self._take(entry):
                 skipped = Skipped(entry.url, reason, entry.depth, entry.parent)
-                if is_given_up(reason):
+                if entry.seq in data.recorded:  # its record stays, with the reason
+                    self._replace(entry, data.recorded[entry.seq]._replace(error=reason))
+                elif is_given_up(reason):
                     data.given_up[entry.seq] = entry, skipped
                 else:
                     data.skipped[entry.seq] = skipped
+                    data.entries[entry.seq] = entry
         committed = self._arrive(batch.found)
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
         data.applied = max(data.applied, batch.applied)
+        self._keep_lists(batch)
         data.kept.update(batch.kept)
         data.items.update(batch.items)
         data.segments.update(batch.segments)
         for order in batch.retries:
-            if order.host is None or order.host in data.hosts:
-                data.retries.append(self._asked_for(order))
+            if isinstance(order, Recrawl):
+                self._begin_round(order.round)
+            elif order.host is None or order.host in data.hosts:
+                data.retries.append(Asked(self._asked_for(order)))
         return committed
+
+    def _record(self, entry: Entry, record: PageRecord, batch: Batch) -> None:
+        """Add a record, or put it in the place of an earlier one."""
+        data, seq = self._data, entry.seq
+        if seq not in data.recorded:
+            data.positions[seq] = data.next_position
+            data.next_position += 1
+        data.entries[seq] = entry
+        data.rounds[seq] = data.round
+        self._replace(entry, record)
+        if seq not in batch.unchanged:
+            data.elements.pop(seq, None)
+        if seq in batch.elements:
+            data.elements[seq] = batch.elements[seq]
+
+    def _replace(self, entry: Entry, record: PageRecord) -> None:
+        data, seq = self._data, entry.seq
+        data.recorded[seq] = record
+        if entry.kind == Kind.PAGE:
+            data.pages[data.positions[seq]] = record
+        data.failed.pop(seq, None)
+        if record.status is None:
+            data.failed[seq] = data.positions[seq], entry
+
+    def _keep_lists(self, batch: Batch) -> None:
+        data = self._data
+        for url, lastmod in batch.listed:
+            last = data.listed.get(url)
+            before = None if last is None else last.before
+            if last is not None and last.round < data.round:
+                before = last.lastmod
+            data.listed[url] = SitemapSays(lastmod, before, data.round)
+        for host, (right, wrong) in batch.lastmods.items():
+            so_far = data.lastmods.get(host, (0, 0))
+            data.lastmods[host] = so_far[0] + right, so_far[1] + wrong
+
+    def _begin_round(self, number: int) -> None:
+        data = self._data
+        if number > data.round:
+            data.round = number
+            seqs = sorted(data.positions, key=data.positions.__getitem__)
+            lists = [seq for seq in seqs if data.entries[seq].kind != Kind.PAGE]
+            pages = [seq for seq in seqs if data.entries[seq].kind == Kind.PAGE]
+            data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 
     def _asked_for(self, order: RetryUrls) -> list[int]:
         """Return the numbers of these URLs: host by host, failed ones first."""
         data = self._data
         places = {host: place for place, host in enumerate(data.hosts)}
-        failed = [(places[entry.host], at, entry) for at, entry in data.failed.values()]
+        failed = [
+            (places[entry.host], at, entry)
+            for at, entry in data.failed.values()
+            if data.rounds[entry.seq] >= data.round
+        ]
         given_up = [(places[entry.host], entry.seq, entry) for entry, _ in data.given_up.values()]
         asked = (sorted(failed) if order.failed else []) + (
             sorted(given_up) if order.given_up else []
         )
-        return [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
+        found = [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
+        for seq, skipped in sorted(data.skipped.items()):
+            is_asked = skipped.reason.partition(":")[0] == order.skipped
+            if is_asked and order.host in (None, data.entries[seq].host):
+                found.append(seq)
+        return found
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
         data = self._data
+        asked = data.retries[0] if data.retries else Asked([])
+        if asked.round:
+            return self._check_again(asked, limit)
         entries: list[Entry] = []
         hosts: dict[str, int] = {}
-        asked = data.retries[0] if data.retries else []
-        for seq in asked[:limit]:
+        for seq in asked.seqs[:limit]:
             if seq in data.failed:
                 position, entry = data.failed.pop(seq)
                 data.pages.pop(position, None)
-                del data.recorded[seq]
+                del data.recorded[seq], data.positions[seq]
                 hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
                 entries.append(entry)
-            elif seq in data.given_up:
-                entries.append(data.given_up.pop(seq)[0])
+            elif seq in data.given_up or seq in data.skipped:
+                given_up = data.given_up.pop(seq, None)
+                entries.append(data.entries[seq] if given_up is None else given_up[0])
+                data.skipped.pop(seq, None)
                 hosts.setdefault(entries[-1].host, 0)
-        if data.retries and len(asked) <= limit:
-            del data.retries[0]
-        del asked[:limit]
+        self._advance(asked, limit)
+        return self._brought_back(entries, hosts)
+
+    def _check_again(self, asked: Asked, limit: int) -> BroughtBack:
+        data = self._data
+        entries = [data.entries[seq] for seq in asked.seqs[:limit]]
+        if asked.waits and self.counts().rechecks:
+            return BroughtBack([], 0, {})
+        wanted = [entry for entry in entries if not self._is_spared(entry, asked.round)]
+        self._advance(asked, limit)
+        return self._brought_back(wanted, {entry.host: 0 for entry in wanted})
+
+    def _is_spared(self, entry: Entry, round_number: int) -> bool:
+        """Check a page off without a request, if a believed sitemap says that it is unchanged."""
+        data = self._data
+        listed = data.listed.get(entry.url)
+        if entry.kind != Kind.PAGE or listed is None or listed.round < round_number:
+            return False
+        votes = data.lastmods.get(entry.host, (0, 0))
+        if not spares_request(entry.url, round_number, listed.before, listed.lastmod, *votes):
+            return False
+        seen = data.recorded[entry.seq]
+        data.rounds[entry.seq] = round_number
+        self._replace(entry, unchanged(seen))
+        return True
+
+    def _advance(self, asked: Asked, limit: int) -> None:
+        retries = self._data.retries
+        if retries and len(asked.seqs) <= limit:
+            del retries[0]
+        elif retries:
+            retries[0] = asked._replace(waits=False)
+        del asked.seqs[:limit]
+
+    def _brought_back(self, entries: list[Entry], hosts: dict[str, int]) -> BroughtBack:
         new, waiting = self._place(entry._replace(attempts=0) for entry in entries)
         return BroughtBack(new, waiting, hosts)
 

@@ -16,6 +16,7 @@ used by every command. Nothing of this package needs pytest to be imported.
 
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
     RetryContract   failed and given-up URLs, and bringing them back
+    RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
@@ -23,6 +24,7 @@ used by every command. Nothing of this package needs pytest to be imported.
 
 from __future__ import annotations
 
+from .again import RecrawlContract
 from .crawl import CrawlContract
 from .kept import KeptContract
 from .links import LinkContract
@@ -35,6 +37,7 @@ __all__ = [
     "CrawlContract",
     "KeptContract",
     "LinkContract",
+    "RecrawlContract",
     "RetryContract",
     "ShardContract",
     "StoreContract",
@@ -47,5 +50,7 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, LinkContract, KeptContract, CrawlContract):
+class StoreContract(
+    ShardContract, RetryContract, RecrawlContract, LinkContract, KeptContract, CrawlContract
+):
     """The whole suite."""

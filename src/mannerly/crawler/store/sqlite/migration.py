@@ -3,7 +3,7 @@
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
                 Sitemaps and public indexes have negative depths and are counted as pages
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
-    format 3    shards have version 4: no segments, and no items
+    format 3    shards have version 4: no segments, items, links and contents of sitemaps
     format 4    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
@@ -111,6 +111,32 @@ _SHARD_3_TO_4 = """
         next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages);
 """
 _SHARD_4_TO_5 = """
+    ALTER TABLE totals ADD COLUMN next_elements INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE totals ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE totals ADD COLUMN rechecks INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE skipped ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE skipped ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN description TEXT;
+    ALTER TABLE pages ADD COLUMN h1 TEXT;
+    ALTER TABLE pages ADD COLUMN lang TEXT;
+    ALTER TABLE pages ADD COLUMN etag TEXT;
+    ALTER TABLE pages ADD COLUMN last_modified TEXT;
+    ALTER TABLE pages ADD COLUMN text_digest TEXT;
+    ALTER TABLE pages ADD COLUMN change TEXT;
+    ALTER TABLE pages ADD COLUMN previous_status INTEGER;
+    ALTER TABLE pages ADD COLUMN previous_digest TEXT;
+    ALTER TABLE pages ADD COLUMN previous_fetched_at REAL;
+    ALTER TABLE pages ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN elements INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE retries ADD COLUMN skipped TEXT;
+    ALTER TABLE retries ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN lastmod_right INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN lastmod_wrong INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE listed (
+        url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    UPDATE pages SET change = 'new';
     CREATE TABLE segments (
         number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL
     );
