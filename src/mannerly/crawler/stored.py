@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import Link, PageRecord, Skipped
-    from mannerly.crawler.options.values import CrawlOptions
+    from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
 
