@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mannerly import __version__
 from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.pace import POLITENESS
 from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 SEEDING = OPTIONS["seeding_strategy"].choices
 NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
-USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
+USER_AGENT = f"mannerly/{__version__}"
 
 
 def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
@@ -72,7 +73,9 @@ class CrawlSettings:
         metadata={"doc": "Politeness settings of single hosts, by host and field.", "low": None},
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
-    contact: str | None = _option(None, "E-mail address for site owners: the From header.")
+    contact: str | None = _option(
+        None, "E-mail address or page for site owners, a part of the User-Agent."
+    )
     ignore_robots: bool = _option(False, "Also fetch URLs that robots.txt forbids.")
     robots_unreachable: str = _option(
         "disallow", "If robots.txt cannot be fetched: disallow (RFC 9309) or allow all URLs."
@@ -266,6 +269,12 @@ class CrawlSettings:
     def pace_of(self, host: str, rest: Settings | None = None) -> Settings:
         """Return the politeness settings of a host; what it has no value for is as in `rest`."""
         return (rest or self.politeness).with_changes(self.hosts.get(host, {}))
+
+    @property
+    def full_user_agent(self) -> str:
+        """Return the User-Agent header: that of the operator, or ours with the contact."""
+        is_ours = self.user_agent == USER_AGENT and self.contact
+        return f"{USER_AGENT} (+{self.contact})" if is_ours else self.user_agent
 
     @property
     def agent_token(self) -> str:

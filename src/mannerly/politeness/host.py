@@ -404,7 +404,9 @@ class HostState:
 
     def _ensure_health(self) -> HostHealth:
         if self.health is None:
-            self.health = HostHealth(self._shared.retry_policy)
+            # All answers before the first that is no success were successes.
+            successes = max(0, self.requests - self.in_flight - 1)
+            self.health = HostHealth(self._shared.retry_policy, successes)
         return self.health
 
     def retry_budget(self) -> RetryBudget:
@@ -585,6 +587,18 @@ class HostState:
     def limit(self) -> int:
         """The maximum number of requests in flight at present."""
         return self._limit
+
+    @property
+    def success_streak(self) -> int:
+        """Successes since the latest refusal or failure."""
+        return self.requests - self.in_flight if self.health is None else self.health.success_streak
+
+    def tokens(self, now: Instant) -> float:
+        """Return how many requests could start at once; between 0 and 1 while the next waits."""
+        burst = 1 if self.requested.crawl_delay_s else self._shared.burst
+        if self._gap_s == 0.0 or self.not_before == NEVER:
+            return float(burst)
+        return max(0.0, min(float(burst), 1.0 + (now - self.not_before) / self._gap_s))
 
     def is_idle(self, now: Instant) -> bool:
         """Return whether dropping the state could not let a request start too early."""

@@ -307,3 +307,8 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")
+
+
+def library_version() -> tuple[int, ...]:
+    """Return the version of SQLite."""
+    return tuple(map(int, apsw.sqlite_lib_version().split(".")))
