@@ -75,6 +75,7 @@ class Parts:
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     element_bytes: int = 0  # taken since a commit was asked for
+    refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
@@ -131,12 +132,12 @@ class Parts:
         site = site_of(host)
         return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
-    def told(self, event: PolitenessEvent) -> None:
+    def heard(self, event: PolitenessEvent) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self.emit(event)
-        self.audit.told(event)
+        self.audit.heard(event)
         if isinstance(event, Retired):
-            self.given_up.tell(event)
+            self.given_up.heard(event)
         elif isinstance(event, Evicted):
             self.hosts.forget(event.host)
             self.audit.forget(event.host)
@@ -177,7 +178,7 @@ def make_parts(
     pace = settings.politeness
 
     def tell(event: PolitenessEvent) -> None:
-        parts.told(event)
+        parts.heard(event)
 
     politeness = Politeness(
         pace,
