@@ -6,13 +6,12 @@ not reached is a problem, a missing ability only a loss, and says what is lost.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import NamedTuple
 
 PARTS = ("apsw", "pycurl", "msgspec", "pcre2", "turbohtml", "url-py", "xxhash", "typer")
-# What each extra of the package brings, and the module by which it is recognised.
-EXTRAS = {"serve": "starlette"}
+_OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*;.*\bextra == ['\"]([a-z-]+)['\"]")
 
 
 class Finding(NamedTuple):
@@ -68,7 +67,7 @@ def _curl() -> list[Finding]:
 def _machine() -> list[Finding]:
     from mannerly.crawler.fetch.trust import find_trust
     from mannerly.crawler.options.table import cores
-    from mannerly.crawler.runtime.descriptors import told
+    from mannerly.crawler.runtime.descriptors import too_few
     from mannerly.crawler.settings import CrawlSettings
 
     try:
@@ -76,7 +75,7 @@ def _machine() -> list[Finding]:
         authorities = Finding("certificates", trust.file or trust.directory or "of the system")
     except ValueError as error:
         authorities = Finding("certificates", "none", str(error), is_problem=True)
-    few = told(CrawlSettings().workers, 1)
+    few = too_few(CrawlSettings().workers, 1)
     return [
         authorities,
         Finding("processors", str(cores())),
@@ -94,8 +93,25 @@ def _packages() -> list[Finding]:
             is_needed = name != "pcre2"
             lack = "it is needed: pip install mannerly" if is_needed else why
             found.append(Finding(name, "missing", lack, is_needed))
-    for extra, module in EXTRAS.items():
-        is_there = find_spec(module) is not None
-        lack = "" if is_there else f"for `mannerly {extra}`: pip install 'mannerly[{extra}]'"
-        found.append(Finding(f"extra {extra}", "yes" if is_there else "no", lack))
+    for extra, names in _extras().items():
+        missing = [name for name in names if not _is_installed(name)]
+        lack = f"without {', '.join(missing)}: pip install 'mannerly[{extra}]'" if missing else ""
+        found.append(Finding(f"extra {extra}", "no" if missing else "yes", lack))
     return found
+
+
+def _extras() -> dict[str, list[str]]:
+    """Return the packages of each extra of this package."""
+    extras: dict[str, list[str]] = {}
+    for requirement in requires("mannerly") or ():
+        if match := _OF_EXTRA.match(requirement):
+            extras.setdefault(match[2], []).append(match[1])
+    return extras
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
