@@ -31,14 +31,14 @@ def findings() -> list[Finding]:
 def _base() -> list[Finding]:
     import platform
 
-    from mannerly import __version__
     from mannerly.crawler.store import OLDEST_SQLITE, sqlite_version
+    from mannerly.version import VERSION
 
     sqlite = sqlite_version()
     oldest = ".".join(map(str, OLDEST_SQLITE))
     is_old = sqlite < OLDEST_SQLITE
     return [
-        Finding("mannerly", __version__),
+        Finding("mannerly", VERSION),
         Finding("Python", f"{platform.python_version()} on {platform.system()}"),
         Finding(
             "SQLite",

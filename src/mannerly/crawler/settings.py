@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mannerly import __version__
 from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.pace import POLITENESS
 from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
@@ -20,6 +19,7 @@ from mannerly.crawler.options.table import FIELDS, OPTIONS
 from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.crawler.web.urls import UrlRules
 from mannerly.politeness import Settings, SettingsError
+from mannerly.version import VERSION
 
 from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SEEDING = OPTIONS["seeding_strategy"].choices
 NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
-USER_AGENT = f"mannerly/{__version__}"
+USER_AGENT = f"mannerly/{VERSION}"
 
 
 def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
