@@ -2,8 +2,8 @@
 
 Every field has a sentence. An error names the field, the value and what is allowed. The settings of
 the politeness core (`politeness.Settings`) are one field. Nothing is read from the environment or
-from files here: the command does that (`cli.config`). It is long because it is a table with an entry
-for each setting.
+from files here: the command does that (`cli.config`). It is long because it is a table with an
+entry for each setting.
 """
 
 from __future__ import annotations
