@@ -274,7 +274,7 @@ def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> Crawl
 
 def content_of(configuration: Configuration) -> Content:
     """Return the content of pages that goes into the outputs."""
-    return Content(str(configuration.value("content") or Content.NONE.value))
+    return Content(str(configuration.value("content")))
 
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
