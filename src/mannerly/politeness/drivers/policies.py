@@ -10,8 +10,8 @@ The robots.txt of an origin is fetched when it is first asked for, by a function
 gets the URL and returns status, body and, if it likes, headers; an exception means no answer. The
 request takes a slot like any other, and the Crawl-delay that it brings becomes a part of the pace.
 
-A file is fetched once, however many callers ask for it at the same time (single flight); they wait
-for it, and nobody else does: no lock is held while it is fetched. When it has expired, one caller
+A file is fetched once, however many callers ask for it at the same time (single flight). They wait
+for it, other callers do not: no lock is held while it is fetched. When it has expired, one caller
 fetches it anew, and the others go on with what is known. If it cannot be had, what was known before
 holds; without that, nothing is allowed, as RFC 9309 says, or everything (`unreachable="allow"`).
 
@@ -40,7 +40,7 @@ FetchedRobots: TypeAlias = "tuple[int, bytes] | tuple[int, bytes, Mapping[str, s
 
 
 class Policy(NamedTuple):
-    """What is known of one origin."""
+    """The rules of one origin, and how long they hold."""
 
     origin: str
     robots: Robots
