@@ -174,6 +174,26 @@ class HostRecord(NamedTuple):
     smallest_gap_s: float = 0.0  # between two requests, so far; 0: there were no two
     required_gap_s: float = 0.0  # the gap in force at the smallest one
     early: int = 0  # requests that were sent too early; must stay 0
+    smallest_gap_at: float = 0.0  # when the gap was smallest; 0: unknown
+    requests: int = 0  # that were sent, of every kind
+    retry_afters: int = 0  # answers that asked for a wait
+    retry_afters_broken: int = 0  # requests that were sent inside such a wait; must stay 0
+
+
+TRAFFIC_S = 10  # seconds of one `Traffic`
+
+
+class Traffic(NamedTuple):
+    """The answers of one interval of wall time, over all hosts."""
+
+    interval: int  # since 1970: wall time // TRAFFIC_S
+    requests: int
+    refused: int
+
+    @property
+    def start(self) -> float:
+        """Return the wall time at which it begins."""
+        return float(self.interval * TRAFFIC_S)
 
 
 class RobotsRecord(NamedTuple):

@@ -143,7 +143,9 @@ class Shard:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
-        self._emit(self.parts.audit.sent(flight.item.host, flight.permit, instant))
+        host = flight.item.host
+        self.parts.hosts.sent(host)
+        self._emit(self.parts.audit.sent(host, flight.permit, instant))
 
     def answered(self, flight: InFlight, answer: Fetched, now: Now) -> bool:
         """Learn from an answer, then do what follows; return whether a page got no record."""

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         PageRecord,
         RobotsRecord,
         Skipped,
+        Traffic,
     )
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -113,6 +114,8 @@ class Batch:
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
     retries: list[RetryUrls] = field(default_factory=list)  # what to bring back
     applied: int = 0  # the last control record that was acted on; 0: none new
+    # By interval (`model.Traffic`): answers and refusals. Alone they are no reason to commit.
+    traffic: dict[int, list[int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         # Written out: this is asked several times in every turn of the loop.
@@ -208,6 +211,9 @@ class ShardReader(Protocol):
     def robots(self, origin: str) -> RobotsRecord | None: ...
 
     def counts(self) -> Counts: ...
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages in the order of commits, with their positions.

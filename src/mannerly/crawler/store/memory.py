@@ -21,6 +21,7 @@ from mannerly.crawler.model import (
     PageRecord,
     RobotsRecord,
     Skipped,
+    Traffic,
     is_given_up,
 )
 
@@ -65,6 +66,7 @@ class ShardData:
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    traffic: dict[int, Traffic] = field(default_factory=dict)
     applied: int = 0
     parsing: int = 0
     suspects: dict[int, int] = field(default_factory=dict)
@@ -118,6 +120,10 @@ class MemoryReader(ShardReader):
             hosts=len(data.hosts),
             retries=len(data.retries),
         )
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        yield from sorted(self._data.traffic.values())
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
@@ -218,6 +224,11 @@ class MemoryStore(MemoryReader, ShardStore):
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
+        for interval, (requests, refused) in batch.traffic.items():
+            known = data.traffic.get(interval, Traffic(interval, 0, 0))
+            data.traffic[interval] = Traffic(
+                interval, known.requests + requests, known.refused + refused
+            )
         data.applied = max(data.applied, batch.applied)
         for order in batch.retries:
             if order.host is None or order.host in data.hosts:

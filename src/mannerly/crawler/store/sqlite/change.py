@@ -45,6 +45,10 @@ _ARRIVE = insert("arrivals", "seq", "url", "host", "priority")
 _HOST_COUNTS = "UPDATE hosts SET ready = ready + ?, given_up = given_up + ? WHERE id = ?"
 _HOST = update("hosts", *HOST, where="id")
 _ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
+_TRAFFIC = """
+    INSERT INTO traffic (interval, requests, refused) VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+    SET requests = requests + excluded.requests, refused = refused + excluded.refused
+"""
 _NEXT_WAITING = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
@@ -324,6 +328,8 @@ class Change:
         records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
         self._database.executemany(_HOST, records)
         self._database.executemany(_ROBOTS, batch.robots.values())
+        traffic = [(interval, *counts) for interval, counts in batch.traffic.items()]
+        self._database.executemany(_TRAFFIC, traffic)
         self._totals["applied"] = max(self._totals["applied"], batch.applied)
         for order in batch.retries:
             self._keep_retry(order)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
-from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
+from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped, Traffic
 from mannerly.crawler.store.base import Counts, ShardReader
 
 from .database import Database
@@ -86,6 +86,9 @@ _OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 _HOSTS = f"SELECT id, {_HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _HOST = f"SELECT {_HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {_ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
+_TRAFFIC = """
+    SELECT interval, requests, refused FROM traffic WHERE interval > ? ORDER BY interval LIMIT ?
+"""
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
 """
@@ -146,6 +149,11 @@ class SqliteReader(ShardReader):
         if row is None:
             raise self._database.damaged("its totals are gone")
         return Counts(*self._checked(row, tuple[int, ...]))
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        for row in self._slices(_TRAFFIC, 0):
+            yield self._checked(row, Traffic)
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""

@@ -1,0 +1,93 @@
+"""Pages with the same title or the same text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from .pages import is_html, is_ok
+from .table import (
+    ALL_DETAILS, Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, cut, rows_of,
+)  # fmt: skip
+from .words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.model import PageRecord
+
+    from .facts import Facts
+
+_FIELDS = ("group", "same", "title", "url", "canonical")
+_COLUMNS = (
+    Column("Same title or text", width="wide"),
+    Column("What is the same", Cell.QUIET, phone=Phone.HIDDEN),
+    Column("Pages", Cell.NUMBER),
+    Column("Canonical", Cell.BADGE, phone=Phone.HIDDEN),
+)
+
+
+class Group(NamedTuple):
+    """Pages that have something in common."""
+
+    same: str
+    pages: list[PageRecord]
+
+
+def groups(facts: Facts) -> list[Group]:
+    """Return the groups, the largest first. Equal groups of both kinds are one."""
+    titles: defaultdict[str, list[PageRecord]] = defaultdict(list)
+    texts: defaultdict[str, list[PageRecord]] = defaultdict(list)
+    for page in facts.pages.values():
+        if is_ok(page) and is_html(page):
+            if page.title:
+                titles[page.title].append(page)
+            if content := page.text_digest or page.digest:
+                texts[content].append(page)
+    by_pages: dict[tuple[str, ...], Group] = {}
+    for same, found in (("title", titles), ("text", texts)):
+        for pages in found.values():
+            if len(pages) > 1:
+                key = tuple(page.url for page in pages)
+                both = "title and text" if key in by_pages else same
+                by_pages[key] = Group(both, pages)
+    return sorted(by_pages.values(), key=lambda each: (-len(each.pages), each.pages[0].url))
+
+
+def section(found: list[Group]) -> Section:
+    """Return the section of duplicates."""
+    room, rows = ALL_DETAILS, []
+    for group in found:
+        details = cut(((page.url, "") for page in group.pages), len(group.pages), room)
+        room -= len(details.lines)
+        title = group.pages[0].title or group.pages[0].url
+        rows.append(Row((title, group.same, len(group.pages), _canonical(group)), details))
+    pages = len({page.url for group in found for page in group.pages})
+    return Section(
+        "duplicates",
+        "Duplicates",
+        len(found),
+        f"{counted(len(found), 'group')}, {counted(pages, 'page')}" if found else "0",
+        empty="No two pages have the same title or the same text.",
+        table=Table(_COLUMNS, rows, "groups", sort=2) if rows else None,
+        csv=CsvFile("duplicates.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(found))),
+    )
+
+
+def _canonical(group: Group) -> tuple[str, Tone]:
+    named = {page.canonical for page in group.pages}
+    if named == {None}:
+        return "none", Tone.WARN
+    if len(named) == 1:
+        return "one for all", Tone.GOOD
+    if named <= {None, *(page.url for page in group.pages)} and len(named - {None}) == 1:
+        return "one for some", Tone.WARN
+    if all(page.canonical == page.url for page in group.pages):
+        return "each its own", Tone.WARN
+    return f"{len(named - {None})} different ones", Tone.WARN
+
+
+def _csv(found: list[Group]) -> Iterator[tuple[object, ...]]:
+    for number, group in enumerate(found, 1):
+        for page in group.pages:
+            yield number, group.same, page.title, page.url, page.canonical
