@@ -70,7 +70,7 @@ torture: $(DEV_STAMP)  ## crawl a hostile web while processes are killed and sto
 mutants: $(DEV_STAMP)  ## break each promise on purpose, and show that a test notices (ARGS="--only NAME")
 	$(BIN)/python -m mutants $(ARGS)
 
-reliability: $(DEV_STAMP)  ## run every case of the hostile web, and write docs/reliability.md with its figure
+reliability: $(DEV_STAMP)  ## run every case of the hostile web, and write docs/explanation/reliability.md with its figure
 	$(BIN)/python -m tests.hostile $(ARGS)
 
 $(BENCH_STAMP): $(DEV_STAMP)
@@ -87,7 +87,7 @@ profile: $(BENCH_STAMP)  ## where a page's microseconds go, stage by stage
 simulate: $(STAMP)  ## watch the learned strategy find a hidden limit (SERVER=bucket:5:10)
 	$(BIN)/mannerly simulate --server $(or $(SERVER),bucket:5:10) $(ARGS)
 
-reference: $(STAMP)  ## regenerate docs/settings.md and docs/options.md from the code
+reference: $(STAMP)  ## regenerate docs/reference/settings.md and docs/reference/options.md from the code
 	$(BIN)/python -m docs.generate
 
 lock: $(MADE)  ## write locks/*.txt anew from pyproject.toml (needs uv; ARGS=--upgrade takes newer versions)

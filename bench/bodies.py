@@ -3,7 +3,7 @@
 500 hosts on loopback answer at once, a third of them each way: 10 MB of HTML, a gzip bomb of
 100 MB, and a body without an end. `--hosts` and `--seconds` change the size of it. The figure is
 the largest sum of the proportional set sizes (PSS) of all processes of the crawl, parse helpers
-included; the bound is in docs/memory.md.
+included; the bound is in docs/explanation/memory.md.
 """
 
 from __future__ import annotations

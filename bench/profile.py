@@ -1,7 +1,7 @@
 """Measure how the CPU time of a page divides among the stages of a real crawl.
 
     python -m bench profile                     print the table, a minute or two
-    python -m bench profile --write             and write it to docs/performance.md
+    python -m bench profile --write             and write it to docs/explanation/performance.md
 
 The crawl has everything on: 100 generated hosts of 60 pages (`bench/web`), no delays, SQLite, one
 process on one core and the server on another. Functions are timed from outside (`_stageclock.py`),
@@ -114,7 +114,7 @@ SETTINGS = CrawlSettings(
 PLACES = [place for places in STAGES.values() for place in places]
 PROBED = "mannerly.crawler.page.harvest:harvest"  # once a page, in the middle of its way
 TOLERANCE = 0.1  # the stages must add up to the whole within this share
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.md"
 BEGIN = "<!-- Written by `python -m bench profile --write` from here -->"
 END = "<!-- to here -->"
 
@@ -232,7 +232,7 @@ def write_page(text: str) -> None:
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"docs/{PAGE.name} lacks its markers: {BEGIN} and {END}")
+        raise SystemExit(f"{PAGE.name} lacks its markers: {BEGIN} and {END}")
     PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
@@ -252,7 +252,7 @@ def run(options: Sequence[str] = ()) -> None:
     """Print the table, write the figures and, if asked to, the document."""
     parser = argparse.ArgumentParser(prog="python -m bench profile")
     parser.add_argument("--rounds", type=int, default=5, help="of two crawls each (5)")
-    parser.add_argument("--write", action="store_true", help="put it into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put it into docs/")
     chosen = parser.parse_args(list(options))
     find_all(PLACES)  # or fail before the web is made
     profile = measure(chosen.rounds)
@@ -268,4 +268,4 @@ def run(options: Sequence[str] = ()) -> None:
         )
     if chosen.write:
         write_page(table(profile))
-        print(f"and to docs/{PAGE.name}")
+        print(f"and to {PAGE.name}")

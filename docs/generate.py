@@ -1,7 +1,7 @@
 """Generate two pages from the code, so that they cannot disagree with it.
 
-    settings.md     the fields of `Settings`
-    options.md      the options of `mannerly crawl`
+    reference/settings.md     the fields of `Settings`
+    reference/options.md      the options of `mannerly crawl`
 
     python -m docs.generate             write them (`make reference`)
     python -m docs.generate --check     exit 1 if one is out of date; a test does the same
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.table import Option
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "reference"
 
 HEADINGS = {
     "enabled": "In general",
@@ -63,8 +63,8 @@ Names that end in `_s` are seconds, and may be fractions; rates are requests per
 *None* as a default means "not set". Zero never means unlimited: write "unlimited".
 
 The column *source* says where a default comes from. *requirement*: the project's
-[requirements](requirements.md). *project choice*: chosen by this project. *ADR*: a
-[decision record](adr/README.md). Other names are projects with the same default.
+[requirements](../requirements.md). *project choice*: chosen by this project. *ADR*: a
+[decision record](../adr/README.md). Other names are projects with the same default.
 """
 
 OPTIONS_HEAD = """\
@@ -174,7 +174,7 @@ def main(arguments: list[str]) -> int:
         elif not page.exists() or page.read_text(encoding="utf-8") != text:
             stale.append(name)
     if stale:
-        sys.stderr.write(f"docs/{', docs/'.join(stale)} out of date: run `make reference`\n")
+        sys.stderr.write(f"docs/reference/: {', '.join(stale)} out of date: run `make reference`\n")
     return 1 if stale else 0
 
 

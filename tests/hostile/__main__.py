@@ -1,4 +1,4 @@
-"""`python -m tests.hostile [--quick]`: run every row's tests, write docs/reliability.md."""
+"""`python -m tests.hostile [--quick]`: run all tests, write docs/explanation/reliability.md."""
 
 from __future__ import annotations
 

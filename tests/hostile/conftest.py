@@ -1,4 +1,4 @@
-"""A case may state a figure, which `python -m tests.hostile` writes into docs/reliability.md."""
+"""A case may state a figure; `python -m tests.hostile` writes it to reliability.md."""
 
 from __future__ import annotations
 

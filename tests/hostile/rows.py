@@ -1,6 +1,6 @@
 """The registry: every fault (F) and threat (S) of the hostile web, and the tests that show it.
 
-`python -m tests.hostile` runs the tests of each row and writes docs/reliability.md;
+`python -m tests.hostile` runs the tests of each row and writes docs/explanation/reliability.md;
 `test_rows.py` checks that no row is without a test. A row that needs something that mannerly does
 not have yet says what it waits for.
 """

@@ -1,4 +1,4 @@
-"""Run the tests of every row, and write docs/reliability.md with the figure of each."""
+"""Run the tests of every row, and write docs/explanation/reliability.md with the figure of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.hostile.rows import Row
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
 HEAD = """\
 # Reliability
@@ -62,7 +62,7 @@ def measure(*, with_long: bool) -> Outcomes:
 
 
 def page(outcomes: Outcomes) -> str:
-    """Return the text of docs/reliability.md."""
+    """Return the text of docs/explanation/reliability.md."""
     parts = [HEAD]
     for title, rows in (("Faults", FAULTS), ("Threats", THREATS)):
         parts.append(f"## {title}\n\n| | what is done | what holds | measured | tests |")

@@ -1,4 +1,4 @@
-"""Every row of the hostile web has a test that exists, and a line in docs/reliability.md."""
+"""Every row of the hostile web has a test, and a line in docs/explanation/reliability.md."""
 
 from __future__ import annotations
 

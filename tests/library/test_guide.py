@@ -1,4 +1,4 @@
-"""The examples of docs/library.md run as they are printed, against servers on this machine."""
+"""The examples of docs/how-to/library.md run as printed, against servers on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mannerly.demo import DemoWeb, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
-GUIDE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "library.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 UNPACED = Settings(strategy="fixed", max_rate="unlimited")
 
@@ -38,7 +38,7 @@ def test_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with DemoWeb(plain_sites(2, pages=8)) as web:
         for number, block in enumerate(BLOCKS, 1):
-            exec(compile(local(block, web), f"docs/library.md, block {number}", "exec"), space)
+            exec(compile(local(block, web), f"library.md, block {number}", "exec"), space)
         first = [url for url in real_pages(web) if url.startswith(web.seeds()[0])]
 
     assert len(BLOCKS) == 8

@@ -25,7 +25,7 @@ def simulate(
         typer.Option(
             metavar="SPEC",
             help="Server to simulate, such as bucket:5:10 (5 requests/s, bursts of 10). "
-            "All forms: docs/simulation.md, or an invalid SPEC.",
+            "All forms: docs/reference/simulation.md, or an invalid SPEC.",
         ),
     ] = "bucket:5:10",
     strategy: Annotated[

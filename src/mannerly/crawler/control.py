@@ -8,7 +8,7 @@ Two sorts:
 
     lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet, SeedsMoved
                the sum of all of them is in force, so all are read again at every start
-    once       AddSeeds, HostForget, RetryUrls, Stop, FetchRobots
+    once       AddSeeds, HostForget, RetryUrls, Recrawl, Stop, FetchRobots
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
@@ -116,6 +116,16 @@ class RetryUrls(_Control, frozen=True, tag="retry"):
     failed: bool = True
     given_up: bool = True
     host: str | None = None
+    skipped: str | None = None  # also those that were skipped for this reason
+
+
+class Recrawl(_Control, frozen=True):
+    """Ask for every URL again that has a record, and tell what has changed.
+
+    `round` is 1 for the first recrawl of a crawl.
+    """
+
+    round: int
 
 
 Control: TypeAlias = (
@@ -132,6 +142,7 @@ Control: TypeAlias = (
     | HostSet
     | HostForget
     | RetryUrls
+    | Recrawl
 )
 
 encode = msgspec.json.Encoder().encode
@@ -159,7 +170,7 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, HostForget, RetryUrls, Stop) are left out.
+    Records that are acted on once (AddSeeds, HostForget, RetryUrls, Recrawl, Stop) are left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

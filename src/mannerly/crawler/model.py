@@ -7,6 +7,7 @@
     Request        what the fetcher is asked for
     Fetched        what came back
     PageRecord     the exported record of a fetched URL, field for field
+    Link           one link of a page, with its kind and its text
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
@@ -120,6 +121,45 @@ class PageRecord(NamedTuple):
     age: int | None = None
     total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
     noindex: bool = False  # the page or its header asks not to be indexed
+    description: str | None = None  # of <meta name=description>
+    h1: str | None = None  # the text of the first one
+    lang: str | None = None  # as the page declares it
+    in_sitemap: bool = False  # a sitemap of its site lists it
+    lastmod: str | None = None  # of that sitemap, as it is written there
+    etag: str | None = None
+    last_modified: str | None = None  # the header
+    text_digest: str | None = None  # of the visible text, hexadecimal
+    change: str | None = None  # since the crawl before: a `Change`; None: not checked yet
+    previous_status: int | None = None  # what the crawl before saw
+    previous_digest: str | None = None
+    previous_fetched_at: float | None = None
+
+
+class Change(StrEnum):
+    """The difference between a page and what the crawl before saw of it."""
+
+    NEW = "new"
+    SAME = "same"
+    CHANGED = "changed"  # its visible text, its status or the target of its redirect
+    REMOVED = "removed"  # 404 or 410 now
+
+
+class Link(NamedTuple):
+    """One link of a page, external ones and resources included."""
+
+    source: str
+    target: str  # canonical, without its fragment
+    kind: str  # a, area, iframe, frame, img, link, script, canonical, hreflang, refresh, redirect
+    nofollow: bool
+    text: str | None  # of an `a`, at most 100 characters
+    fragment: str | None  # what follows the # in the link
+
+
+class Listed(NamedTuple):
+    """A page that a sitemap lists, and the time of its last change that the sitemap states."""
+
+    url: str
+    lastmod: str | None
 
 
 GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})

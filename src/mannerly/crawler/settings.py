@@ -58,7 +58,7 @@ class CrawlSettings:
     )
 
     politeness: Settings = _option(
-        Settings(), "Settings of the politeness core: see docs/settings.md."
+        Settings(), "Settings of the politeness core: see docs/reference/settings.md."
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
     contact: str | None = _option(None, "E-mail address for site owners: the From header.")

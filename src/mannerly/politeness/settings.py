@@ -1,8 +1,8 @@
 """Every setting of the politeness core, with its meaning, allowed range and source.
 
 `Settings` is a frozen dataclass that validates itself: `SettingsError` names the field, the value
-and what is allowed. The reference page (docs/settings.md) is generated from the fields below, so
-the two cannot disagree. Nothing is read from the environment here; the command does that.
+and what is allowed. The reference page (docs/reference/settings.md) is generated from the fields
+below, so the two cannot disagree. Nothing is read from the environment here; the command does that.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _option(
 
     Args:
         default: the default value. None is allowed as a value only if it is the default.
-        doc: one sentence for docs/settings.md.
-        source: where the default comes from, for docs/settings.md.
+        doc: one sentence for docs/reference/settings.md.
+        source: where the default comes from, for docs/reference/settings.md.
         low: smallest allowed number.
         high: largest allowed number.
         above: the number must be greater than this.
@@ -55,7 +55,7 @@ class Settings:
     )
     strategy: str = _option(
         "learned",
-        "The strategy that sets the request rate: see docs/strategies.md.",
+        "The strategy that sets the request rate: see docs/explanation/strategies.md.",
         "ADR 0004",
         choices=STRATEGIES,
     )
@@ -362,7 +362,7 @@ def _check(option: Field[Any], value: object) -> None:
 
 
 def describe_range(rule: dict[str, Any]) -> str:
-    """Return the allowed values in words, for errors and docs/settings.md."""
+    """Return the allowed values in words, for errors and docs/reference/settings.md."""
     if rule["choices"] is not None:
         return "one of " + ", ".join(rule["choices"])
     parts = []

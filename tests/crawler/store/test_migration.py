@@ -16,7 +16,14 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_3 import GIVEN_UP, LINKS, ORDERS
+from tests.crawler.store.fixtures.make_format_4 import (
+    ELEMENTS,
+    GIVEN_UP,
+    KEPT,
+    LINKS,
+    LISTED,
+    ORDERS,
+)
 from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
@@ -236,17 +243,20 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, FORMAT])
+@pytest.mark.parametrize("number", [2, 3, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
     directory = unpacked(f"crawl-{number}", tmp_path)
     with closing(open_crawl(directory)) as crawl:
         pages = [record for shard in range(2) for _, record in crawl.read(shard).pages()]
+        pages = [record for record in pages if record.url != KEPT]  # only in the present one
+        changes = {"new"} if number < FORMAT else {None}
         with crawl.claim(here, ShardOptions(frontier_limit=1)) as store:
             (queued,) = store.queued("a.example", after=(-1, -1), limit=9)
 
-            assert sorted(pages) == sorted(PAGES)
+            assert {record.change for record in pages} == changes
+            assert sorted(record._replace(change=None) for record in pages) == sorted(PAGES)
             assert queued.url == QUEUED
             assert store.counts().waiting == 1
             assert dict(store.suspects) == {queued.seq: 1}
@@ -289,6 +299,19 @@ def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
         found = {each.url: each.reason for n in range(2) for each in crawl.read(n).given_up()}
 
     assert found == GIVEN_UP
+
+
+def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path) -> None:
+    """The elements of a page, and the lastmod of its sitemap, as they were written."""
+    here = SHARDING.shard_of("a.example")
+    with closing(open_crawl(unpacked(f"crawl-{FORMAT}", tmp_path))) as crawl:
+        reader = crawl.read(here)
+        found = {record.url: (record, each) for record, each in reader.elements()}
+
+    record, elements = found[KEPT]
+    assert (record.in_sitemap, record.lastmod) == (True, LISTED[0].lastmod)
+    assert (record.lang, record.etag) == ("en", '"1"')
+    assert elements == ELEMENTS
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

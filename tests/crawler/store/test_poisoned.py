@@ -150,7 +150,7 @@ def change_manifest(directory: Path, rng: random.Random) -> str:
     file = directory / "crawl.json"
     text = file.read_text()
     old = rng.choice(
-        ['"format": 3', '"shards": 2', '"id"', "1700000000.25", '"https://a.example/"']
+        ['"format": 4', '"shards": 2', '"id"', "1700000000.25", '"https://a.example/"']
     )
     new = rng.choice(
         [

@@ -319,7 +319,7 @@ def _resources() -> tuple[Option, ...]:
             "memory_limit",
             ValueKind.BYTES,
             "Memory for bodies that are being received, read or delivered, over all processes; "
-            "see docs/memory.md (default 256MB).",
+            "see docs/explanation/memory.md (default 256MB).",
             "memory_limit",
             "BYTES",
         ),

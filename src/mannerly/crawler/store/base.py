@@ -33,6 +33,16 @@ record or reason, and keeps its number, depth and priority. What fails again in 
 brought back a second time. Positions of records are not used again, so a reader that stops at the
 last position that it saw at the beginning meets no URL twice.
 
+**Checking again.** A `Recrawl` among the retries begins a new round. `bring_back` queues every URL
+that has a record, lists first and then pages, and the record stays: readers have it until the next
+answer replaces it, in its old position. So a URL that is checked again is queued *and* fetched or
+failed (`counts().rechecks`). A page whose sitemap is believed and says that it has not changed is
+not queued: its record counts as checked. If a URL that has a record is dropped, the record stays
+and has the reason as its error.
+
+**Elements.** The links of a page, and what else a reader may ask for, are bytes to the store
+(`Batch.elements`), committed with the record. A page of `Batch.kept` keeps what it has.
+
 **Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
 and the rest of the frontier costs nothing.
@@ -71,11 +81,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from mannerly.crawler.control import Control, RetryUrls
+    from mannerly.crawler.control import Control, Recrawl, RetryUrls
     from mannerly.crawler.model import (
         Candidate,
         Entry,
         HostRecord,
+        Listed,
         PageRecord,
         RobotsRecord,
         Skipped,
@@ -112,7 +123,12 @@ class Batch:
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
     hosts: list[HostRecord] = field(default_factory=list)
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
-    retries: list[RetryUrls] = field(default_factory=list)  # what to bring back
+    retries: list[RetryUrls | Recrawl] = field(default_factory=list)  # what to bring back
+    elements: dict[int, bytes] = field(default_factory=dict)  # of pages, by seq
+    kept: set[int] = field(default_factory=set)  # pages that keep the elements of their last record
+    listed: list[Listed] = field(default_factory=list)  # what sitemaps say about pages
+    # By host: how often the lastmod of a sitemap was right, and how often wrong.
+    lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0  # the last control record that was acted on; 0: none new
     # By interval (`model.Traffic`): answers and refusals. Alone they are no reason to commit.
     traffic: dict[int, list[int]] = field(default_factory=dict)
@@ -127,6 +143,7 @@ class Batch:
             or self.hosts
             or self.robots
             or self.retries
+            or self.listed
             or self.applied
         )
 
@@ -161,6 +178,8 @@ class Counts:
     outgoing: int
     hosts: int
     retries: int  # orders to bring URLs back that are not finished
+    rechecks: int  # queued URLs that have a record of an earlier crawl
+    round: int  # 0 for the first crawl, 1 for its first recrawl
 
 
 class HostMemory(Protocol):
@@ -222,6 +241,14 @@ class ShardReader(Protocol):
         when the first is asked for. No URL is yielded twice.
         """
 
+    def elements(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
+
+    def elements_of(self, url: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
 
@@ -267,6 +294,9 @@ class ShardStore(ShardReader, HostMemory, Protocol):
 
     def receive(self, limit: int) -> Committed:
         """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        """Return the record that a queued URL has of an earlier crawl."""
 
     def parsing(self, seq: int) -> None:
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""

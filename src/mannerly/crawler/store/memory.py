@@ -11,8 +11,9 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
+from mannerly.crawler.control import Recrawl
 from mannerly.crawler.model import (
     Candidate,
     Entry,
@@ -35,6 +36,7 @@ from .base import (
     by_shard,
     check_recipients,
 )
+from .lastmod import spares_request, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +47,22 @@ if TYPE_CHECKING:
 Inboxes = dict[int, list[list[Candidate]]]
 
 _in_order = attrgetter("priority", "seq")
+
+
+class Asked(NamedTuple):
+    """The numbers of URLs to bring back; with a round, to be checked again."""
+
+    seqs: list[int]
+    round: int = 0
+    waits: bool = False  # until the lists of this round are read
+
+
+class ListedPage(NamedTuple):
+    """What a sitemap says about a page, and what it said in the round before."""
+
+    lastmod: str | None
+    before: str | None
+    round: int
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +80,14 @@ class ShardData:
     failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
     skipped: dict[int, Skipped] = field(default_factory=dict)
     given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
-    retries: list[list[int]] = field(default_factory=list)  # what to bring back, by order
+    retries: list[Asked] = field(default_factory=list)  # what to bring back, by order
+    entries: dict[int, Entry] = field(default_factory=dict)  # of recorded and skipped URLs
+    positions: dict[int, int] = field(default_factory=dict)  # of pages, by seq
+    round: int = 0
+    rounds: dict[int, int] = field(default_factory=dict)  # by seq: when a record was checked last
+    elements: dict[int, bytes] = field(default_factory=dict)
+    listed: dict[str, ListedPage] = field(default_factory=dict)
+    lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)  # right and wrong, by host
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
@@ -119,6 +144,8 @@ class MemoryReader(ShardReader):
             outgoing=sum(len(links) for _, links in data.outbox),
             hosts=len(data.hosts),
             retries=len(data.retries),
+            rechecks=sum(seq in data.recorded for seq in (*data.queued, *data.waiting)),
+            round=data.round,
         )
 
     def traffic(self) -> Iterator[Traffic]:
@@ -131,7 +158,35 @@ class MemoryReader(ShardReader):
         last = self.last_position() if last is None else last
         for position in [each for each in pages if after < each <= last]:
             if position in pages:
-                yield position, pages[position]
+                yield position, self._as_read(pages[position])
+
+    def elements(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
+        for _, record in self.pages(after=after, last=last):
+            yield record, self.elements_of(record.url)
+
+    def elements_of(self, url: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+        return self._data.elements.get(self._data.seen.get(url, 0))
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        """Return the record that a queued URL has of an earlier crawl."""
+        record = self._data.recorded.get(seq)
+        return None if record is None else self._as_read(record)
+
+    def _as_read(self, record: PageRecord) -> PageRecord:
+        """Return a record with what sitemaps say; what was not checked yet has no change."""
+        data = self._data
+        listed = data.listed.get(record.url)
+        is_listed = listed is not None and listed.round >= data.round
+        is_checked = data.rounds[data.seen[record.url]] >= data.round
+        return record._replace(
+            in_sitemap=is_listed,
+            lastmod=listed.lastmod if listed is not None and is_listed else None,
+            change=record.change if is_checked else None,
+        )
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
@@ -157,8 +212,8 @@ class MemoryReader(ShardReader):
         seq = data.seen.get(url, 0)
         if seq in data.given_up:
             return data.given_up[seq][1]
-        if record := data.recorded.get(seq):
-            return record
+        if seq in data.recorded:
+            return self._as_read(data.recorded[seq])
         return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
 
     def outgoing(self) -> Iterator[Candidate]:
@@ -207,19 +262,17 @@ class MemoryStore(MemoryReader, ShardStore):
         check_recipients(batch, self.shard, len(self._inboxes))
         for entry, record in batch.pages:
             if self._take(entry):
-                data.recorded[entry.seq] = record
-                if entry.kind == Kind.PAGE:
-                    data.pages[data.next_position] = record
-                if record.status is None:
-                    data.failed[entry.seq] = data.next_position, entry
-                data.next_position += 1
+                self._record(entry, record, batch)
         for entry, reason in batch.dropped:
             if self._take(entry):
                 skipped = Skipped(entry.url, reason, entry.depth, entry.parent)
-                if is_given_up(reason):
+                if entry.seq in data.recorded:  # its record stays, with the reason
+                    self._replace(entry, data.recorded[entry.seq]._replace(error=reason))
+                elif is_given_up(reason):
                     data.given_up[entry.seq] = entry, skipped
                 else:
                     data.skipped[entry.seq] = skipped
+                    data.entries[entry.seq] = entry
         committed = self._arrive(batch.found)
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
@@ -230,41 +283,133 @@ class MemoryStore(MemoryReader, ShardStore):
                 interval, known.requests + requests, known.refused + refused
             )
         data.applied = max(data.applied, batch.applied)
+        self._keep_lists(batch)
         for order in batch.retries:
-            if order.host is None or order.host in data.hosts:
-                data.retries.append(self._asked_for(order))
+            if isinstance(order, Recrawl):
+                self._begin_round(order.round)
+            elif order.host is None or order.host in data.hosts:
+                data.retries.append(Asked(self._asked_for(order)))
         return committed
+
+    def _record(self, entry: Entry, record: PageRecord, batch: Batch) -> None:
+        """Add a record, or put it in the place of an earlier one."""
+        data, seq = self._data, entry.seq
+        if seq not in data.recorded:
+            data.positions[seq] = data.next_position
+            data.next_position += 1
+        data.entries[seq] = entry
+        data.rounds[seq] = data.round
+        self._replace(entry, record)
+        if seq not in batch.kept:
+            data.elements.pop(seq, None)
+        if seq in batch.elements:
+            data.elements[seq] = batch.elements[seq]
+
+    def _replace(self, entry: Entry, record: PageRecord) -> None:
+        data, seq = self._data, entry.seq
+        data.recorded[seq] = record
+        if entry.kind == Kind.PAGE:
+            data.pages[data.positions[seq]] = record
+        data.failed.pop(seq, None)
+        if record.status is None:
+            data.failed[seq] = data.positions[seq], entry
+
+    def _keep_lists(self, batch: Batch) -> None:
+        data = self._data
+        for url, lastmod in batch.listed:
+            last = data.listed.get(url)
+            before = None if last is None else last.before
+            if last is not None and last.round < data.round:
+                before = last.lastmod
+            data.listed[url] = ListedPage(lastmod, before, data.round)
+        for host, (right, wrong) in batch.lastmods.items():
+            so_far = data.lastmods.get(host, (0, 0))
+            data.lastmods[host] = so_far[0] + right, so_far[1] + wrong
+
+    def _begin_round(self, number: int) -> None:
+        data = self._data
+        if number > data.round:
+            data.round = number
+            seqs = sorted(data.positions, key=data.positions.__getitem__)
+            lists = [seq for seq in seqs if data.entries[seq].kind != Kind.PAGE]
+            pages = [seq for seq in seqs if data.entries[seq].kind == Kind.PAGE]
+            data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 
     def _asked_for(self, order: RetryUrls) -> list[int]:
         """Return the numbers of these URLs: host by host, failed ones first."""
         data = self._data
         places = {host: place for place, host in enumerate(data.hosts)}
-        failed = [(places[entry.host], at, entry) for at, entry in data.failed.values()]
+        failed = [
+            (places[entry.host], at, entry)
+            for at, entry in data.failed.values()
+            if data.rounds[entry.seq] >= data.round
+        ]
         given_up = [(places[entry.host], entry.seq, entry) for entry, _ in data.given_up.values()]
         asked = (sorted(failed) if order.failed else []) + (
             sorted(given_up) if order.given_up else []
         )
-        return [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
+        found = [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
+        for seq, skipped in sorted(data.skipped.items()):
+            is_asked = skipped.reason.partition(":")[0] == order.skipped
+            if is_asked and order.host in (None, data.entries[seq].host):
+                found.append(seq)
+        return found
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
         data = self._data
+        asked = data.retries[0] if data.retries else Asked([])
+        if asked.round:
+            return self._check_again(asked, limit)
         entries: list[Entry] = []
         hosts: dict[str, int] = {}
-        asked = data.retries[0] if data.retries else []
-        for seq in asked[:limit]:
+        for seq in asked.seqs[:limit]:
             if seq in data.failed:
                 position, entry = data.failed.pop(seq)
                 data.pages.pop(position, None)
-                del data.recorded[seq]
+                del data.recorded[seq], data.positions[seq]
                 hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
                 entries.append(entry)
-            elif seq in data.given_up:
-                entries.append(data.given_up.pop(seq)[0])
+            elif seq in data.given_up or seq in data.skipped:
+                given_up = data.given_up.pop(seq, None)
+                entries.append(data.entries[seq] if given_up is None else given_up[0])
+                data.skipped.pop(seq, None)
                 hosts.setdefault(entries[-1].host, 0)
-        if data.retries and len(asked) <= limit:
-            del data.retries[0]
-        del asked[:limit]
+        self._advance(asked, limit)
+        return self._brought_back(entries, hosts)
+
+    def _check_again(self, asked: Asked, limit: int) -> BroughtBack:
+        data = self._data
+        entries = [data.entries[seq] for seq in asked.seqs[:limit]]
+        if asked.waits and self.counts().rechecks:
+            return BroughtBack([], 0, {})
+        wanted = [entry for entry in entries if not self._is_spared(entry, asked.round)]
+        self._advance(asked, limit)
+        return self._brought_back(wanted, {entry.host: 0 for entry in wanted})
+
+    def _is_spared(self, entry: Entry, round_number: int) -> bool:
+        """Check a page off without a request, if a believed sitemap says that it is unchanged."""
+        data = self._data
+        listed = data.listed.get(entry.url)
+        if entry.kind != Kind.PAGE or listed is None or listed.round < round_number:
+            return False
+        votes = data.lastmods.get(entry.host, (0, 0))
+        if not spares_request(entry.url, round_number, listed.before, listed.lastmod, *votes):
+            return False
+        seen = data.recorded[entry.seq]
+        data.rounds[entry.seq] = round_number
+        self._replace(entry, unchanged(seen))
+        return True
+
+    def _advance(self, asked: Asked, limit: int) -> None:
+        retries = self._data.retries
+        if retries and len(asked.seqs) <= limit:
+            del retries[0]
+        elif retries:
+            retries[0] = asked._replace(waits=False)
+        del asked.seqs[:limit]
+
+    def _brought_back(self, entries: list[Entry], hosts: dict[str, int]) -> BroughtBack:
         new, waiting = self._place(entry._replace(attempts=0) for entry in entries)
         return BroughtBack(new, waiting, hosts)
 

@@ -13,29 +13,32 @@ Nothing here begins, commits or rolls back.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.crawler.model import Candidate, Entry, Kind, PageRecord, RobotsRecord, is_given_up
-from mannerly.crawler.store.base import Batch, BroughtBack, Committed, StoreError, by_shard
+import apsw
 
+from mannerly.crawler.model import Candidate, Entry, Kind, RobotsRecord, is_given_up
+from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
+
+from .bring_back import keep_order
 from .database import REPAIR
+from .elements import write_elements
 from .inbox import encode_links
 from .reader import checked_entries
-from .schema import ENTRY, HOST, PAGE, RETRY, TOTALS, insert, update
+from .schema import ENTRY, HOST, PAGE, TOTALS, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mannerly.crawler.control import RetryUrls
-
     from .database import Database, Row
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
-_PAGE = insert("pages", "position", "seq", "host", "kind", "hops", *PAGE)
-_SKIP = insert("skipped", "seq", "url", "reason", "depth", "parent")
+_PAGE = insert("pages", "position", "seq", "host", "kind", "hops", "round", "elements", *PAGE)
+_SKIP = insert("skipped", "seq", "url", "reason", "depth", "parent", "hops", "kind")
 _GIVE_UP = insert("given_up", *ENTRY, "reason")
 _QUEUE = insert("queue", *ENTRY)
 _WAIT = insert("waiting", *ENTRY)
@@ -53,34 +56,31 @@ _NEXT_WAITING = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
 """
-_RETRY = insert("retries", *RETRY)
-_NEXT_RETRY = f"SELECT number, {', '.join(RETRY)} FROM retries ORDER BY number LIMIT 1"  # noqa: S608
-_AT = "UPDATE retries SET failed = ?, given_up = ?, at_host = ?, at_row = ? WHERE number = ?"
-_FAILED = """
-    SELECT seq, pages.url, hosts.host, depth,
-           coalesce((SELECT priority FROM seen WHERE seen.url = pages.url),
-                    (SELECT priority FROM arrivals WHERE arrivals.seq = pages.seq), 0),
-           parent, hops, kind, pages.host, position
-    FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE status IS NULL AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
-      AND position <= ?4
-    ORDER BY pages.host, position LIMIT ?5
+_LISTED = """
+    INSERT INTO listed (url, lastmod, round) VALUES (?1, ?2, ?3)
+    ON CONFLICT (url) DO UPDATE SET
+        lastmod_before = iif(round < ?3, lastmod, lastmod_before), lastmod = ?2, round = ?3
 """
-_GIVEN_UP = """
-    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind, given_up.host, seq
-    FROM given_up JOIN hosts ON hosts.id = given_up.host
-    WHERE (given_up.host, seq) > (?1, ?2) AND given_up.host <= ?3
-    ORDER BY given_up.host, seq LIMIT ?5
+_LASTMODS = """
+    UPDATE hosts SET lastmod_right = lastmod_right + ?, lastmod_wrong = lastmod_wrong + ?
+    WHERE id = ?
 """
+_RECORDED = """
+    SELECT seq, kind, status IS NULL, elements FROM pages
+    WHERE seq IN (SELECT value FROM carray(?))
+"""
+_RECHECKED = update("pages", "kind", "hops", "round", "elements", *PAGE, where="seq")
+_UNCHECKED = "UPDATE pages SET error = ? WHERE seq = ?"
 _READ_TOTALS = f"SELECT {', '.join(TOTALS)} FROM totals"  # noqa: S608
 _WRITE_TOTALS = update("totals", *TOTALS)
 
 _QUEUE_ORDER = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
 _page_values = attrgetter(*PAGE)  # what a page's row has of its record
 
-PAGE_KIND = Kind.PAGE  # found faster than by its full name
+Recorded: TypeAlias = dict[int, tuple[int, int, int]]
+"""By seq: the kind of an earlier record, whether it failed, and the number of its elements."""
 
-_ALL_HOSTS = 2**62  # more than any host's number
+PAGE_KIND = Kind.PAGE  # found faster than by its full name
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
@@ -117,18 +117,18 @@ class Change:
     """One transaction's worth of changes. `finish` writes the totals; call it last."""
 
     def __init__(self, database: Database, ids: HostIds, *, frontier_limit: int) -> None:
-        self._database = database
-        self._ids = ids
+        self.database = database
+        self.ids = ids
         self._limit = frontier_limit
         row = database.execute(_READ_TOTALS).fetchone()
-        self._totals: dict[str, int] = dict(zip(TOTALS, row or (), strict=True))
+        self.totals: dict[str, int] = dict(zip(TOTALS, row or (), strict=True))
         self._ready: defaultdict[int, int] = defaultdict(int)  # changes of hosts' queues
-        self._given_up: defaultdict[int, int] = defaultdict(int)
+        self.given_up: defaultdict[int, int] = defaultdict(int)
         ids.given = 0
 
     def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
         """Apply the whole batch; `fresh` tells which URLs are in none of the tables."""
-        self._leave(batch.pages, batch.dropped)
+        self._leave(batch)
         applied = self._arrive(batch.found, fresh)
         self._send(batch.outgoing)
         self._keep(batch)
@@ -136,137 +136,137 @@ class Change:
 
     def admit(self, room: int) -> list[Entry]:
         """Move the oldest of the waiting room into the queue, as far as the limit allows."""
-        room = min(room, self._limit - self._totals["ready"])
-        rows = self._database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
-        entries = checked_entries(self._database, rows)
+        room = min(room, self._limit - self.totals["ready"])
+        rows = self.database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
+        entries = checked_entries(self.database, rows)
         if entries:
             self._enqueue(entries)
-            self._database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
-            self._totals["waiting"] -= len(entries)
+            self.database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
+            self.totals["waiting"] -= len(entries)
         return entries
-
-    def bring_back(self, limit: int) -> BroughtBack:
-        """Do a slice of the oldest order in `retries`: failed pages first, then given-up URLs."""
-        row = self._database.row(_NEXT_RETRY)
-        if row is None:
-            return BroughtBack([], 0, {})
-        number, failed, given_up, first, last, position, *at = row
-        query = _FAILED if failed else _GIVEN_UP
-        rows: list[Row] = []
-        if failed or given_up:
-            rows = self._database.rows(query, (*at, last, position, limit))
-        if len(rows) < limit:  # that is all of them
-            failed, given_up, at = 0, failed and given_up, [first, 0]
-        else:
-            at = list(rows[-1][-2:])
-        if failed or given_up:
-            self._database.execute(_AT, (failed, given_up, *at, number))
-        else:
-            self._database.execute("DELETE FROM retries WHERE number = ?", (number,))
-        entries = checked_entries(self._database, [row[:8] for row in rows])
-        if query is _FAILED:
-            self._remove_failed(entries, [row[-1] for row in rows])
-        else:
-            self._remove_given_up([row[-2:] for row in rows])
-        committed = self._place(entries)
-        hosts = dict.fromkeys([entry.host for entry in entries], 0)
-        for entry in entries if query is _FAILED else ():
-            hosts[entry.host] += entry.kind == PAGE_KIND
-        return BroughtBack(committed.new, committed.waiting, hosts)
-
-    def _remove_failed(self, entries: list[Entry], positions: list[int]) -> None:
-        self._database.executemany(
-            "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
-        )
-        lists = sum(entry.kind != PAGE_KIND for entry in entries)
-        self._add(failed=lists - len(entries), lists=-lists)
-
-    def _remove_given_up(self, keys: list[Row]) -> None:
-        self._database.executemany("DELETE FROM given_up WHERE host = ? AND seq = ?", keys)
-        for host, _ in keys:
-            self._given_up[host] -= 1
-        self._add(given_up=-len(keys))
 
     def clear_suspects(self, numbers: Iterable[int]) -> None:
         """Forget how often these pages were being parsed when their owner died."""
         rows = [(number,) for number in numbers]
-        self._database.executemany("DELETE FROM suspects WHERE seq = ?", rows)
+        self.database.executemany("DELETE FROM suspects WHERE seq = ?", rows)
 
     def forget_outgoing(self, numbers: Iterable[int]) -> int:
         """Remove batches of links that were handed over; return how many links that were."""
-        gone = self._database.executemany(_FORGET, [(number,) for number in numbers])
+        gone = self.database.executemany(_FORGET, [(number,) for number in numbers])
         links: int = sum(count for (count,) in gone)
-        self._totals["outgoing"] -= links
+        self.totals["outgoing"] -= links
         return links
 
     def finish(self) -> None:
         """Write what was counted along the way."""
-        self._totals["hosts"] += self._ids.given
+        self.totals["hosts"] += self.ids.given
         changed = [
-            (self._ready[host], self._given_up[host], host)
-            for host in self._ready.keys() | self._given_up.keys()
+            (self._ready[host], self.given_up[host], host)
+            for host in self._ready.keys() | self.given_up.keys()
         ]
-        self._database.executemany(_HOST_COUNTS, changed)
-        if min(self._totals.values()) < 0:
-            wrong = next(name for name, value in self._totals.items() if value < 0)
+        self.database.executemany(_HOST_COUNTS, changed)
+        if min(self.totals.values()) < 0:
+            wrong = next(name for name, value in self.totals.items() if value < 0)
             raise StoreError(
-                f"{self._database.path} is damaged (its counter of {wrong} is wrong): {REPAIR}"
+                f"{self.database.path} is damaged (its counter of {wrong} is wrong): {REPAIR}"
             )
-        self._database.execute(_WRITE_TOTALS, tuple(self._totals.values()))
+        self.database.execute(_WRITE_TOTALS, tuple(self.totals.values()))
 
-    def _leave(
-        self, pages: list[tuple[Entry, PageRecord]], dropped: list[tuple[Entry, str]]
-    ) -> None:
+    def _leave(self, batch: Batch) -> None:
+        pages, dropped = batch.pages, batch.dropped
         if not pages and not dropped:
             return
         keys = [self._key(entry) for entry, _ in chain(pages, dropped)]
-        taken = {seq for (seq,) in self._database.executemany(_TAKE, keys)}
+        taken = {seq for (seq,) in self.database.executemany(_TAKE, keys)}
+        known = self._recorded(taken) if self.totals["rechecks"] else {}
+        numbers = self._elements(batch, taken, known)
         records: list[Row] = []
+        again: list[Row] = []
         lists = failed = 0
-        position = self._totals["next_position"]
+        position, current = self.totals["next_position"], self.totals["round"]
         for entry, record in pages:
-            if entry.seq in taken:
-                taken.remove(entry.seq)
+            seq = entry.seq
+            if seq in taken:
+                taken.remove(seq)
                 host = self._left(entry)
-                place = (position + len(records), entry.seq, host, entry.kind, entry.hops)
-                records.append((*place, *_page_values(record)))
+                values = (entry.kind, entry.hops, current, numbers.get(seq, 0))
+                if seq in known:
+                    again.append((*values, *_page_values(record), seq))
+                else:
+                    place = (position + len(records), seq, host)
+                    records.append((*place, *values, *_page_values(record)))
                 if entry.kind != PAGE_KIND:
                     lists += 1
                 elif record.status is None:
                     failed += 1
-        skipped: list[Row] = []
-        given_up: list[Row] = []
-        for entry, reason in dropped:
-            if entry.seq in taken:
-                taken.remove(entry.seq)
-                host = self._left(entry)
-                if is_given_up(reason):
-                    given_up.append((*self._row(entry, host), reason))
-                    self._given_up[host] += 1
-                else:
-                    skipped.append((entry.seq, entry.url, reason, entry.depth, entry.parent))
-        self._database.executemany(_PAGE, records)
-        self._database.executemany(_SKIP, skipped)
-        self._database.executemany(_GIVE_UP, given_up)
-        self._add(
+        skipped, given_up = self._dropped(dropped, taken, known)
+        self.database.executemany(_PAGE, records)
+        self.database.executemany(_RECHECKED, again)
+        self.database.executemany(_SKIP, skipped)
+        self.database.executemany(_GIVE_UP, given_up)
+        self.add(
             next_position=len(records),
-            fetched=len(records) - lists - failed,
+            fetched=len(records) + len(again) - lists - failed,
             failed=failed,
             lists=lists,
             skipped=len(skipped),
             given_up=len(given_up),
         )
+        for row in again:
+            self._uncount(*known[row[-1]])
+
+    def _dropped(
+        self, dropped: list[tuple[Entry, str]], taken: set[int], known: Recorded
+    ) -> tuple[list[Row], list[Row]]:
+        """Return the rows of entries that are skipped, and of those that are given up."""
+        skipped: list[Row] = []
+        given_up: list[Row] = []
+        for entry, reason in dropped:
+            seq = entry.seq
+            if seq in taken:
+                taken.remove(seq)
+                host = self._left(entry)
+                if seq in known:  # its record stays, with the reason
+                    self.database.execute(_UNCHECKED, (reason, seq))
+                    self.totals["rechecks"] -= 1
+                elif is_given_up(reason):
+                    given_up.append((*self._row(entry, host), reason))
+                    self.given_up[host] += 1
+                else:
+                    _, url, _, depth, _, parent, hops, kind, _ = entry
+                    skipped.append((seq, url, reason, depth, parent, hops, kind))
+        return skipped, given_up
+
+    def _recorded(self, seqs: set[int]) -> Recorded:
+        """Return those of these entries that have a record of an earlier crawl."""
+        asked = (apsw.carray(array("q", seqs)),) if seqs else None
+        rows = self.database.rows(_RECORDED, asked) if asked else []
+        return {row[0]: row[1:] for row in rows}
+
+    def _elements(self, batch: Batch, taken: set[int], known: Recorded) -> dict[int, int]:
+        """Store the elements of pages; return the number of each, also of those that are kept."""
+        kept = {seq: known[seq][2] for seq in batch.kept if seq in known}
+        new = {seq: each for seq, each in batch.elements.items() if seq in taken}
+        numbers = write_elements(self.database, self.totals["next_elements"], new)
+        self.totals["next_elements"] += len(numbers)
+        return kept | numbers
+
+    def _uncount(self, kind: int, is_failed: int, _: int) -> None:
+        """Count a record as replaced."""
+        self.totals["rechecks"] -= 1
+        self.totals["lists" if kind != PAGE_KIND else "failed" if is_failed else "fetched"] -= 1
 
     def _left(self, entry: Entry) -> int:
         """Count an entry as gone from its host's queue; return the host's number."""
-        host = self._ids[entry.host]
+        host = self.ids[entry.host]
         self._ready[host] -= 1
-        self._totals["ready"] -= 1
+        self.totals["ready"] -= 1
         return host
 
-    def _add(self, **counts: int) -> None:
+    def add(self, **counts: int) -> None:
+        """Add to the totals."""
         for name, count in counts.items():
-            self._totals[name] += count
+            self.totals[name] += count
 
     def _arrive(
         self, candidates: list[Candidate], fresh: Callable[[set[str]], set[str]]
@@ -279,17 +279,17 @@ class Change:
                 url, host, depth, priority, parent, hops, kind = candidate
                 new.remove(url)
                 seq = self._next_seq()
-                arrivals.append((seq, url, self._ids[host], priority))
+                arrivals.append((seq, url, self.ids[host], priority))
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
-        self._database.executemany(_ARRIVE, arrivals)
-        return Applied(self._place(entries), [row[1] for row in arrivals])
+        self.database.executemany(_ARRIVE, arrivals)
+        return Applied(self.place(entries), [row[1] for row in arrivals])
 
-    def _place(self, entries: list[Entry]) -> Committed:
+    def place(self, entries: list[Entry]) -> Committed:
         """Queue entries, as far as there is room; let the others wait."""
         room = len(entries)
-        if self._totals["waiting"] or self._totals["ready"] + room > self._limit:
+        if self.totals["waiting"] or self.totals["ready"] + room > self._limit:
             # The waiting room is left in the order of arrival.
-            room = 0 if self._totals["waiting"] else max(self._limit - self._totals["ready"], 0)
+            room = 0 if self.totals["waiting"] else max(self._limit - self.totals["ready"], 0)
         self._enqueue(entries[:room])
         self._wait(entries[room:])
         return Committed(entries[:room], len(entries) - room)
@@ -300,23 +300,23 @@ class Change:
             for shard, candidates in by_shard(outgoing).items()
             for links in encode_links(candidates)
         ]
-        self._database.executemany(_SEND, rows)
-        self._totals["outgoing"] += len(outgoing)
+        self.database.executemany(_SEND, rows)
+        self.totals["outgoing"] += len(outgoing)
 
     def _enqueue(self, entries: list[Entry]) -> None:
         rows = self._rows(entries)
         for row in rows:
             self._ready[row[2]] += 1
         rows.sort(key=_QUEUE_ORDER)
-        self._database.executemany(_QUEUE, rows)
-        self._totals["ready"] += len(rows)
+        self.database.executemany(_QUEUE, rows)
+        self.totals["ready"] += len(rows)
 
     def _wait(self, entries: list[Entry]) -> None:
-        self._database.executemany(_WAIT, self._rows(entries))
-        self._totals["waiting"] += len(entries)
+        self.database.executemany(_WAIT, self._rows(entries))
+        self.totals["waiting"] += len(entries)
 
     def _rows(self, entries: list[Entry]) -> list[Row]:
-        ids = self._ids
+        ids = self.ids
         return [self._row(entry, ids[entry.host]) for entry in entries]
 
     def _row(self, entry: Entry, host: int) -> Row:
@@ -325,30 +325,27 @@ class Change:
         return (seq, url, host, depth, priority, parent, hops, kind)
 
     def _keep(self, batch: Batch) -> None:
-        records = [(*record[1:], self._ids[record.host]) for record in batch.hosts]
-        self._database.executemany(_HOST, records)
-        self._database.executemany(_ROBOTS, batch.robots.values())
+        records = [(*record[1:], self.ids[record.host]) for record in batch.hosts]
+        self.database.executemany(_HOST, records)
+        self.database.executemany(_ROBOTS, batch.robots.values())
         traffic = [(interval, *counts) for interval, counts in batch.traffic.items()]
-        self._database.executemany(_TRAFFIC, traffic)
-        self._totals["applied"] = max(self._totals["applied"], batch.applied)
+        self.database.executemany(_TRAFFIC, traffic)
+        self.totals["applied"] = max(self.totals["applied"], batch.applied)
+        self._keep_lists(batch)
         for order in batch.retries:
-            self._keep_retry(order)
+            keep_order(self, order)
 
-    def _keep_retry(self, order: RetryUrls) -> None:
-        first, last = 0, _ALL_HOSTS
-        if order.host is not None:
-            row = self._database.row("SELECT id FROM hosts WHERE host = ?", (order.host,))
-            if row is None:
-                return  # there is no URL of it
-            first = last = row[0]
-        position = self._totals["next_position"] - 1
-        values = (order.failed, order.given_up, first, last, position, first, 0)
-        self._database.execute(_RETRY, values)
+    def _keep_lists(self, batch: Batch) -> None:
+        """Keep what sitemaps say about pages, and how often that was right."""
+        current = self.totals["round"]
+        self.database.executemany(_LISTED, [(*each, current) for each in batch.listed])
+        votes = [(*counts, self.ids[host]) for host, counts in batch.lastmods.items()]
+        self.database.executemany(_LASTMODS, votes)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
-        return self._ids[entry.host], entry.priority, entry.seq
+        return self.ids[entry.host], entry.priority, entry.seq
 
     def _next_seq(self) -> int:
-        seq = self._totals["next_seq"]
-        self._totals["next_seq"] = seq + 1
+        seq = self.totals["next_seq"]
+        self.totals["next_seq"] = seq + 1
         return seq

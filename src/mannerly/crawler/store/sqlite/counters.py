@@ -24,6 +24,10 @@ _COUNTED = {
     "given_up": "SELECT count(*) FROM given_up",
     "outgoing": "SELECT coalesce(sum(count), 0) FROM outbox",
     "hosts": "SELECT count(*) FROM hosts",
+    "rechecks": """
+        SELECT (SELECT count(*) FROM queue WHERE seq IN (SELECT seq FROM pages))
+             + (SELECT count(*) FROM waiting WHERE seq IN (SELECT seq FROM pages))
+    """,
 }
 # Numbers that are given out only grow; more than these is right, too.
 _AT_LEAST = {
@@ -33,6 +37,8 @@ _AT_LEAST = {
     """,
     "next_position": "SELECT 1 + coalesce(max(position), 0) FROM pages",
     "applied": "SELECT 0",
+    "next_elements": "SELECT coalesce(max(first + count), 1) FROM elements",
+    "round": "SELECT coalesce(max(round), 0) FROM pages",
 }
 _QUEUES = (("ready", "queue"), ("given_up", "given_up"))
 _WRONG_QUEUES = """

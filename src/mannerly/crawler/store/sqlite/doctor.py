@@ -46,13 +46,15 @@ class _Table(NamedTuple):
     shape: Any
 
 
+# The two fields that `listed` has are not the table's: any value of their types will do.
+_PAGE = tuple({"in_sitemap": "0", "lastmod": "NULL"}.get(name, name) for name in PageRecord._fields)
 _KNOWN = ("url", "seq", "host", "priority")
 _NUMBERS = tuple[str, int, int, int]
 _TABLES = {
     "queue": _Table(("host", "priority", "seq"), ENTRY, Entry),
     "waiting": _Table(("seq",), ENTRY, Entry),
     "given_up": _Table(("host", "seq"), ENTRY, Entry),
-    "pages": _Table(("position",), PageRecord._fields, PageRecord),
+    "pages": _Table(("position",), _PAGE, PageRecord),
     "skipped": _Table(("seq",), Skipped._fields, Skipped),
     "seen": _Table(("url",), _KNOWN, _NUMBERS),
     "arrivals": _Table(("seq",), _KNOWN, _NUMBERS),
@@ -246,7 +248,7 @@ def _rebuild(path: Path, shard: int, shards: int) -> str:
         with target.transaction(on_disk=True):
             target.execute("INSERT INTO owner (shard, shards) VALUES (?, ?)", (shard, shards))
         with closing(Database.unchecked(path)) as source:
-            for table in [*_TABLES, "outbox", "retries"]:
+            for table in [*_TABLES, "outbox", "retries", "elements", "listed"]:
                 copied += _copy(source, target, table)
         mend_counters(target)
     path.replace(kept)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 3
+FORMAT = 4
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(

@@ -3,7 +3,8 @@
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
                 Sitemaps and public indexes have negative depths and are counted as pages
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
-    format 3    the present one
+    format 3    shards have version 4: no links, no contents of sitemaps, one crawl only
+    format 4    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -109,6 +110,42 @@ _SHARD_3_TO_4 = """
         given_up = (SELECT count(*) FROM given_up),
         next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages);
 """
+_SHARD_4_TO_5 = """
+    ALTER TABLE totals ADD COLUMN next_elements INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE totals ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE totals ADD COLUMN rechecks INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE skipped ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE skipped ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN description TEXT;
+    ALTER TABLE pages ADD COLUMN h1 TEXT;
+    ALTER TABLE pages ADD COLUMN lang TEXT;
+    ALTER TABLE pages ADD COLUMN etag TEXT;
+    ALTER TABLE pages ADD COLUMN last_modified TEXT;
+    ALTER TABLE pages ADD COLUMN text_digest TEXT;
+    ALTER TABLE pages ADD COLUMN change TEXT;
+    ALTER TABLE pages ADD COLUMN previous_status INTEGER;
+    ALTER TABLE pages ADD COLUMN previous_digest TEXT;
+    ALTER TABLE pages ADD COLUMN previous_fetched_at REAL;
+    ALTER TABLE pages ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN elements INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE retries ADD COLUMN skipped TEXT;
+    ALTER TABLE retries ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN lastmod_right INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN lastmod_wrong INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN smallest_gap_at REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN retry_afters INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN retry_afters_broken INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE traffic (
+        interval INTEGER PRIMARY KEY, requests INTEGER NOT NULL, refused INTEGER NOT NULL
+    );
+    UPDATE hosts SET requests = fetched + failed + refused;
+    CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE listed (
+        url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    UPDATE pages SET change = 'new';
+"""
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
@@ -117,6 +154,7 @@ _INBOX_2_TO_3 = """
 _SCRIPTS = {
     ("shard", 2): _SHARD_2_TO_3,
     ("shard", 3): _SHARD_3_TO_4,
+    ("shard", 4): _SHARD_4_TO_5,
     ("inbox", 2): _INBOX_2_TO_3,
 }  # by the kind of a file and its version
 _WITHOUT_KINDS = 2  # the version in which links have no kind

@@ -17,6 +17,7 @@ from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, 
 from mannerly.crawler.store.base import Counts, ShardReader
 
 from .database import Database
+from .elements import ElementsReader
 from .inbox import decode_links
 from .schema import HOST, SHARD
 
@@ -35,11 +36,23 @@ _URL_SLICE = 10_000  # short rows, and a restart reads them all
 
 _HOST_COLUMNS = ", ".join(("host", *HOST))
 _ROBOTS_COLUMNS = ", ".join(RobotsRecord._fields)
-_PAGE_COLUMNS = ", ".join(PageRecord._fields).replace(" host,", " hosts.host,")
+# What a record has of other tables, or what depends on them.
+_ELSEWHERE = {
+    "host": "hosts.host",
+    "url": "pages.url",
+    "in_sitemap": "coalesce(listed.round >= totals.round, 0)",
+    "lastmod": "iif(listed.round >= totals.round, listed.lastmod, NULL)",
+    "change": "iif(pages.round >= totals.round, change, NULL)",
+}
+_PAGE_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"pages.{name}") for name in PageRecord._fields)
+_PAGE_TABLES = """
+    pages JOIN hosts ON hosts.id = pages.host JOIN totals
+    LEFT JOIN listed ON listed.url = pages.url
+"""
 
 _COUNTS = """
     SELECT ready + waiting, waiting, fetched, failed, lists, skipped, given_up, outgoing, hosts,
-           (SELECT count(*) FROM retries) FROM totals
+           (SELECT count(*) FROM retries), rechecks, round FROM totals
 """
 _WINDOW = """
     SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue
@@ -69,10 +82,10 @@ _FIND_QUEUED = """
 """
 # The columns put into these are constants of the schema, so the queries are safe.
 _FIND_PAGE = f"""
-    SELECT {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host WHERE seq = ?
+    SELECT {_PAGE_COLUMNS} FROM {_PAGE_TABLES} WHERE seq = ?
 """  # noqa: S608
 _PAGES = f"""
-    SELECT position, {_PAGE_COLUMNS} FROM pages JOIN hosts ON hosts.id = pages.host
+    SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -158,8 +171,28 @@ class SqliteReader(ShardReader):
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
-        for position, *row in self._slices(_PAGES, after, last):
+        for position, _, *row in self._slices(_PAGES, after, last):
             yield position, self._checked(row, PageRecord)
+
+    def elements(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
+        last = self.last_position() if last is None else last
+        read = ElementsReader(self._database)
+        for _, number, *row in self._slices(_PAGES, after, last):
+            yield self._checked(row, PageRecord), read(number)
+
+    def elements_of(self, url: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+        place = self._row(_LOCATE, (url,))
+        row = place and self._row("SELECT elements FROM pages WHERE seq = ?", place[:1])
+        return ElementsReader(self._database)(row[0]) if row else None
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        """Return the record that a queued URL has of an earlier crawl."""
+        row = self._row(_FIND_PAGE, (seq,))
+        return self._checked(row, PageRecord) if row else None
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""

@@ -11,6 +11,9 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
                 window is one short range
     pages       by position: always at the end. A position is never used again, so that a reader
                 who goes on from one meets no URL twice, even if the URL was fetched again
+    elements    by number: the links and other elements of many pages, compressed together. A page's
+                row has its number; numbers that no row has belong to pages that have changed since
+    listed      by URL: what sitemaps say, which is asked for when a page is read
     given_up    by (host, seq): a host is given up as a whole and brought back as a whole
     arrivals    by seq: always at the end; the URLs that `seen` does not have yet
     seen        by URL, the exact answer to "new or known?". New URLs land anywhere in it, so they
@@ -43,7 +46,7 @@ class FileKind(NamedTuple):
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    4,
+    5,
     """
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -60,7 +63,10 @@ SHARD = FileKind(
         given_up INTEGER NOT NULL DEFAULT 0,
         outgoing INTEGER NOT NULL DEFAULT 0,
         hosts INTEGER NOT NULL DEFAULT 0,
-        applied INTEGER NOT NULL DEFAULT 0
+        applied INTEGER NOT NULL DEFAULT 0,
+        next_elements INTEGER NOT NULL DEFAULT 1,
+        round INTEGER NOT NULL DEFAULT 0,
+        rechecks INTEGER NOT NULL DEFAULT 0
     );
     INSERT INTO totals DEFAULT VALUES;
     CREATE TABLE seen (
@@ -87,7 +93,8 @@ SHARD = FileKind(
     );
     CREATE TABLE skipped (
         seq INTEGER PRIMARY KEY, url TEXT NOT NULL, reason TEXT NOT NULL,
-        depth INTEGER NOT NULL, parent TEXT
+        depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL DEFAULT 0,
+        kind INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE given_up (
         host INTEGER NOT NULL, seq INTEGER NOT NULL, priority INTEGER NOT NULL,
@@ -103,13 +110,21 @@ SHARD = FileKind(
         fetched_at REAL NOT NULL, attempts INTEGER NOT NULL, links INTEGER NOT NULL,
         canonical TEXT, redirect_to TEXT, error TEXT, digest TEXT, cache_status TEXT, age INTEGER,
         total_ms REAL NOT NULL DEFAULT 0, noindex INTEGER NOT NULL DEFAULT 0,
-        hops INTEGER NOT NULL DEFAULT 0
+        hops INTEGER NOT NULL DEFAULT 0,
+        description TEXT, h1 TEXT, lang TEXT, etag TEXT, last_modified TEXT, text_digest TEXT,
+        change TEXT, previous_status INTEGER, previous_digest TEXT, previous_fetched_at REAL,
+        round INTEGER NOT NULL DEFAULT 0, elements INTEGER NOT NULL DEFAULT 0
     );
+    CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE listed (
+        url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
+    ) WITHOUT ROWID;
     CREATE INDEX failed_pages ON pages (host, position) WHERE status IS NULL;
     CREATE TABLE retries (
         number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
         first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
-        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL
+        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL, skipped TEXT,
+        round INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE hosts (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
@@ -138,6 +153,8 @@ SHARD = FileKind(
         smallest_gap_seconds REAL NOT NULL DEFAULT 0,
         required_gap_seconds REAL NOT NULL DEFAULT 0,
         early INTEGER NOT NULL DEFAULT 0,
+        lastmod_right INTEGER NOT NULL DEFAULT 0,
+        lastmod_wrong INTEGER NOT NULL DEFAULT 0,
         smallest_gap_at REAL NOT NULL DEFAULT 0,
         requests INTEGER NOT NULL DEFAULT 0,
         retry_afters INTEGER NOT NULL DEFAULT 0,
@@ -180,7 +197,7 @@ CONTROL = FileKind(
 
 TOTALS = (
     *("next_seq", "next_position", "ready", "waiting", "fetched", "failed", "lists", "skipped"),
-    *("given_up", "outgoing", "hosts", "applied"),
+    *("given_up", "outgoing", "hosts", "applied", "next_elements", "round", "rechecks"),
 )
 HOST = (
     *("adaptive_delay_seconds", "adaptive_delay_floor_seconds", "crawl_delay_seconds"),
@@ -191,8 +208,12 @@ HOST = (
     *("smallest_gap_at", "requests", "retry_afters", "retry_afters_broken"),
 )  # the fields of HostRecord after its name
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
-RETRY = (*("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),)
-PAGE = tuple(name for name in PageRecord._fields if name != "host")
+RETRY = (
+    *("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),
+    *("skipped", "round"),
+)
+OF_LISTS = ("in_sitemap", "lastmod")  # fields of a record that the table `listed` has
+PAGE = tuple(name for name in PageRecord._fields if name not in ("host", *OF_LISTS))
 
 
 def insert(table: str, *columns: str, verb: str = "INSERT") -> str:

@@ -30,6 +30,7 @@ from mannerly.crawler.store.base import (
     check_recipients,
 )
 
+from .bring_back import bring_back
 from .change import Applied, Change, HostIds
 from .counters import mend_counters
 from .database import START_OVER, Database, StoreBusy
@@ -164,7 +165,7 @@ class SqliteStore(SqliteReader, ShardStore):
         if not self.counts().retries:
             return BroughtBack([], 0, {})
         with self._change() as change:
-            return change.bring_back(limit)
+            return bring_back(change, limit)
 
     def deliver(self) -> int:
         """Hand outgoing links over to their shards; return how many were handed over."""

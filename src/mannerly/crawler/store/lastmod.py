@@ -1,0 +1,56 @@
+"""Whether the `lastmod` of a sitemap is believed: only where it has earned it.
+
+Every page that is asked for again shows whether its sitemap told the truth: the lastmod is another
+one than before exactly if the page is. A host whose sitemap was right in more than 95 % of at least
+20 cases is believed: a page with the same lastmod as before counts as unchanged, without a request.
+One page in twenty is asked for all the same, another one in every recrawl, so that a sitemap which
+begins to lie is found out. Where a lie is found, requests decide again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_64_intdigest
+
+from mannerly.crawler.model import Change
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import PageRecord
+
+MIN_SHARE = 0.95
+MIN_CASES = 20
+AUDITED = 20  # one page in so many is asked for all the same
+
+
+def is_believed(right: int, wrong: int) -> bool:
+    """Return whether a host's sitemap has been right often enough."""
+    cases = right + wrong
+    return cases >= MIN_CASES and right > MIN_SHARE * cases
+
+
+def is_audited(url: str, round_number: int) -> bool:
+    """Return whether a page is asked for in this round whatever its sitemap says."""
+    return xxh3_64_intdigest(url.encode(), seed=round_number) % AUDITED == 0
+
+
+def spares_request(
+    url: str, round_number: int, before: str | None, now: str | None, right: int, wrong: int
+) -> bool:
+    """Return whether a page counts as unchanged because its sitemap says so."""
+    return (
+        now is not None
+        and before == now
+        and is_believed(right, wrong)
+        and not is_audited(url, round_number)
+    )
+
+
+def unchanged(record: PageRecord) -> PageRecord:
+    """Return the record of a page that counts as unchanged without a request."""
+    return record._replace(
+        change=Change.SAME,
+        previous_status=record.status,
+        previous_digest=record.digest,
+        previous_fetched_at=record.fetched_at,
+    )

@@ -1,0 +1,212 @@
+"""Orders to bring URLs back: failed pages, given-up URLs, skipped ones, or all for a recrawl.
+
+An order is a row of `retries` and is done a slice at a time, each slice in one transaction with the
+place that it has come to. So it goes on after a crash where it was, and what fails again in the
+meantime is not brought back a second time.
+
+    retry      failed pages, then given-up URLs, then skipped ones: they leave their tables
+    recrawl    lists first; when all of them were read, pages. Records stay (see `base`). Pages whose
+               sitemap is believed and says "unchanged" are checked off without a request
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.control import Recrawl
+from mannerly.crawler.model import Kind
+from mannerly.crawler.store.base import BroughtBack
+from mannerly.crawler.store.lastmod import spares_request
+
+from .reader import checked_entries
+from .schema import RETRY, insert
+
+if TYPE_CHECKING:
+    from mannerly.crawler.control import RetryUrls
+    from mannerly.crawler.model import Entry
+
+    from .change import Change
+    from .database import Row
+
+_ORDER = insert("retries", *RETRY)
+_OLDEST = f"SELECT number, {', '.join(RETRY)} FROM retries ORDER BY number LIMIT 1"  # noqa: S608
+_AT = """
+    UPDATE retries SET failed = ?, given_up = ?, skipped = ?, at_host = ?, at_row = ?
+    WHERE number = ?
+"""
+_AT_ROW = "UPDATE retries SET at_host = ?, at_row = ? WHERE number = ?"
+_DONE = "DELETE FROM retries WHERE number = ?"
+_PRIORITY = """
+    coalesce((SELECT priority FROM seen WHERE seen.url = pages.url),
+             (SELECT priority FROM arrivals WHERE arrivals.seq = pages.seq), 0)
+"""
+# A page that a recrawl has not come to yet is tried again anyway.
+_FAILED = f"""
+    SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, pages.host, position
+    FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE status IS NULL AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
+      AND position <= ?4 AND pages.round >= (SELECT round FROM totals)
+    ORDER BY pages.host, position LIMIT ?5
+"""  # noqa: S608
+_GIVEN_UP = """
+    SELECT seq, url, hosts.host, depth, priority, parent, hops, kind, given_up.host, seq
+    FROM given_up JOIN hosts ON hosts.id = given_up.host
+    WHERE (given_up.host, seq) > (?1, ?2) AND given_up.host <= ?3
+    ORDER BY given_up.host, seq LIMIT ?5
+"""
+# Text after a colon is a detail of the reason.
+_SKIPPED = """
+    SELECT skipped.seq, skipped.url, hosts.host, depth, coalesce(seen.priority, arrivals.priority),
+           parent, hops, kind, ?1, skipped.seq
+    FROM skipped LEFT JOIN seen ON seen.url = skipped.url
+                 LEFT JOIN arrivals ON arrivals.seq = skipped.seq
+                 JOIN hosts ON hosts.id = coalesce(seen.host, arrivals.host)
+    WHERE skipped.seq > ?2 AND hosts.id BETWEEN ?1 AND ?3
+      AND substr(reason, 1, instr(reason || ':', ':') - 1) = ?6
+    ORDER BY skipped.seq LIMIT ?5
+"""
+_LISTS = f"""
+    SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position
+    FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE kind != 0 AND position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3
+"""  # noqa: S608
+_PAGES = f"""
+    SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position,
+           lastmod_before, iif(listed.round >= ?4, lastmod, NULL), lastmod_right, lastmod_wrong
+    FROM pages JOIN hosts ON hosts.id = pages.host LEFT JOIN listed ON listed.url = pages.url
+    WHERE kind = 0 AND position > ?1 AND position <= ?2 AND pages.round < ?4
+    ORDER BY position LIMIT ?3
+"""  # noqa: S608
+_CHECKED = """
+    UPDATE pages SET round = ?1, change = 'same', previous_status = status,
+        previous_digest = digest, previous_fetched_at = fetched_at
+    WHERE seq = ?2
+"""
+
+_ALL_HOSTS = 2**62  # more than any host's number
+_NONE = BroughtBack([], 0, {})
+
+
+class _Order(NamedTuple):
+    """A row of `retries`: what is left of it, and the place that it has come to."""
+
+    number: int
+    failed: int
+    given_up: int
+    first_host: int
+    last_host: int
+    last_position: int
+    at_host: int  # of a recrawl: 0 while it brings lists back, 1 for pages
+    at_row: int
+    skipped: str | None
+    round: int
+
+
+def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
+    """Write an order down; a recrawl begins its round with it."""
+    position = change.totals["next_position"] - 1
+    if isinstance(order, Recrawl):
+        if order.round > change.totals["round"]:
+            change.totals["round"] = order.round
+            row = (0, 0, 0, _ALL_HOSTS, position, 0, 0, None, order.round)
+            change.database.execute(_ORDER, row)
+        return
+    first, last = 0, _ALL_HOSTS
+    if order.host is not None:
+        found = change.database.row("SELECT id FROM hosts WHERE host = ?", (order.host,))
+        if found is None:
+            return  # there is no URL of it
+        first = last = found[0]
+    kinds = (order.failed, order.given_up)
+    values = (*kinds, first, last, position, first, 0, order.skipped, 0)
+    change.database.execute(_ORDER, values)
+
+
+def bring_back(change: Change, limit: int) -> BroughtBack:
+    """Do a slice of the oldest order."""
+    row = change.database.row(_OLDEST)
+    if row is None:
+        return _NONE
+    order = _Order(*row)
+    return _check_again(change, order, limit) if order.round else _try_again(change, order, limit)
+
+
+def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
+    number, failed, given_up, first, last, position, *at, skipped, _ = order
+    query = _FAILED if failed else _GIVEN_UP if given_up else _SKIPPED
+    rows: list[Row] = []
+    if failed or given_up or skipped:
+        extra = [skipped] if query is _SKIPPED else []
+        rows = change.database.rows(query, (*at, last, position, limit, *extra))
+    if len(rows) < limit:  # that is all of them
+        at = [first, 0]
+        failed, given_up, skipped = (
+            0,
+            given_up if failed else 0,
+            skipped if failed or given_up else None,
+        )
+    else:
+        at = list(rows[-1][-2:])
+    if failed or given_up or skipped:
+        change.database.execute(_AT, (failed, given_up, skipped, *at, number))
+    else:
+        change.database.execute(_DONE, (number,))
+    entries = checked_entries(change.database, [row[:8] for row in rows])
+    hosts = dict.fromkeys([entry.host for entry in entries], 0)
+    if query is _FAILED:
+        _remove_failed(change, entries, [row[-1] for row in rows])
+        for entry in entries:
+            hosts[entry.host] += entry.kind == Kind.PAGE
+    elif query is _GIVEN_UP:
+        _remove_given_up(change, [row[-2:] for row in rows])
+    else:
+        change.database.executemany("DELETE FROM skipped WHERE seq = ?", [row[:1] for row in rows])
+        change.add(skipped=-len(rows))
+    committed = change.place(entries)
+    return BroughtBack(committed.new, committed.waiting, hosts)
+
+
+def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -> None:
+    change.database.executemany(
+        "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
+    )
+    lists = sum(entry.kind != Kind.PAGE for entry in entries)
+    change.add(failed=lists - len(entries), lists=-lists)
+
+
+def _remove_given_up(change: Change, keys: list[Row]) -> None:
+    change.database.executemany("DELETE FROM given_up WHERE host = ? AND seq = ?", keys)
+    for host, _ in keys:
+        change.given_up[host] -= 1
+    change.add(given_up=-len(keys))
+
+
+def _check_again(change: Change, order: _Order, limit: int) -> BroughtBack:
+    """Queue lists, then pages, that have a record of an earlier round."""
+    database, is_lists = change.database, order.at_host == 0
+    if not is_lists and order.at_row == 0 and change.totals["rechecks"]:
+        return _NONE  # what the lists say must be known first
+    place = (order.at_row, order.last_position, limit)
+    if is_lists:
+        rows = database.rows(_LISTS, place)
+    else:
+        rows = database.rows(_PAGES, (*place, order.round))
+    if len(rows) == limit:
+        database.execute(_AT_ROW, (order.at_host, rows[-1][8], order.number))
+    elif is_lists:
+        database.execute(_AT_ROW, (1, 0, order.number))
+    else:
+        database.execute(_DONE, (order.number,))
+    wanted = [
+        row[:8] for row in rows if is_lists or not spares_request(row[1], order.round, *row[9:])
+    ]
+    if len(wanted) < len(rows):
+        asked = {row[0] for row in wanted}
+        spared = [(order.round, row[0]) for row in rows if row[0] not in asked]
+        database.executemany(_CHECKED, spared)
+    entries = checked_entries(database, wanted)
+    change.add(rechecks=len(entries))
+    committed = change.place(entries)
+    return BroughtBack(
+        committed.new, committed.waiting, dict.fromkeys([e.host for e in entries], 0)
+    )
