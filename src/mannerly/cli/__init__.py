@@ -24,6 +24,7 @@ from .demo import demo
 from .doctor import doctor
 from .explain import explain
 from .export import export
+from .report import report
 from .resume import resume
 from .retry import retry
 from .simulate import simulate
@@ -52,6 +53,7 @@ app.command()(resume)
 app.command()(retry)
 app.command()(status)
 app.command()(export)
+app.command()(report)
 app.command()(explain)
 app.command()(steer.pause)
 app.command()(steer.unpause)

@@ -6,7 +6,8 @@ its stored settings. The settings that decide which URLs are fetched cannot chan
 values raise ConfigError.
 
     0    finished, or --max-urls or --duration reached
-    1    ended with work pending, or links lost with a page that crashed its parser
+    1    ended with work pending, or links lost with a page that crashed its parser, or a rule of
+         --fail-on is broken
     2    usage, configuration or file error     3    no seed could be fetched
     4    data directory in use or damaged       130, 143   stopped; can be resumed
 """
@@ -26,6 +27,7 @@ from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError, resolve
+from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+
+    from mannerly.report import Rule
 
     from .config import Configuration
     from .progress import Progress
@@ -57,6 +61,7 @@ class RunPlan(NamedTuple):
     configuration: Configuration
     is_resumed: bool
     notices: list[str]  # printed at the start
+    rules: list[Rule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
 
 
@@ -98,7 +103,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
-    return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare)
+    rules = read_rules(configuration.texts("fail_on"))
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare)
 
 
 def default_location(seed: str) -> str:
@@ -134,8 +140,10 @@ def run_plan(plan: RunPlan) -> None:
         )
     quiet = bool(plan.configuration.value("quiet"))
     is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
-    _report(plan, result)
-    raise typer.Exit(exit_code(result) if is_written else USAGE)
+    code = exit_code(result) if is_written else USAGE
+    broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
+    _report(plan, result, broken)
+    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -246,19 +254,24 @@ def _notices(plan: RunPlan) -> list[str]:
     ]
 
 
-def _report(plan: RunPlan, result: CrawlResult) -> None:
+def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None:
     from .endings import described
     from .summary import summary
 
     configuration = plan.configuration
+    said = described(result, plan.location)
+    if plan.rules:
+        said["broken_rules"] = broken_rules
     if configuration.value("json"):
-        print_json(described(result, plan.location))
+        print_json(said)
+    for each in broken_rules:
+        note(f"mannerly: {each}")
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, plan.location))
+        log("json", "Ended", **said)
         return
     hosts = 10 if configuration.value("verbose") else 3
     note(summary(result, plan.location, hosts=hosts, is_resumed=plan.is_resumed))

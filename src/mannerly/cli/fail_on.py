@@ -43,6 +43,17 @@ def broken_rules(rules: Iterable[Rule], numbers: Numbers) -> list[str]:
     return [said for rule in rules if (said := rule.broken(numbers)) is not None]
 
 
+def rules_broken_by(location: str, rules: list[Rule]) -> list[str]:
+    """Read a crawl, and return the rules that it breaks; without rules nothing is read."""
+    if not rules:
+        return []
+    from mannerly.crawler.stored import open_crawl
+    from mannerly.report import find
+
+    with open_crawl(location) as crawl:
+        return broken_rules(rules, find(crawl).numbers)
+
+
 def fail_if_broken(rules: Iterable[Rule], numbers: Numbers) -> None:
     """Name the broken rules, and exit if there are any."""
     said = broken_rules(rules, numbers)

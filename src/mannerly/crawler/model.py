@@ -47,6 +47,8 @@ class Kind(IntEnum):
     CT = 2  # certificate transparency: a list of hosts
     COMMONCRAWL = 3  # the Common Crawl index: a list of URLs
     ROBOTS = 4  # never stored
+    CHECK = 5  # the target of a link: does it exist? asked with HEAD
+    CHECK_GET = 6  # the same with GET, after HEAD was refused
 
 
 # ---------------------------------------------------------------------- URLs on their way
@@ -302,7 +304,7 @@ class InFlight:
 
 @dataclass(slots=True)
 class Request:
-    """One GET. `host` is the URL's host as our parser read it: lower case, no port.
+    """One GET or HEAD. `host` is the URL's host as our parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
     `flight` is handed back with the answer. Treat it as frozen.
@@ -314,6 +316,7 @@ class Request:
     max_bytes: int = DEFAULT_MAX_BYTES
     headers: tuple[tuple[str, str], ...] = ()
     flight: InFlight | None = None
+    is_head: bool = False
 
 
 @dataclass(slots=True)

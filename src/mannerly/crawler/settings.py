@@ -123,6 +123,9 @@ class CrawlSettings:
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
     durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
+    checks_only: bool = _option(
+        False, "Visit no page: only check the links that `mannerly check` asks for."
+    )
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
     )

@@ -88,6 +88,7 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._is_head = False
         self._head = BytesIO()
         self._configure(settings, trust)
 
@@ -109,6 +110,10 @@ class Transfer:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
+        if request.is_head != self._is_head:
+            self._is_head = request.is_head
+            # Without a body curl sends HEAD, and it goes on doing so until it is told to GET.
+            handle.setopt(pycurl.NOBODY if request.is_head else pycurl.HTTPGET, 1)
         handle.setopt(pycurl.URL, request.url)
         self.request = request
         self._is_https = scheme == "https"

@@ -440,6 +440,13 @@ def _run() -> tuple[Option, ...]:
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
         ),
+        Option(
+            "fail_on",
+            ValueKind.LIST,
+            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
+            "repeatable.",
+            metavar="RULE",
+        ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
         Option(

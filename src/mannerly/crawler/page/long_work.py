@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Kind
 from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
+from .checks import CHECKS
 from .html import parse_page
 from .listings import read_list
 
@@ -45,7 +46,7 @@ def long_work(
             size >= COUNTED_BYTES and answer.body.count(b"<") >= MANY_TAGS
         )
         return page_work(entry, answer, rules.agent) if is_long else None
-    if size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC):
+    if entry.kind in CHECKS or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
         return None
     return list_work(entry, answer, rules, wall)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import (
     AddSeeds,
+    CheckUrls,
     Exclude,
     FetchRobots,
     HostForget,
@@ -24,6 +25,7 @@ from mannerly.crawler.control import (
     SetOption,
     merged,
 )
+from mannerly.crawler.page.checks import check_candidates
 from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
 
@@ -47,6 +49,9 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
             parts.rules.widen(*urls)
             if is_new and isinstance(order, AddSeeds):
                 _add_seeds(urls, parts)
+        case CheckUrls(urls) if is_new:
+            mine = [each for each in check_candidates(urls) if parts.routes.owns(each.host)]
+            parts.routes.all(parts.wanted(mine), parts.batch)
         case FetchRobots(requests) if is_new:
             _fetch_for_others(requests, parts, now)
         case Exclude(glob):

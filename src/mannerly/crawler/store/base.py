@@ -249,6 +249,9 @@ class ShardReader(Protocol):
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
 
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""
+
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
 

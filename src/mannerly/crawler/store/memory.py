@@ -188,6 +188,13 @@ class MemoryReader(ShardReader):
             change=record.change if is_checked else None,
         )
 
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        data = self._data
+        for seq, entry in list(data.entries.items()):
+            if entry.kind in (Kind.CHECK, Kind.CHECK_GET) and seq in data.recorded:
+                yield data.recorded[seq]
+
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
         return self._data.next_position - 1

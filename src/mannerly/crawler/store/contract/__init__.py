@@ -17,6 +17,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
     RetryContract   failed and given-up URLs, and bringing them back
     LinkContract    links between shards
+    ReportContract  checked links, and answers over time
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from .crawl import CrawlContract
 from .links import LinkContract
+from .report import ReportContract
 from .retry import RetryContract
 from .shard import ShardContract
 from .values import START, candidate, counts, enter, new_manifest, offer, page
@@ -32,6 +34,7 @@ __all__ = [
     "START",
     "CrawlContract",
     "LinkContract",
+    "ReportContract",
     "RetryContract",
     "ShardContract",
     "StoreContract",
@@ -44,5 +47,5 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, LinkContract, CrawlContract):
+class StoreContract(ShardContract, RetryContract, ReportContract, LinkContract, CrawlContract):
     """The whole suite."""

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 
-from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped, Traffic
+from mannerly.crawler.model import (
+    Entry,
+    HostRecord,
+    Kind,
+    PageRecord,
+    RobotsRecord,
+    Skipped,
+    Traffic,
+)
 from mannerly.crawler.store.base import Counts, ShardReader
 
 from .database import Database
@@ -87,6 +95,10 @@ _FIND_PAGE = f"""
 _PAGES = f"""
     SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
+"""  # noqa: S608
+_CHECKED = f"""
+    SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
+    WHERE position > ? AND kind IN ({Kind.CHECK:d}, {Kind.CHECK_GET:d}) ORDER BY position LIMIT ?
 """  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
@@ -193,6 +205,11 @@ class SqliteReader(ShardReader):
         """Return the record that a queued URL has of an earlier crawl."""
         row = self._row(_FIND_PAGE, (seq,))
         return self._checked(row, PageRecord) if row else None
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        for _, *row in self._slices(_CHECKED, 0):
+            yield self._checked(row, PageRecord)
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
