@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 CONTRACT = [
     *("url", "status", "depth", "parent", "title", "content_type", "bytes", "latency_ms"),
     *("fetched_at", "attempts", "links", "canonical", "redirect_to", "error", "host", "digest"),
-    *("cache_status", "age", "total_ms", "noindex"),
+    *("cache_status", "age", "total_ms", "noindex", "description", "h1", "lang", "in_sitemap"),
+    *("lastmod", "etag", "last_modified", "text_digest", "change", "previous_status"),
+    *("previous_digest", "previous_fetched_at"),
 ]
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 

@@ -68,7 +68,10 @@ class FetchRobots(_Control, frozen=True):
 
 
 class CheckUrls(_Control, frozen=True):
-    """Ask whether these URLs (canonical) exist, each once, whatever the scope: `mannerly check`."""
+    """Ask whether these URLs (canonical) exist, each once, whatever the scope.
+
+    From then on the crawl visits no page: those that are queued are skipped.
+    """
 
     urls: tuple[str, ...]
 

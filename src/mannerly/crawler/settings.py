@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.options.table import OPTIONS, ValueKind
 from mannerly.crawler.options.values import OptionError, printable, refusal
+from mannerly.crawler.web.urls import UrlRules
 from mannerly.politeness import Settings, SettingsError
 
 from .fetch.guard import NetworkGuard
@@ -36,6 +37,9 @@ USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
 def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
     return field(default=default, repr=is_shown, metadata={"doc": doc, "low": low})
+
+
+TEXT_DIGESTS = ("auto", "all", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,16 @@ class CrawlSettings:
     )
     drop_tracking: bool = _option(True, "Remove utm_… and other tracking parameters from links.")
 
+    links: bool = _option(
+        False,
+        "Keep the links, images, scripts and metadata of every page, for exports and reports.",
+    )
+    text_digest: str = _option(
+        "auto",
+        "Which pages get a digest of their visible text: auto (those without an ETag and a "
+        "Last-Modified header), all or none.",
+    )
+
     frontier_limit: int = _option(5_000_000, "Maximum URLs in the queue; more wait on disk.", low=1)
     heap_limit: int = _option(500_000, "Maximum hosts scheduled; more wait in line.", low=1)
     parse_limit: int = _option(
@@ -123,9 +137,6 @@ class CrawlSettings:
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
     durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
-    checks_only: bool = _option(
-        False, "Visit no page: only check the links that `mannerly check` asks for."
-    )
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
     )
@@ -145,6 +156,8 @@ class CrawlSettings:
             raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
         if self.robots_unreachable not in ("disallow", "allow"):
             raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
+        if self.text_digest not in TEXT_DIGESTS:
+            raise SettingsError("text_digest", self.text_digest, "auto, all or none")
         if self.politeness.group_by == "ip":
             allowed = "host or site in a crawl: addresses of hosts change while it runs"
             raise SettingsError("group_by", "ip", allowed)
@@ -189,6 +202,13 @@ class CrawlSettings:
     def agent_token(self) -> str:
         """Return the name that is looked up in robots.txt: the User-Agent up to the / or space."""
         return self.user_agent.split("/")[0].split(" ")[0]
+
+    @property
+    def url_rules(self) -> UrlRules:
+        """Return the rules by which links are spelled."""
+        if self.drop_tracking:
+            return UrlRules()
+        return UrlRules(drop_params=frozenset(), drop_prefixes=())
 
     def scope_of(self, seeds: Iterable[str]) -> Scope:
         """Return the scope of a crawl from these seeds. Raises ValueError if a glob is wrong."""

@@ -21,7 +21,7 @@ from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.seeds import canonical_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Unpack
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.explain import UrlExplanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.model import PageRecord, Skipped
+    from mannerly.crawler.model import Link, PageRecord, Skipped
     from mannerly.crawler.options.values import CrawlOptions
     from mannerly.crawler.store.base import CrawlStore
 
@@ -165,6 +165,31 @@ class StoredCrawl:
         """Yield the record of every page so far, each once: fetched or failed."""
         with self.view() as crawl:
             yield from crawl.pages()
+
+    @property
+    def keeps_links(self) -> bool:
+        """Return whether the crawl keeps the links of its pages (`links=True`)."""
+        with self.view() as crawl:
+            return crawl.keeps_links
+
+    def links(self) -> Iterator[Link]:
+        """Yield every link of every page, page after page; without `links=True` redirects only."""
+        with self.view() as crawl:
+            yield from crawl.links()
+
+    def links_of(self, url: str) -> Iterator[Link]:
+        """Yield the links of one page.
+
+        Raises:
+            ValueError: it is not an http or https URL.
+        """
+        (page,) = canonical_seeds([url])
+        with self.view() as crawl:
+            yield from crawl.links_of(page)
+
+    def sources(self, urls: Collection[str]) -> Iterator[Link]:
+        """Yield every link that leads to one of these URLs (canonical), in one pass over all."""
+        return (link for link in self.links() if link.target in urls)
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped on purpose, with the reason."""

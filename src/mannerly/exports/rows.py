@@ -25,6 +25,8 @@ def page_row(record: PageRecord) -> Row:
     """Return a page record's values by their names."""
     row: Row = record._asdict()
     row["fetched_at"] = instant(record.fetched_at)
+    if record.previous_fetched_at is not None:
+        row["previous_fetched_at"] = instant(record.previous_fetched_at)
     return row
 
 

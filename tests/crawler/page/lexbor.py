@@ -57,7 +57,8 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
     _refuse_hostile(text)
     document = LexborHTMLParser(disarmed(text))
     titles = (node.text() for node in document.css("title") if not _is_in_svg(node))
-    return from_tree(next(titles, None), partial(_find, document, limit))
+    headings = (text for node in document.css("h1") if (text := node.text().strip()))
+    return from_tree(next(titles, None), partial(_find, document, limit), next(headings, None))
 
 
 class _Element:

@@ -76,7 +76,9 @@ def told(page: object) -> tuple[object, ...]:
     """Everything that is read of a page. A tree may repeat links and move them out of tables."""
     if not isinstance(page, ParsedPage):
         return (page,)
-    return (*page._replace(links=(), nofollow_links=()), {*page.links}, {*page.nofollow_links})
+    # Of broken markup a tree may give an <h1> other text, and <html> attributes of later tags.
+    others = page._replace(links=(), nofollow_links=(), h1=None, lang=None)
+    return (*others, {*page.links}, {*page.nofollow_links})
 
 
 def damaged(rng: random.Random, markup: str) -> str:

@@ -290,7 +290,7 @@ def test_no_more_elements_are_asked_for_than_the_cap() -> None:
     assert isinstance(page, ParsedPage)
     assert len(page.links) == 10_000
     assert page.links_capped
-    assert set(asked) == {"base", "meta", "link", "a", "area", "iframe", "frame"}
+    assert set(asked) == {"html", "base", "meta", "link", "a", "area", "iframe", "frame"}
     assert set(asked.values()) == {10_001}
 
 

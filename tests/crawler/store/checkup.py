@@ -23,7 +23,7 @@ _CLAIMS = {
         SELECT count(*) FROM arrivals WHERE url IN (SELECT url FROM seen)
     """,
     "no URL is in two places": """
-        SELECT count(*) - count(DISTINCT seq) FROM (
+        SELECT count(*) - count(DISTINCT seq) - (SELECT rechecks FROM totals) FROM (
             SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
             UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
     """,

@@ -12,7 +12,7 @@ from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_giv
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
-from mannerly.crawler.web.urls import Url, UrlRules, canonical, host_key_of
+from mannerly.crawler.web.urls import Url, canonical, host_key_of
 from mannerly.crawler.web.words import span, without_userinfo
 from mannerly.politeness.robots import Robots
 
@@ -63,9 +63,7 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
-    plain = UrlRules(drop_params=frozenset(), drop_prefixes=())
-    rules = UrlRules() if settings.drop_tracking else plain
-    url = canonical(text if "://" in text else f"https://{text}", rules=rules)
+    url = canonical(text if "://" in text else f"https://{text}", rules=settings.url_rules)
     if url is None:
         shown = without_userinfo(text)
         raise ValueError(f"{shown} is not a URL: write it like https://example.com/page")

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.model import PageRecord
+from mannerly.crawler.page.elements import LinkReader
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mannerly.crawler.model import PageRecord, Skipped
+    from mannerly.crawler.model import Link, Skipped
     from mannerly.crawler.store.base import CrawlStore, Manifest, ShardReader
 
 
@@ -37,6 +40,28 @@ class View(NamedTuple):
         for reader in self.readers:
             for _, record in reader.pages():
                 yield record
+
+    @property
+    def keeps_links(self) -> bool:
+        """Return whether the links of pages are kept (--links)."""
+        return settings_of(self.store.manifest).links
+
+    def links(self) -> Iterator[Link]:
+        """Yield every link of every page, page after page; without --links redirects only."""
+        read = self._link_reader().links
+        for reader in self.readers:
+            for record, kept in reader.elements():
+                yield from read(record, kept)
+
+    def links_of(self, url: str) -> Iterator[Link]:
+        """Yield the links of one page."""
+        reader = self.reader_of(host_key_of(url))
+        record = reader.find(url)
+        if isinstance(record, PageRecord):
+            yield from self._link_reader().links(record, reader.elements_of(url))
+
+    def _link_reader(self) -> LinkReader:
+        return LinkReader(settings_of(self.store.manifest).url_rules)
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield all URLs that are skipped, each once."""

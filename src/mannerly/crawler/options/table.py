@@ -135,6 +135,22 @@ def _limits() -> tuple[Option, ...]:
             "drop_tracking",
         ),
         Option(
+            "links",
+            ValueKind.FLAG,
+            "Keep the links, images, scripts and metadata of every page, for exports and reports "
+            "(default off; on with -o links:FILE).",
+            "links",
+        ),
+        Option(
+            "text_digest",
+            ValueKind.TEXT,
+            "Which pages get a digest of their visible text, by which a recrawl tells a change "
+            "from a new nonce: auto (default: those without an ETag and a Last-Modified header), "
+            "all, or none.",
+            "text_digest",
+            "WORD",
+        ),
+        Option(
             "seeding_strategy",
             ValueKind.TEXT,
             "Where to look for more URLs to start from: none, sitemap (default), ct (certificate "

@@ -42,6 +42,8 @@ class CrawlOptions(TypedDict, total=False):
     include: str | Sequence[str] | None
     exclude: str | Sequence[str] | None
     drop_tracking: bool | None
+    links: bool | None
+    text_digest: str | None
     seeding_strategy: str | None
     max_sitemaps: int | None
     ct_url: str | None

@@ -65,12 +65,12 @@ def harvest(
     if not is_page:
         listing = work if isinstance(work, Listing) else list_work(entry, answer, rules, wall)()
         return harvest_list(entry, answer, wall, listing)
-    page = work if isinstance(work, ParsedPage) else page_work(entry, answer, rules.agent)()
+    page = work if isinstance(work, ParsedPage) else page_work(entry, answer, rules)()
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):
-        record = page_record(entry, answer, wall, title=page.title, noindex=page.noindex)
-        return Harvest(record, [], {})
+        record = page_record(entry, answer, wall, page=page)
+        return Harvest(record, [], {}, elements=page.elements)
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {refusal.value: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -84,13 +84,12 @@ def harvest(
         entry,
         answer,
         wall,
-        title=page.title,
+        page=page,
         canonical_url=links.canonical,
         links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
-        noindex=page.noindex,
     )
-    return Harvest(record, found, passed_over)
+    return Harvest(record, found, passed_over, elements=page.elements)
 
 
 def unreadable(

@@ -19,6 +19,7 @@ from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directiv
 from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
+from .elements import bounded
 from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # A page with more is a generated list or a trap; its record has the error "links_capped".
 DEFAULT_MAX_LINKS = 10_000
+
+MAX_LANGUAGE = 35  # characters; RFC 5646, 4.4.1
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -61,7 +64,7 @@ def parse_page(
         raise
     except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
-    return collector.page(base_url, elements.title, charset)
+    return collector.page(base_url, elements, charset)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
@@ -78,7 +81,9 @@ class _Collector:
         "_agent",
         "_base_href",
         "_canonical",
+        "_description",
         "_has_refresh",
+        "_lang",
         "_links",
         "_max_links",
         "_nofollow_links",
@@ -94,10 +99,15 @@ class _Collector:
         self._base_href: str | None = None
         self._canonical: str | None = None
         self._has_refresh = False
+        self._description: str | None = None
+        self._lang: str | None = None
 
     def walk(self, elements: Elements) -> None:
         """Read all kinds of element, one after the other."""
         others = elements.others
+        for element in others.get("html", ()):
+            if self._lang is None:
+                self._lang = element.attr("lang")
         for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
             if self._base_href is None:
@@ -113,7 +123,8 @@ class _Collector:
             for element in others.get(tag, ()):
                 self._take_target(element.attr("src"), None)
 
-    def page(self, base_url: str, title: str | None, charset: str) -> ParsedPage:
+    def page(self, base_url: str, elements: Elements, charset: str) -> ParsedPage:
+        kept, lang = elements.kept, self._lang
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
@@ -124,7 +135,7 @@ class _Collector:
             del self._nofollow_links[room - len(self._links) :]
         return ParsedPage(
             base=base,
-            title=clean_line(title or "") or None,
+            title=clean_line(elements.title or "") or None,
             canonical=self._canonical,
             noindex=self._robots.noindex,
             nofollow=self._robots.nofollow,
@@ -132,6 +143,10 @@ class _Collector:
             links=self._links,
             nofollow_links=self._nofollow_links,
             links_capped=is_capped,
+            description=clean_line(self._description) or None if self._description else None,
+            h1=clean_line(elements.heading) or None if elements.heading else None,
+            lang=lang.strip() if lang and is_language(lang) else None,
+            elements=None if kept is None else bounded(kept),
         )
 
     def _take_anchors(self, hrefs: Sequence[str | None], rels: Mapping[int, str]) -> None:
@@ -164,11 +179,19 @@ class _Collector:
         name = (element.attr("name") or "").strip().lower()
         if name in ("robots", self._agent):
             self._robots = self._robots | robots_directives(element.attr("content"), self._agent)
+        elif name == "description":
+            self._description = self._description or element.attr("content")
         elif (element.attr("http-equiv") or "").strip().lower() == "refresh":
             target = refresh_target(element.attr("content") or "")
             if target and not self._has_refresh:
                 self._has_refresh = True
                 self._links.append(target)
+
+
+def is_language(text: str) -> bool:
+    """Return whether text can be the name of a language, as in `de-CH`."""
+    name = text.strip()
+    return len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
 
 
 def _is_nofollow(rel: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Kind
 from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
+from . import scan
 from .checks import CHECKS
 from .html import parse_page
 from .listings import read_list
@@ -45,16 +46,25 @@ def long_work(
         is_long = size >= BIG_BYTES or (
             size >= COUNTED_BYTES and answer.body.count(b"<") >= MANY_TAGS
         )
-        return page_work(entry, answer, rules.agent) if is_long else None
+        return page_work(entry, answer, rules) if is_long else None
     if entry.kind in CHECKS or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
         return None
     return list_work(entry, answer, rules, wall)
 
 
-def page_work(entry: Entry, answer: Fetched, agent: str) -> partial[ParsedPage | ParseFailed]:
+def page_work(entry: Entry, answer: Fetched, rules: LinkRules) -> partial[ParsedPage | ParseFailed]:
     """Return the parsing of a page."""
     kind, robots = answer.headers.get("content-type"), answer.headers.get("x-robots-tag")
-    return partial(parse_page, answer.body, kind, entry.url, x_robots_tag=robots, agent=agent)
+    read = scan.read_all if rules.keeps_links else scan.read
+    return partial(
+        parse_page,
+        answer.body,
+        kind,
+        entry.url,
+        x_robots_tag=robots,
+        agent=rules.agent,
+        reader=read,
+    )
 
 
 def list_work(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> partial[Listing]:

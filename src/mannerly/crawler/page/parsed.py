@@ -43,6 +43,10 @@ class ParsedPage(NamedTuple):
     links: Sequence[str] = ()  # raw; in page order, but those of the head and of <a> first
     nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
     links_capped: bool = False  # the page has more links than were read
+    description: str | None = None
+    h1: str | None = None
+    lang: str | None = None
+    elements: bytes | None = None  # what readers of the links ask for, if it is kept: `elements`
 
 
 class ParseFailed(NamedTuple):
@@ -72,21 +76,25 @@ class Elements(NamedTuple):
     hrefs: Sequence[str | None]  # of all `<a>`; None and "" are no links
     rels: Mapping[int, str]  # by the index of their href; most have none
     others: Mapping[str, Sequence[Element]]  # by tag, see `OTHER_TAGS`
+    heading: str | None = None  # the text of the first <h1> that has any
+    kept: bytes | None = None  # what readers of the links ask for, if it was asked for
 
 
-OTHER_TAGS = ("base", "meta", "link", "area", "iframe", "frame")
+OTHER_TAGS = ("html", "base", "meta", "link", "area", "iframe", "frame")
 
 Reader: TypeAlias = Callable[[bytes, str, int], Elements]
 """A parser: it takes bytes, their codec, and how many elements of a kind are enough. It may raise
 any exception: `parse_page` catches it, and only this page is lost."""
 
 
-def from_tree(title: str | None, find: Callable[[str], Sequence[Element]]) -> Elements:
+def from_tree(
+    title: str | None, find: Callable[[str], Sequence[Element]], heading: str | None = None
+) -> Elements:
     """Return the elements of a tree; `find` returns all elements of a name."""
     anchors = find("a")
     hrefs = [each.attr("href") for each in anchors]
     rels = {place: rel for place, each in enumerate(anchors) if (rel := each.attr("rel"))}
-    return Elements(title, hrefs, rels, {tag: find(tag) for tag in OTHER_TAGS})
+    return Elements(title, hrefs, rels, {tag: find(tag) for tag in OTHER_TAGS}, heading)
 
 
 def clean_line(raw: str) -> str:

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
 
-from mannerly.crawler.model import Candidate, PageRecord
+from mannerly.crawler.model import Candidate, Change, PageRecord
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Entry, Fetched
+    from collections.abc import Sequence
+
+    from mannerly.crawler.model import Entry, Fetched, Listed
+
+    from .parsed import ParsedPage
 
 _MAX_HEADER_LENGTH = 100
 
@@ -24,6 +28,8 @@ class Harvest(NamedTuple):
     found: list[Candidate]
     passed_over: dict[str, int]  # links that were not taken, by reason
     list_size: int = 0  # bytes of a list, after decompression
+    elements: bytes | None = None  # of a page, if they are kept
+    listed: Sequence[Listed] = ()  # of a sitemap: what it says about pages
 
 
 def page_record(
@@ -31,12 +37,11 @@ def page_record(
     answer: Fetched,
     wall: float,
     *,
-    title: str | None = None,
+    page: ParsedPage | None = None,
     canonical_url: str | None = None,
     links: int = 0,
     redirect_to: str | None = None,
     error: str | None = None,
-    noindex: bool = False,
 ) -> PageRecord:
     """Return the record of an answer that was finished at `wall`.
 
@@ -55,7 +60,7 @@ def page_record(
         status=answer.status,
         depth=entry.depth,
         parent=entry.parent,
-        title=title,
+        title=None if page is None else page.title,
         content_type=_printable(content_type),
         bytes=len(body),
         latency_ms=round(answer.latency_s * 1000.0, 3),
@@ -70,8 +75,19 @@ def page_record(
         cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
         age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
         total_ms=round(answer.total_s * 1000.0, 3),
-        noindex=noindex,
+        noindex=page is not None and page.noindex,
+        description=None if page is None else page.description,
+        h1=None if page is None else page.h1,
+        lang=None if page is None else page.lang,
+        etag=_validator(headers.get("etag")),
+        last_modified=_validator(headers.get("last-modified")),
+        change=Change.NEW,
     )
+
+
+def _validator(text: str | None) -> str | None:
+    """Return a header that is sent back as it is; a long or unprintable one is not kept."""
+    return text if text and len(text) <= _MAX_HEADER_LENGTH and text.isprintable() else None
 
 
 def _printable(text: str | None) -> str | None:

@@ -26,6 +26,8 @@ class LinkRules:
     urls: UrlRules = DEFAULT_RULES
     hrefs: HrefMemory = field(default_factory=HrefMemory)
     moved: list[str] = field(default_factory=list)
+    keeps_links: bool = False  # keep what readers of the links ask for
+    text_digest: str = "none"  # pages whose text is digested: auto, all or none
 
     def has_seed_on(self, host: str) -> bool:
         """Return whether a seed is on this host, given as a host key."""

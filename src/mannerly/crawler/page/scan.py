@@ -24,14 +24,22 @@ Without PCRE2, or where it may not generate machine code, every page gets its tr
 from __future__ import annotations
 
 import re
-
-from turbohtml import parse, tokenize
+from functools import cache
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
 from . import tree as turbo
 from .parsed import PAGE_RELATIONS, Elements
 from .pcre import Scanner
+from .tags import (
+    NAME_END,
+    REFERENCE_IN_VALUE,
+    TagElement,
+    resolved,
+    resolved_text,
+    text_of,
+    with_newlines,
+)
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
@@ -67,26 +75,29 @@ _RAW_TEXT = "|".join(
 
 # By their first letters: most tags begin with none of these, so one look tells that they are plain.
 _NAMES = (
-    r"(?:a(?:rea)?|base|frame(?:set)?|iframe|link|m(?:ath|eta)|no(?:embed|frames)|plaintext"
-    rf"|s(?:cript|elect|tyle|vg)|t(?:e(?:mplate|xtarea)|itle)|xmp){_NAME_ENDS}"
+    r"(?:a(?:rea)?|base|frame(?:set)?|h(?:1|tml)|iframe|link|m(?:ath|eta)|no(?:embed|frames)"
+    rf"|plaintext|s(?:cript|elect|tyle|vg)|t(?:e(?:mplate|xtarea)|itle)|xmp){_NAME_ENDS}"
 )
+# Elements whose sources are kept with a page's links, where these are kept.
+_RESOURCES = rf"(?:img|source|video|audio|embed|track){_NAME_ENDS}"
 
 # Most <link> and <meta> are style sheets, icons and descriptions, and most rel attributes do not
 # matter. Only these words do; a character reference may stand for any letter of them.
 _TELLING_LINK = "|".join(("&", *sorted(PAGE_RELATIONS)))
-_TELLING_META = "&|noindex|nofollow|none|refresh"
+_TELLING_META = """&|noindex|nofollow|none|refresh|["'=]description"""
 _TELLING_REL = "&|nofollow"
 
+_UNTELLING = rf"""(?:meta(?![^<>]*?(?:{_TELLING_META}))|link(?![^<>]*?(?:{_TELLING_LINK})))
+    {_NAME_ENDS}{_ATTRIBUTES}"""
+
 # Tags that are passed over, the most frequent kinds first.
-_PLAIN = rf"""(?:
+_PASSED = rf"""
     /[a-z0-9]++>
-    | [a-z][a-z0-9]?+>
+    | (?!h1)[a-z][a-z0-9]?+>
     | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
     | /[a-z][a-z0-9-]*+{_NAME_ENDS}{_ATTRIBUTES}>
-    | (?:meta(?![^<>]*?(?:{_TELLING_META}))|link(?![^<>]*?(?:{_TELLING_LINK})))
-        {_NAME_ENDS}{_ATTRIBUTES}>
-    | (?![a-z/!?])
-    )"""
+    | (?![a-z/!?])"""
+_PLAIN = rf"(?:{_PASSED}|{_UNTELLING}>)"
 
 # Elements that are passed over with their content.
 _OPAQUE = rf"""(?:
@@ -114,6 +125,14 @@ _ORDINARY_LINK = rf"""a{_SPACE}++
     href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
     (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
 
+# The text of an element up to its end, with the tags in it, so far as it may matter. It is looked
+# at, not taken: the links in it are links.
+_INNER = r"[^<]{{0,120}}+(?:<(?!/?{name}[\t\n\f\r >])[^<]{{0,120}}+){{0,4}}+"
+_HEADING = rf"(?=(<h1{_NAME_ENDS}{_ATTRIBUTES}>{_INNER.format(name='h1')}))<h1"
+_TAGS = rf"<(?:a|area|base|html|link|meta|template){_NAME_ENDS}{_ATTRIBUTES}"
+_IFRAME = rf"(<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until('iframe')}"
+_TITLE = rf"(<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until('title')})"
+
 # Each match gives one field: an href, a tag without its `>`, or nothing. Anything odd, with all of
 # the page after it, gives a single `<`.
 _FIELD = b"\0$1"
@@ -121,10 +140,30 @@ _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
     <{_ORDINARY_LINK}
     | <{_OPAQUE}()
-    | (<(?:a|area|base|link|meta|template){_NAME_ENDS}{_ATTRIBUTES})>
-    | (<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until("iframe")}
-    | (<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until("title")})
+    | ({_TAGS})>
+    | {_IFRAME}
+    | {_TITLE}
+    | {_HEADING}
     | (<)(?s:.*+)
+    )"""
+
+# Where links are kept, each match gives two fields: the same, and what only readers of the links
+# ask for: the text of a link, or a tag that does not matter to the crawl.
+_TWO_FIELDS = b"\0$1\0$2"
+_ODD_OF_TWO = b"\0<\0"
+_ALL_NEXT = rf"""(?!<(?:(?!{_RESOURCES})(?:{_PASSED})))(?|
+    <{_ORDINARY_LINK}(?=({_INNER.format(name="a")}))
+    | ()(<(?:{_RESOURCES}{_ATTRIBUTES}|{_UNTELLING}))>
+    | ()(<script{_NAME_ENDS}(?=[^<>]*?src){_ATTRIBUTES})>{_text_until("script", "<!--")}(?!<!--)
+    | ()(<script{_NAME_ENDS}(?=[^<>]*?ld\+json){_ATTRIBUTES}>{_text_until("script", "<!--")})
+        (?!<!--)
+    | <{_OPAQUE}()()
+    | (<a{_NAME_ENDS}{_ATTRIBUTES})>(?=({_INNER.format(name="a")}))
+    | ({_TAGS})()>
+    | {_IFRAME}()
+    | {_TITLE}()
+    | {_HEADING}()
+    | (<)()(?s:.*+)
     )"""
 
 
@@ -133,25 +172,22 @@ _SAMPLES = {
     b"""<!DOCTYPE html><html lang="en"><TITLE lang=en>A &lt; <b></TITLE><!-- <a href="no"> -->
     <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class="c" href="/1">1</a>
     <A ID="a" HREF=/2>2</A><a rel="nofollow" href="/3">3</a><iframe src=/4><a href=no></iframe>
-    """: b"\0\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2"
+    """: b'\0\0<html lang="en"\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2'
     b'\0<a rel="nofollow" href="/3"\0<iframe src=/4',
     b"<p title='<'><a href=no>": _ODD,
     b"": b"",
 }
 
+_ALL_SAMPLES = {
+    b"""<html><link rel=icon href=/i><script src=/s></script><h1>A <i>b</i></h1><img src="/p">
+    <a class="c" href="/1">One <b>link</b></a><script>"<a href=no>"</script>
+    """: b"\0<html\0\0\0<link rel=icon href=/i\0\0<script src=/s\0<h1>A <i>b</i>\0"
+    b'\0\0<img src="/p"\0/1\0One <b>link</b>\0\0',
+    b"<p title='<'><a href=no>": _ODD_OF_TWO,
+    b"": b"",
+}
+
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
-
-_NAME_END = re.compile(r"[\t\n\f\r />]")
-_ATTRIBUTE = re.compile(
-    rf"""([^\t\n\f\r />][^\t\n\f\r />=]*+)
-    (?:{_SPACE}*+={_SPACE}*+(?:"([^"]*+)"|'([^']*+)'|([^\t\n\f\r >"'][^\t\n\f\r >]*+)?))?
-    """,
-    re.VERBOSE,
-)
-
-# An ampersand that begins neither `&amp;` nor, in a value, the next parameter of a query.
-_REFERENCE = re.compile(r"&(?!amp;)")
-_REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 # A template that begins with a <col> holds columns only: all other tags in it are dropped.
 _COLUMN = re.compile(rb"<[cC][oO][lL][\t\n\f\r />]")
@@ -172,14 +208,37 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
     return turbo.read(body, codec, limit)
 
 
+def read_all(body: bytes, codec: str, limit: int) -> Elements:
+    """Read the same elements, and keep those that readers of the links ask for (`elements`)."""
+    found = None
+    if codec in ASCII_CODECS and b"\0" not in body:
+        found = _scanner_of_all().fields(body)
+    if found is not None and not found.endswith(_ODD_OF_TWO):
+        fields = _decoded(found, codec).split("\0")
+        elements = _sorted("\0" + "\0".join(fields[1::2]), limit)
+        if "template" not in elements.others or _COLUMN.search(body) is None:
+            return elements._replace(kept=codec.encode() + found)
+    return turbo.read_all(body, codec, limit)
+
+
+@cache
+def _scanner_of_all() -> Scanner:
+    """Compile the larger pattern, where it is used: that takes some milliseconds."""
+    return Scanner(_ALL_NEXT.encode(), _TWO_FIELDS, _ALL_SAMPLES)
+
+
 def _scanned(body: bytes, codec: str) -> str | None:
     if codec not in ASCII_CODECS or b"\0" in body:
         return None
     found = _scanner.fields(body)
     if found is None or found.endswith(_ODD):
         return None
-    text = found.decode(codec, "replace")
-    return _with_newlines(text) if "\r" in text else text
+    return _decoded(found, codec)
+
+
+def _decoded(fields: bytes, codec: str) -> str:
+    text = fields.decode(codec, "replace")
+    return with_newlines(text) if "\r" in text else text
 
 
 def _sorted(fields: str, limit: int) -> Elements:
@@ -188,74 +247,31 @@ def _sorted(fields: str, limit: int) -> Elements:
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}
     title: str | None = None
-    others: dict[str, list[_Element]] = {}
+    heading: str | None = None
+    others: dict[str, list[TagElement]] = {}
     for part in parts:
         tag, _, more = part.partition("\0")
-        name = _NAME_END.split(tag, maxsplit=1)[0].lower()
+        name = NAME_END.split(tag, maxsplit=1)[0].lower()
         if name == "title":
-            title = _resolved_text(tag.partition(">")[2]) if title is None else title
+            title = resolved_text(tag.partition(">")[2]) if title is None else title
         elif name == "a":
-            link = _Element(tag[1:])
+            link = TagElement(tag[1:])
             rels[len(hrefs)] = link.attr("rel") or ""
             hrefs.append(link.attr("href") or "")
+        elif name == "h1":
+            heading = heading or text_of(tag.partition(">")[2])
         elif len(found := others.setdefault(name, [])) < limit:
-            found.append(_Element(tag[len(name) :]))
+            found.append(TagElement(tag[len(name) :]))
         if more:
             hrefs += _hrefs(more)
     if len(hrefs) > limit:
         del hrefs[limit + hrefs.count("") :]
-    return Elements(title, hrefs, rels, others)
+    return Elements(title, hrefs, rels, others, heading)
 
 
 def _hrefs(fields: str) -> list[str]:
     if "&" in fields:
-        if _REFERENCE_IN_VALUE.search(fields) is not None:
-            return [_resolved(href) for href in fields.split("\0")]
+        if REFERENCE_IN_VALUE.search(fields) is not None:
+            return [resolved(href) for href in fields.split("\0")]
         fields = fields.replace("&amp;", "&")
     return fields.split("\0")
-
-
-class _Element:
-    """The attributes of one tag."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, attributes: str) -> None:
-        # Of two attributes with the same name the first counts.
-        self._values = {
-            name.lower(): quoted or single or bare
-            for name, quoted, single, bare in reversed(_ATTRIBUTE.findall(attributes))
-        }
-
-    def attr(self, name: str, /) -> str | None:
-        value = self._values.get(name)
-        return None if value is None else _resolved(value)
-
-
-def _with_newlines(text: str) -> str:
-    """The text with line ends as HTML normalises them."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _resolved(value: str) -> str:
-    """An attribute's value with its character references resolved, by their rules for values."""
-    if "&" not in value:
-        return value
-    if _REFERENCE_IN_VALUE.search(value) is None:
-        return value.replace("&amp;", "&")
-    quoted = value.replace('"', "&quot;")
-    (tag,) = tokenize(f'<a href="{quoted}">')
-    return tag.attr("href") or ""
-
-
-def _resolved_text(text: str) -> str:
-    """The text of a title with its character references resolved, by their rules for text.
-
-    `unescape` has other rules: it drops characters like U+FDD0.
-    """
-    if "&" not in text:
-        return text
-    if _REFERENCE.search(text) is None:
-        return text.replace("&amp;", "&")
-    title = parse(f"<title>{text}").find("title")
-    return "" if title is None else title.text

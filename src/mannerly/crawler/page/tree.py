@@ -16,6 +16,7 @@ later; a missed link is lost.
 from __future__ import annotations
 
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING
 
 from turbohtml import Namespace, parse
@@ -23,6 +24,7 @@ from turbohtml import Namespace, parse
 from mannerly.crawler.web.charset import decoded
 
 from .disarm import disarmed
+from .elements import KEPT_TAGS, MAX_TEXT
 from .parsed import from_tree
 
 if TYPE_CHECKING:
@@ -36,13 +38,53 @@ MAX_NULS = 1000
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document. The first `find` builds an index of it, the others are cheap."""
+    return _elements(_parsed(body, codec), limit)
+
+
+def read_all(body: bytes, codec: str, limit: int) -> Elements:
+    """Read the same elements, and keep those that readers of the links ask for (`elements`)."""
+    document = _parsed(body, codec)
+    return _elements(document, limit)._replace(kept=_kept(document, limit))
+
+
+def _parsed(body: bytes, codec: str) -> Document:
     text = decoded(body, codec)
     if text.count("\0") > MAX_NULS:
         text = text.replace("\0", "")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
-    document = parse(text, positions=False)
-    return from_tree(_title(document), partial(document.find_all, limit=limit))
+    return parse(text, positions=False)
+
+
+def _elements(document: Document, limit: int) -> Elements:
+    find = partial(document.find_all, limit=limit)
+    heading = next((text for each in find("h1") if (text := each.text.strip())), None)
+    return from_tree(_title(document), find, heading)
+
+
+def _kept(document: Document, limit: int) -> bytes:
+    """Write the elements as the scan of an ordinary page finds them."""
+    fields = ["utf-8"]
+    for name, attributes in KEPT_TAGS.items():
+        for each in document.find_all(name, limit=limit):
+            given = [(key, value) for key in attributes if (value := each.attr(key)) is not None]
+            values = "".join(f' {key}="{_quoted(value)}"' for key, value in given)
+            text = each.text if name in ("a", "script") else ""
+            if name == "script" and "ld+json" in (each.attr("type") or ""):
+                fields += ["", f"<script{values}>{_without_nul(text)}"]
+            elif name == "a":
+                fields += [f"<a{values}", _quoted(text[:MAX_TEXT])]
+            elif given:
+                fields += [f"<{name}{values}", ""]
+    return "\0".join(fields).encode("utf-8", "replace")
+
+
+def _quoted(value: str) -> str:
+    return escape(_without_nul(value))
+
+
+def _without_nul(text: str) -> str:
+    return text.replace("\0", "") if "\0" in text else text
 
 
 def _title(document: Document) -> str | None:

@@ -15,24 +15,27 @@ from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
-from mannerly.crawler.web.urls import Url, UrlRules, host_key_of, site_of
+from mannerly.crawler.web.urls import Url, host_key_of, site_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking")
+KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking", "links")
 
 
 def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
     """Return the rules that decide which links this crawl follows."""
-    urls = (
-        UrlRules()
-        if settings.drop_tracking
-        else UrlRules(drop_params=frozenset(), drop_prefixes=())
-    )
     scope = settings.scope_of(manifest.seeds)
-    return LinkRules(scope, settings.agent_token, settings.max_redirects, urls, HrefMemory())
+    return LinkRules(
+        scope,
+        settings.agent_token,
+        settings.max_redirects,
+        settings.url_rules,
+        HrefMemory(),
+        keeps_links=settings.links,
+        text_digest=settings.text_digest,
+    )
 
 
 def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:

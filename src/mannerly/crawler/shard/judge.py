@@ -40,7 +40,6 @@ class Judge:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
-        self._checks_only = parts.settings.checks_only
         self._is_connecting, self._key = parts.flights.is_connecting, parts.politeness.key
 
     def begin(self) -> None:
@@ -61,7 +60,7 @@ class Judge:
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
-        if self._checks_only and entry.kind == _PAGE:
+        if self._parts.checks_only and entry.kind == _PAGE:
             return _NOT_VISITED
         if entry.kind == _SITEMAP and self._parts.sitemaps.is_spent(host):
             return _BEYOND

@@ -34,12 +34,14 @@ class Lists:
         """Fill the batch up to a slice, and settle the lists that are finished."""
         batch, lists = parts.batch, self._lists
         while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
-            flight, entry, (record, candidates, passed_over, _) = lists[0]
+            flight, entry, found = lists[0]
+            candidates = found.found
             parts.routes.links(candidates[:room], batch)
             del candidates[:room]
             if candidates:  # known ones leave room for more of the list
                 continue
             lists.popleft()
             parts.flights.settle(flight)
-            batch.pages.append((entry, record))
-            parts.emit(ListSettled(entry, record, passed_over))
+            batch.pages.append((entry, found.record))
+            batch.listed += found.listed
+            parts.emit(ListSettled(entry, found.record, found.passed_over))

@@ -49,9 +49,11 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
             parts.rules.widen(*urls)
             if is_new and isinstance(order, AddSeeds):
                 _add_seeds(urls, parts)
-        case CheckUrls(urls) if is_new:
-            mine = [each for each in check_candidates(urls) if parts.routes.owns(each.host)]
-            parts.routes.all(parts.wanted(mine), parts.batch)
+        case CheckUrls(urls):
+            parts.checks_only = True
+            if is_new:
+                mine = [each for each in check_candidates(urls) if parts.routes.owns(each.host)]
+                parts.routes.all(parts.wanted(mine), parts.batch)
         case FetchRobots(requests) if is_new:
             _fetch_for_others(requests, parts, now)
         case Exclude(glob):

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _PAGE = Kind.PAGE
 
+MANY_ELEMENTS = 8 << 20  # bytes in memory until a commit; some 2,000 ordinary pages
+
 
 @dataclass(slots=True)
 class Parts:
@@ -66,12 +68,14 @@ class Parts:
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    checks_only: bool = False  # no page is visited any more: only links are checked
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
+    element_bytes: int = 0  # taken since a commit was asked for
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
@@ -104,6 +108,14 @@ class Parts:
             if held_back:
                 self.emit(UrlsHeldBack(held_back))
         self.routes.all(links, self.batch)
+
+    def keep_elements(self, entry: Entry, elements: bytes) -> None:
+        """Put the elements of a page into the batch; a large batch is committed soon."""
+        self.batch.elements[entry.seq] = elements
+        self.element_bytes += len(elements)
+        if self.element_bytes >= MANY_ELEMENTS:
+            self.is_urgent = True
+            self.element_bytes = 0
 
     def _has_many(self, host: str, more: int) -> bool:
         """Return whether a host is large enough for its queue to be shared out."""

@@ -194,8 +194,10 @@ class Shard:
             parts.lists.settle(parts)
             return
         self.flights.settle(flight)
-        record, candidates, passed_over, _ = found
+        record, candidates, passed_over = found.record, found.found, found.passed_over
         parts.batch.pages.append((entry, record))
+        if found.elements is not None:
+            parts.keep_elements(entry, found.elements)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))

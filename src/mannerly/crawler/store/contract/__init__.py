@@ -16,6 +16,7 @@ used by every command. Nothing of this package needs pytest to be imported.
 
     ShardContract   queue, pages, skipped URLs, hosts, robots.txt
     RetryContract   failed and given-up URLs, and bringing them back
+    RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
     ReportContract  checked links, and answers over time
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
@@ -23,6 +24,7 @@ used by every command. Nothing of this package needs pytest to be imported.
 
 from __future__ import annotations
 
+from .again import RecrawlContract
 from .crawl import CrawlContract
 from .links import LinkContract
 from .report import ReportContract
@@ -34,6 +36,7 @@ __all__ = [
     "START",
     "CrawlContract",
     "LinkContract",
+    "RecrawlContract",
     "ReportContract",
     "RetryContract",
     "ShardContract",
@@ -47,5 +50,7 @@ __all__ = [
 ]
 
 
-class StoreContract(ShardContract, RetryContract, ReportContract, LinkContract, CrawlContract):
+class StoreContract(
+    ShardContract, RetryContract, RecrawlContract, ReportContract, LinkContract, CrawlContract
+):
     """The whole suite."""

@@ -5,8 +5,8 @@ place that it has come to. So it goes on after a crash where it was, and what fa
 meantime is not brought back a second time.
 
     retry      failed pages, then given-up URLs, then skipped ones: they leave their tables
-    recrawl    lists first; when all of them were read, pages. Records stay (see `base`). Pages whose
-               sitemap is believed and says "unchanged" are checked off without a request
+    recrawl    lists first; when all of them were read, pages. Records stay (see `base`). A page
+               whose sitemap is believed and says "unchanged" is checked off without a request
 """
 
 from __future__ import annotations

@@ -1,0 +1,214 @@
+"""The kept elements of a page: what is stored of its links, and how it is read later.
+
+A crawl stores the tags of a page as they are written, and what they mean is worked out when
+somebody asks: an export, a report. So a page costs one scan and no parsing (docs/adr/0054).
+
+    codec NUL field NUL extra NUL field NUL extra …
+
+    field               extra
+    an href             the beginning of its link's text, with the tags in it
+    a tag               of an <a>, the same; else nothing
+    nothing             a tag that does not matter to the crawl: <img>, <script src>, <meta> …
+
+Tags end before their `>`; only of <title>, <h1> and JSON-LD the text follows it. All of it may be
+written by an attacker: `read_elements` bounds and cleans what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.model import Link
+from mannerly.crawler.web.urls import DEFAULT_RULES, LinkBase, UrlRules
+
+from .parsed import clean_line
+from .tags import NAME_END, TagElement, resolved, text_of, with_newlines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.model import PageRecord
+
+MAX_BYTES = 256 * 1024  # of one page: some 4,000 links
+MAX_TEXT = 100  # characters of a link's text
+
+# Tags with the attributes that are read later.
+KEPT_TAGS = {
+    "html": ("lang",),
+    "base": ("href",),
+    "a": ("href", "rel"),
+    "area": ("href", "rel"),
+    "iframe": ("src",),
+    "frame": ("src",),
+    "img": ("src", "srcset", "alt"),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "embed": ("src",),
+    "track": ("src",),
+    "link": ("href", "rel", "hreflang", "type"),
+    "script": ("src", "type"),
+    "meta": ("name", "property", "http-equiv", "content"),
+}
+
+_CACHED = 20_000  # fields, and URLs
+_SOURCES = {
+    "iframe": "iframe", "frame": "frame", "img": "img", "source": "img", "video": "media",
+    "audio": "media", "embed": "media", "track": "media", "script": "script",
+}  # fmt: skip
+
+
+def bounded(kept: bytes) -> bytes:
+    """Return the elements of a page, cut off after a whole pair of fields."""
+    if len(kept) <= MAX_BYTES:
+        return kept
+    fields = kept[:MAX_BYTES].split(b"\0")
+    whole = len(fields) - 2 if len(fields) % 2 else len(fields) - 1
+    return b"\0".join(fields[:whole])
+
+
+class Reference(NamedTuple):
+    """One link as it is written: its href is not resolved yet."""
+
+    href: str
+    kind: str
+    nofollow: bool = False
+    text: str | None = None
+
+
+class Elements(NamedTuple):
+    """The elements of one page, as text: pairs of fields."""
+
+    fields: list[str]
+    extras: list[str]
+
+    @classmethod
+    def of(cls, kept: bytes) -> Elements:
+        """Split what was stored."""
+        codec, _, rest = kept.partition(b"\0")
+        try:
+            text = rest.decode(codec.decode(), "replace")
+        except (LookupError, UnicodeDecodeError):
+            text = rest.decode("utf-8", "replace")
+        parts = with_newlines(text).split("\0")
+        return cls(parts[::2], parts[1::2])
+
+    def tags(self, *names: str) -> Iterator[tuple[TagElement, str]]:
+        """Yield the tags with these names, each with the text after it, if that was kept."""
+        for pair in zip(self.fields, self.extras, strict=False):
+            for text in pair:
+                if text.startswith("<") and (name := _name(text)) in names:
+                    attributes, _, after = text[1 + len(name) :].partition(">")
+                    yield TagElement(attributes), after
+
+
+class LinkReader:
+    """Reads the links of many pages. Menus are on each of them, so it remembers what it read."""
+
+    def __init__(self, rules: UrlRules = DEFAULT_RULES) -> None:
+        self._rules = rules
+        self._references: dict[tuple[str, str], tuple[Reference, ...]] = {}
+        self._urls: dict[tuple[str, str], str | None] = {}
+
+    def links(self, record: PageRecord, kept: bytes | None) -> Iterator[Link]:
+        """Yield the links of a page, in page order; a redirect has one link."""
+        source = record.url
+        if record.redirect_to is not None:
+            yield Link(
+                source, record.redirect_to, "redirect", nofollow=False, text=None, fragment=None
+            )
+        if kept is None:
+            if record.canonical is not None:
+                yield Link(source, record.canonical, "canonical", False, None, None)
+            return
+        elements = Elements.of(kept)
+        base = self._base(source, elements)
+        path = base.text.partition("?")[0]
+        origin, folder = path[: path.find("/", 8)], path[: path.rfind("/") + 1]
+        known, urls = self._references, self._urls
+        for pair in zip(elements.fields, elements.extras, strict=False):
+            references = known.get(pair)
+            if references is None:
+                if len(known) >= _CACHED:
+                    known.clear()
+                references = known[pair] = tuple(_references(*pair))
+            for href, kind, nofollow, text in references:
+                place = (
+                    origin if href[:1] == "/" else base.text if href[:1] in "?#" else folder,
+                    href,
+                )
+                try:
+                    target = urls[place]
+                except KeyError:
+                    target = self._resolved(base, place)
+                if target is not None:
+                    fragment = href.partition("#")[2] or None if "#" in href else None
+                    yield Link(source, target, kind, nofollow, text, fragment)
+
+    def _base(self, url: str, elements: Elements) -> LinkBase:
+        if any(field[:5].lower() == "<base" for field in elements.fields):
+            for tag, _ in elements.tags("base"):
+                if href := tag.attr("href"):
+                    return LinkBase(LinkBase(url, href).text, rules=self._rules)
+        return LinkBase(url, rules=self._rules)
+
+    def _resolved(self, base: LinkBase, place: tuple[str, str]) -> str | None:
+        if len(self._urls) >= _CACHED:
+            self._urls.clear()
+        found = base.resolve(place[1])
+        target = self._urls[place] = found if isinstance(found, str) else None
+        return target
+
+
+def _name(tag: str) -> str:
+    return NAME_END.split(tag[1:], maxsplit=1)[0].lower()
+
+
+def _references(field: str, extra: str) -> Iterator[Reference]:
+    """Yield the links that a pair of fields stands for: none, one, or those of a srcset."""
+    if field and not field.startswith("<"):
+        yield Reference(resolved(field), "a", text=_anchor_text(extra))
+        return
+    tag = field or extra
+    if not tag:
+        return
+    name = _name(tag)
+    element = TagElement(tag[1 + len(name) :].partition(">")[0])
+    if name in _SOURCES:
+        yield from _sources(name, element)
+    elif name == "meta":
+        from .html import refresh_target
+
+        if (element.attr("http-equiv") or "").strip().lower() == "refresh":
+            target = refresh_target(element.attr("content") or "")
+            if target:
+                yield Reference(target, "refresh")
+    elif name in ("a", "area", "link") and (href := element.attr("href")):
+        relations = (element.attr("rel") or "").lower().split()
+        kind = name
+        if name == "link" and "canonical" in relations:
+            kind = "canonical"
+        elif name == "link" and "alternate" in relations and element.attr("hreflang"):
+            kind = "hreflang"
+        text = _anchor_text(extra) if name == "a" else None
+        yield Reference(href, kind, "nofollow" in relations, text)
+
+
+def _sources(name: str, element: TagElement) -> Iterator[Reference]:
+    for attribute, kind in (("src", _SOURCES[name]), ("poster", "img")):
+        if href := element.attr(attribute):
+            yield Reference(href, kind)
+    for candidate in (element.attr("srcset") or "").split(", "):
+        if href := candidate.strip().partition(" ")[0].strip(","):
+            yield Reference(href, "img")
+
+
+def _anchor_text(inner: str) -> str | None:
+    """Return the text of a link; of an image alone, what is shown instead of it."""
+    text = clean_line(text_of(inner))
+    if not text and "<img" in inner.lower():
+        for each in inner.split("<")[1:]:
+            if _name("<" + each) == "img":
+                text = clean_line(TagElement(each[3:].partition(">")[0]).attr("alt") or "")
+                break
+    return text[:MAX_TEXT].rstrip() or None
