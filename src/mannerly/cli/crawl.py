@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
-
     from mannerly.report import Rule
 
     from .config import Configuration

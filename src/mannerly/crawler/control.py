@@ -180,7 +180,8 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, CheckUrls, HostForget, RetryUrls, Recrawl, Stop) are left out.
+    Records that are acted on once (AddSeeds, CheckUrls, HostForget, RetryUrls, Recrawl, Stop) are
+    left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

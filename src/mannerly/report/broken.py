@@ -66,8 +66,8 @@ def answers_of(facts: Facts) -> dict[str, str]:
 def _csv(facts: Facts, answers: dict[str, str]) -> Iterator[CsvRow]:
     """Yield one row for each link to a broken target, read from the store again."""
     if not facts.has_links:
-        for url, target in facts.broken.items():
-            source = target.lines[0][0] if target.lines else None
+        for url, known in facts.broken.items():
+            source = known.lines[0][0] if known.lines else None
             yield _row(url, answers[url], source, None, None)
         return
     unlinked = set(facts.broken)

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import is_html, is_ok
 from .table import (
-    ALL_DETAILS, Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, cut, rows_of,
-)  # fmt: skip
+    ALL_DETAILS,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    Row,
+    Section,
+    Table,
+    Tone,
+    cut,
+    rows_of,
+)
 from .words import counted
 
 if TYPE_CHECKING:

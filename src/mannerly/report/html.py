@@ -1,8 +1,8 @@
 """Write the report as one HTML file that needs nothing else and sends nothing.
 
-Crawled text can be hostile. It is in one place of the file, a block of JSON that no browser runs, in
-which every `<` is escaped; the script puts it on the page as text. A Content-Security-Policy allows
-this script and this style by their hashes, and nothing else: no request, no frame, no form.
+Crawled text can be hostile. It is in one place of the file, a block of JSON that no browser runs,
+in which every `<` is escaped; the script puts it on the page as text. A Content-Security-Policy
+allows this script and this style by their hashes, and nothing else: no request, no frame, no form.
 """
 
 from __future__ import annotations

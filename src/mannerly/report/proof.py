@@ -214,9 +214,9 @@ def _limits_used(facts: Facts, hosts: list[HostRecord]) -> dict[str, float]:
         if page.host in moments:
             moments[page.host].append(page.fetched_at)
     used = {}
-    for host, found in moments.items():
-        found.sort()
-        late = found[len(found) // 2 :]
+    for host, instants in moments.items():
+        instants.sort()
+        late = instants[len(instants) // 2 :]
         width_s = max(10.0, 20.0 / limited[host])
         if len(late) < 2 or late[-1] - late[0] < _INTERVALS * width_s:
             continue

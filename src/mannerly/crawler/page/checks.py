@@ -33,9 +33,7 @@ _PRIORITY = 64  # after the seeds of a host
 
 def check_candidates(urls: Iterable[str]) -> list[Candidate]:
     """Return canonical URLs as targets that are to be checked."""
-    return [
-        Candidate(url, host_key_of(url), 1, _PRIORITY, None, kind=Kind.CHECK) for url in urls
-    ]
+    return [Candidate(url, host_key_of(url), 1, _PRIORITY, None, kind=Kind.CHECK) for url in urls]
 
 
 def is_refused_head(entry: Entry, answer: Fetched) -> bool:
