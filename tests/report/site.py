@@ -148,13 +148,17 @@ FAULTY: dict[str, Planted] = {
             "Home",
         )
     ),
-    "/docs/a": Planted(html('<a href="/gone">second text</a><a href="/docs/b#here">here</a>', "Twins")),
+    "/docs/a": Planted(
+        html('<a href="/gone">second text</a><a href="/docs/b#here">here</a>', "Twins")
+    ),
     "/docs/b": Planted(
         html('<p id="here">x</p><a href="/gone">third text</a><a href="/was">moved</a>', "Twins")
     ),
     "/docs/c": Planted(html('<a href="/">up</a> the same words', "C")),
     "/docs/copy": Planted(
-        html('<a href="/">up</a> the same words', "C", '<link rel="canonical" href="{home}/docs/c">')
+        html(
+            '<a href="/">up</a> the same words', "C", '<link rel="canonical" href="{home}/docs/c">'
+        )
     ),
     "/docs/hidden": Planted(html("hidden", "Hidden", '<meta name="robots" content="noindex">')),
     "/orphan": Planted(html("nobody links here", "Orphan")),

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from . import configuration, hosts, steer
+from .check import check
 from .crawl import crawl
 from .demo import demo
 from .doctor import doctor
@@ -54,6 +55,7 @@ app.command()(retry)
 app.command()(status)
 app.command()(export)
 app.command()(report)
+app.command()(check)
 app.command()(explain)
 app.command()(steer.pause)
 app.command()(steer.unpause)

@@ -31,7 +31,7 @@ from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
 
 NO_NAME = "name_not_resolved"  # the reason code of a host name that does not exist
-_ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
+_NO_HELPS: Mapping[str, str] = {}
+ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
 
 
 class RunPlan(NamedTuple):
@@ -115,21 +116,32 @@ def default_location(seed: str) -> str:
 
 def run_plan(plan: RunPlan) -> None:
     """Run the crawl, write the exports, print the summary, exit with the code."""
-    from mannerly.crawler.crawl import run_crawl
-
     from .endings import exit_code
     from .export import write_all
+
+    result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
+    quiet = bool(plan.configuration.value("quiet"))
+    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
+    code = exit_code(result) if is_written else USAGE
+    broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
+    _report(plan, result, broken)
+    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
+
+
+def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
+    """Run the crawl and show its progress."""
+    from mannerly.crawler.crawl import run_crawl
+
     from .notices import say
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
-    fresh = bool(plan.configuration.value("fresh"))
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
     with _progress(plan) as watch:
-        result = run_crawl(
+        return run_crawl(
             plan.settings,
             plan.seeds,
             plan.location,
@@ -137,12 +149,6 @@ def run_plan(plan: RunPlan) -> None:
             fresh=fresh,
             watch=watch,
         )
-    quiet = bool(plan.configuration.value("quiet"))
-    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
-    code = exit_code(result) if is_written else USAGE
-    broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
-    _report(plan, result, broken)
-    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -307,11 +313,15 @@ def _parameter(option: Option, group: str) -> inspect.Parameter:
 
 
 def with_options(
-    function: Callable[..., None], first: inspect.Parameter, *, without: tuple[str, ...] = ()
+    function: Callable[..., None],
+    first: inspect.Parameter,
+    *,
+    without: tuple[str, ...] = (),
+    helps: Mapping[str, str] = _NO_HELPS,
 ) -> None:
-    """Give a command all options of the table, but those in `without`."""
+    """Give a command all options of the table, but those in `without`; some with other helps."""
     parameters = [first] + [
-        _parameter(option, group)
+        _parameter(option._replace(help=helps.get(option.name, option.help)), group)
         for group, options in GROUPS.items()
         for option in options
         if option.name not in without
@@ -328,7 +338,7 @@ with_options(
         default=None,
         annotation=Annotated[
             list[str] | None,
-            typer.Argument(metavar="URL|FILE|-", help=_ARGUMENT, show_default=False),
+            typer.Argument(metavar="URL|FILE|-", help=ARGUMENT, show_default=False),
         ],
     ),
 )

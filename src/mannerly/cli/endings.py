@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
-_CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
+CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
@@ -18,7 +18,7 @@ def exit_code(result: CrawlResult) -> int:
     A crawl that gave URLs up, now or earlier, lost the links of a page that crashed its reader, or
     has URLs left that no limit explains, is not finished.
     """
-    code, stats = _CODES.get(result.ending.value, 0), result.stats
+    code, stats = CODES.get(result.ending.value, 0), result.stats
     is_incomplete = result.ending.value == "finished" and (
         result.pending > 0 or result.given_up > 0
     )

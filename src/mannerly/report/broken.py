@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .facts import links
-from .pages import answer, given_up_answer
 from .table import ALL_DETAILS, Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, cut
 from .words import counted
 
@@ -25,7 +24,7 @@ _COLUMNS = (
 
 def section(facts: Facts) -> Section:
     """Return the section of broken links."""
-    answers = answers_of(facts)
+    answers = facts.verdict.answers
     room, rows = ALL_DETAILS, []
     for url, target in sorted(facts.broken.items(), key=lambda each: (-each[1].pages, each[0])):
         details = cut(target.lines, target.pages, room)
@@ -56,13 +55,6 @@ def section(facts: Facts) -> Section:
     )
 
 
-def answers_of(facts: Facts) -> dict[str, str]:
-    """Return the answer of every broken target, in words."""
-    found = {each.url: given_up_answer(each) for each in facts.given_up}
-    found |= {url: answer(facts.pages[url]) for url in facts.broken if url in facts.pages}
-    return found
-
-
 def _csv(facts: Facts, answers: dict[str, str]) -> Iterator[CsvRow]:
     """Yield one row for each link to a broken target, read from the store again."""
     if not facts.has_links:
@@ -73,7 +65,7 @@ def _csv(facts: Facts, answers: dict[str, str]) -> Iterator[CsvRow]:
     unlinked = set(facts.broken)
     with facts.crawl.view() as view:
         for link in links(view):
-            if target := facts.leads.get(link.target):
+            if (target := facts.verdict.broken(link)) is not None:
                 unlinked.discard(target)
                 yield _row(target, answers[target], link.source, link.text, link.kind)
     for url in sorted(unlinked):

@@ -17,11 +17,11 @@ from mannerly.crawler.inspection.status import State, status_of
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.web.urls import host_key_of
 
-from .pages import is_broken
 from .table import SHOWN_DETAILS
+from .verdict import Verdict, judge, missing_anchors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import HostRecord, Link, PageRecord, Skipped, Traffic
@@ -54,14 +54,15 @@ class Facts:
     ended_at: float
     pending: int
     pages: dict[str, PageRecord]
+    checked: dict[str, PageRecord]  # targets of links that were only asked for
     hosts: list[HostRecord]
     given_up: list[Skipped]
     has_links: bool
-    linked: Counter[str]  # by URL: pages that link to it
-    broken: dict[str, Target]
-    leads: dict[str, str]  # by URL: the broken target that it is or is redirected to
-    pages_with_broken: int
     traffic: list[Traffic]
+    verdict: Verdict
+    broken: dict[str, Target] = field(default_factory=dict)
+    linked: Counter[str] = field(default_factory=Counter)  # by URL: pages that link to it
+    pages_with_broken: int = 0
 
     @property
     def main_host(self) -> str:
@@ -79,29 +80,27 @@ def read(crawl: StoredCrawl) -> Facts:
     with crawl.view() as view:
         status = status_of(view, now=time.time())
         pages = {record.url: record for record in view.pages()}
-        given_up = list(view.given_up())
-        hosts = [record for reader in view.readers for record in reader.hosts()]
-        settings = settings_of(view.store.manifest)
-        broken = {url: Target() for url, page in pages.items() if is_broken(page)}
-        broken |= {each.url: Target() for each in given_up}
+        instants = [page.fetched_at for page in pages.values()]
         facts = Facts(
             crawl=crawl,
             state=status.state,
             seeds=list(view.store.manifest.seeds),
-            settings=settings,
-            began_at=min((page.fetched_at for page in pages.values()), default=status.created_at),
-            ended_at=max((page.fetched_at for page in pages.values()), default=status.created_at),
+            settings=settings_of(view.store.manifest),
+            began_at=min(instants, default=status.created_at),
+            ended_at=max(instants, default=status.created_at),
             pending=status.total["pending"],
             pages=pages,
-            hosts=hosts,
-            given_up=given_up,
-            has_links=crawl.keeps_links,
-            linked=Counter(),
-            broken=broken,
-            leads=_leads(pages, broken),
-            pages_with_broken=0,
+            checked={each.url: each for reader in view.readers for each in reader.checked()},
+            hosts=[record for reader in view.readers for record in reader.hosts()],
+            given_up=list(view.given_up()),
+            has_links=view.keeps_links,
             traffic=_traffic(view),
+            verdict=Verdict({}, {}),
         )
+        facts.verdict = judge(pages, facts.checked, facts.given_up)
+        if facts.settings.anchors:
+            facts.verdict.answers.update(missing_anchors(view, pages))
+        facts.broken = {url: Target() for url in facts.verdict.answers}
         if facts.has_links:
             _read_links(view, facts)
         else:
@@ -129,40 +128,21 @@ def links(view: View) -> Iterator[Link]:
 
 
 def _read_links(view: View, facts: Facts) -> None:
-    known, broken, leads = facts.pages.keys(), facts.broken, facts.leads
+    known, broken, verdict = facts.pages.keys(), facts.broken, facts.verdict
     for source, group in groupby(links(view), _source):
         found = list(group)
         targets = {link.target for link in found}
         targets.discard(source)
         facts.linked.update(targets & known)
-        wrong = targets & leads.keys()
+        wrong = [(link, url) for link in found if (url := verdict.broken(link)) is not None]
         if not wrong:
             continue
         facts.pages_with_broken += 1
-        for url in {leads[each] for each in wrong}:
+        for url in {url for _, url in wrong}:
             broken[url].pages += 1
-        for link in found:
-            if link.target in wrong:
-                lines = broken[leads[link.target]].lines
-                if len(lines) < SHOWN_DETAILS:
-                    lines.append((source, link.text or ""))
-
-
-def _leads(pages: dict[str, PageRecord], broken: Iterable[str]) -> dict[str, str]:
-    """Return the broken target that each URL leads to: itself, or by redirects."""
-    leads = {url: url for url in broken}
-    before: dict[str, list[str]] = {}
-    for url, page in pages.items():
-        if page.redirect_to and url not in leads:
-            before.setdefault(page.redirect_to, []).append(url)
-    reached = list(leads)
-    while reached:
-        target = reached.pop()
-        for url in before.get(target, ()):
-            if url not in leads:
-                leads[url] = leads[target]
-                reached.append(url)
-    return leads
+        for link, url in wrong:
+            if len(broken[url].lines) < SHOWN_DETAILS:
+                broken[url].lines.append((source, link.text or ""))
 
 
 def _from_parents(facts: Facts) -> None:
@@ -171,7 +151,7 @@ def _from_parents(facts: Facts) -> None:
     sources |= {url: page.parent for url, page in facts.pages.items()}
     facts.linked.update(url for url, parent in sources.items() if parent)
     for url, target in facts.broken.items():
-        if parent := sources[url]:
+        if parent := sources.get(url):
             target.pages = 1
             target.lines.append((parent, ""))
-    facts.pages_with_broken = len({sources[url] for url in facts.broken} - {None})
+    facts.pages_with_broken = len({sources.get(url) for url in facts.broken} - {None})

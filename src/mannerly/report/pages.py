@@ -12,6 +12,7 @@ from mannerly.crawler.inspection.reasons import error_words, skip_words
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord, Skipped
 
+TOO_MANY = 429  # says nothing about the page
 # Statuses of other sites that say nothing about the page: we are asked to log in, or not welcome.
 UNWELCOME = frozenset({401, 403, 407, 429, 451, 503, 999})
 # Errors on our side: nothing was sent, so nothing is known.
@@ -43,20 +44,20 @@ def is_broken(page: PageRecord, *, is_foreign: bool = False) -> bool:
     if page.status is None:
         return page.error not in OURS
     if page.status >= 400:
-        return not (is_foreign and page.status in UNWELCOME)
-    return page.error == "bad_redirect"
+        return page.status != TOO_MANY and not (is_foreign and page.status in UNWELCOME)
+    return page.error in ("bad_redirect", "too_many_redirects")
 
 
 def is_unchecked(page: PageRecord, *, is_foreign: bool = False) -> bool:
     """Return whether nothing can be said about a page, although it was asked for."""
     if page.status is None:
         return page.error in OURS
-    return is_foreign and page.status in UNWELCOME
+    return page.status == TOO_MANY or (is_foreign and page.status in UNWELCOME)
 
 
 def answer(page: PageRecord) -> str:
     """Return the answer in a word or two: `404`, `host not found`."""
-    if page.status is not None and not (page.error == "bad_redirect" and page.status < 400):
+    if page.status is not None and not (300 <= page.status < 400 and page.error):
         return str(page.status)
     error = page.error or "unknown"
     return _SHORT.get(error) or error_words(error).partition(":")[0].partition(" (")[0]
@@ -67,6 +68,15 @@ def given_up_answer(skipped: Skipped) -> str:
     code, _, detail = skipped.reason.partition(": ")
     cause = detail or code
     return _SHORT.get(cause) or skip_words(cause).partition(":")[0].partition(" (")[0]
+
+
+def is_lost(skipped: Skipped) -> bool:
+    """Return whether a URL was given up because its host did not answer.
+
+    A host that answers and refuses us, or asks for a long wait, says nothing about the page.
+    """
+    code, _, detail = skipped.reason.partition(": ")
+    return code == "robots_unreachable" or error_words(detail) != detail
 
 
 def is_html(page: PageRecord) -> bool:

@@ -142,6 +142,13 @@ def _limits() -> tuple[Option, ...]:
             "links",
         ),
         Option(
+            "anchors",
+            ValueKind.FLAG,
+            "With --links: keep the ids of every page, so that a report finds links to anchors "
+            "that do not exist (default off).",
+            "anchors",
+        ),
+        Option(
             "text_digest",
             ValueKind.TEXT,
             "Which pages get a digest of their visible text, by which a recrawl tells a change "
