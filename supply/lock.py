@@ -1,7 +1,7 @@
 """The lock files: every distribution that an installation may take, by version and SHA-256.
 
     locks/run.txt    what mannerly needs to run
-    locks/dev.txt    the same versions, and what tests, checks and the build need
+    locks/dev.txt    the same versions, the extras, and what tests, checks and the build need
     locks/audit.txt  pip-audit, which has an environment of its own
 
 They hold for every platform and every Python from 3.11 on, name no index, and are in pip's own
@@ -61,9 +61,8 @@ def make_locks(uv: str, *, upgrade: bool) -> None:
     words += ["--no-annotate", *(["--upgrade"] if upgrade else [])]
     run, dev, audit = (LOCKS / f"{name}.txt" for name in ("run", "dev", "audit"))
     _compile([*words, "pyproject.toml", "-o", str(run)])
-    _compile(
-        [*words, "--group", "dev", "-c", str(run), "pyproject.toml", "-", "-o", str(dev)], BUILD
-    )
+    everything = ["--all-extras", "--group", "dev"]  # the tests use every extra
+    _compile([*words, *everything, "-c", str(run), "pyproject.toml", "-", "-o", str(dev)], BUILD)
     _compile([*words, "-", "-o", str(audit)], AUDITOR)
 
 

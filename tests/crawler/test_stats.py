@@ -350,6 +350,7 @@ def test_totals_of_processes_are_added_up() -> None:
         trouble="no room",
         audited=2,
         too_early=1,
+        longest_failures=1,
     )
     assert (one.statuses, one.failed, one.skipped) == ({200: 1}, {"timeout": 1}, {"robots": 1})
 
@@ -362,3 +363,12 @@ def test_a_host_without_a_gap_does_not_hide_one() -> None:
 
     assert (tally.smallest_gap_s, tally.asked_gap_s) == (0.7, 0.5)
     assert HostTally().smallest_gap_s == inf
+
+
+def test_failures_in_a_row_are_counted_until_a_success() -> None:
+    """The longest row stays: the service lets a job fail by it."""
+    failed, fetched = page(None, "timeout", Outcome.OVERLOAD), page(200)
+
+    totals = fold(failed, failed, fetched, failed)
+
+    assert totals.longest_failures == 2

@@ -1,4 +1,4 @@
-"""Two servers: a site with broken images, styles, anchors and links, and another that it links to."""
+"""Two servers: a site with broken images, styles, anchors and links, and one that it links to."""
 
 from __future__ import annotations
 

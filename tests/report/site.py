@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Server:
             def do_GET(self) -> None:
                 outer.answer(self)
 
-            do_HEAD = do_GET
+            do_HEAD = do_GET  # noqa: N815 - the name that the server calls
 
             def log_message(self, *_: object) -> None: ...
 
@@ -101,7 +102,7 @@ class Server:
     def gaps_s(self) -> list[float]:
         """The times between two requests."""
         moments = sorted(each.at for each in self.log)
-        return [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(moments)]
 
     def close(self) -> None:
         self._server.shutdown()

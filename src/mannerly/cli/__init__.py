@@ -28,6 +28,7 @@ from .export import export
 from .report import report
 from .resume import resume
 from .retry import retry
+from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
@@ -76,6 +77,7 @@ _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
 app.add_typer(_host, name="host")
 
+app.command()(serve)
 app.command()(doctor)
 app.command()(wipe)
 

@@ -11,6 +11,8 @@
     Skipped        a URL that will not be fetched, with the reason
     HostRecord     what is kept of a host between runs
     RobotsRecord   a robots.txt as it was fetched
+    ArchivePlace   the record of an answer in the archive
+    PageItems      the items that were extracted from a page
 
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
@@ -131,13 +133,13 @@ class PageRecord(NamedTuple):
     etag: str | None = None
     last_modified: str | None = None  # the header
     text_digest: str | None = None  # of the visible text, hexadecimal
-    change: str | None = None  # since the crawl before: a `Change`; None: not checked yet
+    change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
     previous_status: int | None = None  # what the crawl before saw
     previous_digest: str | None = None
     previous_fetched_at: float | None = None
 
 
-class Change(StrEnum):
+class PageChange(StrEnum):
     """The difference between a page and what the crawl before saw of it."""
 
     NEW = "new"
@@ -157,7 +159,7 @@ class Link(NamedTuple):
     fragment: str | None  # what follows the # in the link
 
 
-class Listed(NamedTuple):
+class ListedPage(NamedTuple):
     """A page that a sitemap lists, and the time of its last change that the sitemap states."""
 
     url: str
@@ -183,6 +185,24 @@ class Skipped(NamedTuple):
 def is_given_up(reason: str) -> bool:
     """Return whether a URL with this reason was given up; text after a colon is a detail."""
     return reason.partition(":")[0] in GIVEN_UP
+
+
+# ---------------------------------------------------------------------- kept of a page
+
+
+class ArchivePlace(NamedTuple):
+    """The record of an answer in the archive: a gzip member of a segment."""
+
+    segment: str  # the name of a file
+    offset: int
+    length: int  # bytes
+
+
+class PageItems(NamedTuple):
+    """The items that the extract function returned for a page, or the reason of its failure."""
+
+    items: list[bytes]  # JSON objects, one each
+    error: str | None = None  # on one line
 
 
 # ---------------------------------------------------------------------- hosts

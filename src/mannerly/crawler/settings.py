@@ -94,6 +94,11 @@ class CrawlSettings:
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."
     )
+    seeds_open_network: bool = _option(
+        True,
+        "Whether a seed may be a private address or have an unusual port. A service that takes "
+        "seeds from others says no.",
+    )
     proxy: str | None = _option(
         None,
         "URL of a proxy for all requests: http, https, socks5 or socks5h. With a proxy the network "

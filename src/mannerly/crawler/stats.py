@@ -97,6 +97,7 @@ class Stats:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
     held_back: Counter[str] = field(default_factory=Counter)
+    longest_failures: int = 0  # most pages in a row that failed, in one process
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
     throttles: int = 0
     retries: int = 0
@@ -141,6 +142,7 @@ class Stats:
         self.audited += other.audited
         self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
+        self.longest_failures = max(self.longest_failures, other.longest_failures)
         self.trouble = self.trouble or other.trouble
         self.mended += other.mended
         if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
@@ -167,6 +169,7 @@ class StatsFold:
     def __init__(self) -> None:
         self.stats = Stats()
         self._shards: dict[int, ShardMeasured] = {}
+        self._failures = 0  # pages in a row that failed
         self._folds: dict[type, Callable[[Any], None]] = {
             told.RequestSent: self._sent,
             told.RobotsAnswered: self._robots,
@@ -207,7 +210,10 @@ class StatsFold:
         stats, record = self.stats, event.record
         if record.status is None:
             stats.failed[record.error or "unknown"] += 1
+            self._failures += 1
+            stats.longest_failures = max(stats.longest_failures, self._failures)
         else:
+            self._failures = 0
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mannerly.crawler.model import Entry, Fetched, Link, Request
 from mannerly.crawler.page import ParsedPage, parse_page, scan, tree
-from mannerly.crawler.page.elements import MAX_BYTES, Elements, LinkReader, bounded
+from mannerly.crawler.page.elements import MAX_BYTES, KeptElements, LinkReader, bounded
 from mannerly.crawler.page.record import page_record
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_elements_of_a_page_are_bounded() -> None:
 
     cut = bounded(kept)
 
-    elements = Elements.of(cut)
+    elements = KeptElements.of(cut)
     assert len(cut) <= MAX_BYTES
     assert set(elements.fields) == {"/link"}
     assert set(elements.extras) == {"text"}

@@ -19,10 +19,12 @@ from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
 from tests.crawler.store.fixtures.make_format_4 import (
     ELEMENTS,
     GIVEN_UP,
+    ITEMS,
     KEPT,
     LINKS,
     LISTED,
     ORDERS,
+    PLACE,
 )
 from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
@@ -312,6 +314,19 @@ def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path) -> None:
     assert (record.in_sitemap, record.lastmod) == (True, LISTED[0].lastmod)
     assert (record.lang, record.etag) == ("en", '"1"')
     assert elements == ELEMENTS
+
+
+def test_answers_and_items_are_in_the_fixture(tmp_path: Path) -> None:
+    """The place of an answer, the length of its segment, and what was extracted."""
+    here = SHARDING.shard_of("a.example")
+    directory = unpacked(f"crawl-{FORMAT}", tmp_path)
+    with closing(open_crawl(directory)) as crawl, crawl.read(here) as reader:
+        places = [place for _, _, place in reader.kept_pages() if place is not None]
+        items = [each for _, each in reader.items()]
+
+        assert reader.segments() == {PLACE.segment: PLACE.length}
+    assert places == [PLACE]
+    assert items == [ITEMS]
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

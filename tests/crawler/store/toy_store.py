@@ -10,7 +10,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
-from mannerly.crawler.store.memory import MemoryReader, MemoryStore, ShardData
+from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.store.memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from . import scan
-from .elements import Elements as Kept
+from .elements import KeptElements
 from .tree import parsed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def anchors_of(kept: bytes | None) -> set[str] | None:
     """Return the anchors of a page; None if they are not known."""
     if kept is None or not kept.endswith(f"<{_COMPLETE}".encode()):
         return None
-    return {tag.attr("name") or "" for tag, _ in Kept.of(kept).tags(_ANCHOR)}
+    return {tag.attr("name") or "" for tag, _ in KeptElements.of(kept).tags(_ANCHOR)}
 
 
 def leads_to_anchor(fragment: str, anchors: set[str]) -> bool:

@@ -1,7 +1,7 @@
 """The kept elements of a page: what is stored of its links, and how it is read later.
 
 A crawl stores the tags of a page as they are written, and what they mean is worked out when
-somebody asks: an export, a report. So a page costs one scan and no parsing (docs/adr/0054).
+needed: by an export, by a report. So a page costs one scan and no parsing (docs/adr/0054).
 
     codec NUL field NUL extra NUL field NUL extra …
 
@@ -76,14 +76,14 @@ class Reference(NamedTuple):
     text: str | None = None
 
 
-class Elements(NamedTuple):
+class KeptElements(NamedTuple):
     """The elements of one page, as text: pairs of fields."""
 
     fields: list[str]
     extras: list[str]
 
     @classmethod
-    def of(cls, kept: bytes) -> Elements:
+    def of(cls, kept: bytes) -> KeptElements:
         """Split what was stored."""
         codec, _, rest = kept.partition(b"\0")
         try:
@@ -121,7 +121,7 @@ class LinkReader:
             if record.canonical is not None:
                 yield Link(source, record.canonical, "canonical", False, None, None)
             return
-        elements = Elements.of(kept)
+        elements = KeptElements.of(kept)
         base = self._base(source, elements)
         path = base.text.partition("?")[0]
         origin, folder = path[: path.find("/", 8)], path[: path.rfind("/") + 1]
@@ -145,7 +145,7 @@ class LinkReader:
                     fragment = href.partition("#")[2] or None if "#" in href else None
                     yield Link(source, target, kind, nofollow, text, fragment)
 
-    def _base(self, url: str, elements: Elements) -> LinkBase:
+    def _base(self, url: str, elements: KeptElements) -> LinkBase:
         if any(field[:5].lower() == "<base" for field in elements.fields):
             for tag, _ in elements.tags("base"):
                 if href := tag.attr("href"):

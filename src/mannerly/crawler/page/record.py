@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
 
-from mannerly.crawler.model import Candidate, Change, PageRecord
+from mannerly.crawler.model import Candidate, PageChange, PageRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.model import Entry, Fetched, Listed
+    from mannerly.crawler.model import Entry, Fetched, ListedPage
 
     from .parsed import ParsedPage
 
@@ -29,7 +29,7 @@ class Harvest(NamedTuple):
     passed_over: dict[str, int]  # links that were not taken, by reason
     list_size: int = 0  # bytes of a list, after decompression
     elements: bytes | None = None  # of a page, if they are kept
-    listed: Sequence[Listed] = ()  # of a sitemap: what it says about pages
+    listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
 
 
 def page_record(
@@ -81,7 +81,7 @@ def page_record(
         lang=None if page is None else page.lang,
         etag=_validator(headers.get("etag")),
         last_modified=_validator(headers.get("last-modified")),
-        change=Change.NEW,
+        change=PageChange.NEW,
     )
 
 

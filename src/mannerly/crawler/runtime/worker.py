@@ -106,7 +106,8 @@ class Worker:
         if is_resumed:
             self._include_moved(manifest.seeds)
         memory = BodyMemory(settings.memory_limit // settings.processes)
-        self._guard = NetworkGuard(seeds=manifest.seeds, allow_net=settings.allow_net)
+        self._guard = NetworkGuard(allow_net=settings.allow_net)
+        self._open_network(manifest.seeds)
         self._fetcher = CurlFetcher(
             self._guard,
             FetchSettings(
@@ -272,7 +273,7 @@ class Worker:
                 pass  # read by `RunLimits`
             case _:
                 if isinstance(order, AddSeeds):
-                    self._guard.add_seeds(order.urls)
+                    self._open_network(order.urls)
                     self._include_moved(order.urls)
                 for shard in self._shards:
                     shard.control(number, order, now)
@@ -296,6 +297,11 @@ class Worker:
                     record = reader.robots(origin)
                     if record is not None and record.expires_at > now.wall:
                         shard.robots_found(record, now)
+
+    def _open_network(self, seeds: Iterable[str]) -> None:
+        """Let seeds be contacted that are private, or have a port of their own."""
+        if self._settings.seeds_open_network:
+            self._guard.add_seeds(seeds)
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""

@@ -1,7 +1,7 @@
 """The contracts of a crawl's state: `CrawlStore` for the whole crawl, `ShardStore` for one shard.
 
 SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
-outside this package knows a file, a table or a path.
+outside this package knows a file, a table or a path. It is long because the contracts are in prose.
 
 A shard's store has one owner. It holds five sets of URLs, and every URL of the shard that was ever
 offered is in exactly one of them:
@@ -41,7 +41,7 @@ not queued: its record counts as checked. If a URL that has a record is dropped,
 and has the reason as its error.
 
 **Elements.** The links of a page, and what else a reader may ask for, are bytes to the store
-(`Batch.elements`), committed with the record. A page of `Batch.kept` keeps what it has.
+(`Batch.elements`), committed with the record. A page of `Batch.unchanged` keeps what it has.
 
 **Windows.** `queued(host, after, limit)` reads a host's next entries without removing them; they
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
@@ -67,6 +67,11 @@ is recorded or dropped.
 then is it committed. `CrawlStore.acknowledge` notes that at once, without a commit, so that a page
 whose commit was lost in a crash is fetched again, but not delivered again (`acknowledged`).
 
+**Bodies.** Answers are kept in segments: files beside the store that are only appended to. A
+segment is valid up to the length that was committed last (`Batch.segments`), in the transaction
+that records its pages; its writer cuts off the rest when it opens it again. `Batch.kept` says where
+the answer of each page is. What a page was extracted to (`Batch.items`) is committed with it, too.
+
 **Damage.** A store that is not ours, is newer than us, or is damaged refuses to open with a
 `StoreError` that says so; it never starts empty in its place. Everything here is called from one
 thread. Times are wall time.
@@ -83,10 +88,12 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control, Recrawl, RetryUrls
     from mannerly.crawler.model import (
+        ArchivePlace,
         Candidate,
         Entry,
         HostRecord,
-        Listed,
+        ListedPage,
+        PageItems,
         PageRecord,
         RobotsRecord,
         Skipped,
@@ -125,13 +132,17 @@ class Batch:
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
     retries: list[RetryUrls | Recrawl] = field(default_factory=list)  # what to bring back
     elements: dict[int, bytes] = field(default_factory=dict)  # of pages, by seq
-    kept: set[int] = field(default_factory=set)  # pages that keep the elements of their last record
-    listed: list[Listed] = field(default_factory=list)  # what sitemaps say about pages
+    unchanged: set[int] = field(default_factory=set)  # pages that keep what their record has
+    listed: list[ListedPage] = field(default_factory=list)  # what sitemaps say about pages
     # By host: how often the lastmod of a sitemap was right, and how often wrong.
     lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0  # the last control record that was acted on; 0: none new
     # By interval (`model.Traffic`): answers and refusals. Alone they are no reason to commit.
     traffic: dict[int, list[int]] = field(default_factory=dict)
+    # Of pages of this batch, by seq.
+    kept: dict[int, ArchivePlace] = field(default_factory=dict)
+    items: dict[int, PageItems] = field(default_factory=dict)
+    segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
 
     def __bool__(self) -> bool:
         # Written out: this is asked several times in every turn of the loop.
@@ -145,6 +156,7 @@ class Batch:
             or self.retries
             or self.listed
             or self.applied
+            or self.segments
         )
 
 
@@ -251,6 +263,17 @@ class ShardReader(Protocol):
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name, in the order of their beginning."""
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL, in the order of commits."""
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""

@@ -1,4 +1,4 @@
-"""Whether the `lastmod` of a sitemap is believed: only where it has earned it.
+"""The `lastmod` of a sitemap is believed only where it has earned it.
 
 Every page that is asked for again shows whether its sitemap told the truth: the lastmod is another
 one than before exactly if the page is. A host whose sitemap was right in more than 95 % of at least
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_intdigest
 
-from mannerly.crawler.model import Change
+from mannerly.crawler.model import PageChange
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
@@ -49,7 +49,7 @@ def spares_request(
 def unchanged(record: PageRecord) -> PageRecord:
     """Return the record of a page that counts as unchanged without a request."""
     return record._replace(
-        change=Change.SAME,
+        change=PageChange.SAME,
         previous_status=record.status,
         previous_digest=record.digest,
         previous_fetched_at=record.fetched_at,

@@ -7,20 +7,14 @@ them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.control import Recrawl
 from mannerly.crawler.model import (
     Candidate,
     Entry,
-    HostRecord,
     Kind,
     PageRecord,
-    RobotsRecord,
     Skipped,
     Traffic,
     is_given_up,
@@ -30,210 +24,20 @@ from .base import (
     Batch,
     BroughtBack,
     Committed,
-    Counts,
-    ShardReader,
     ShardStore,
     by_shard,
     check_recipients,
 )
 from .lastmod import spares_request, unchanged
+from .memory_reader import Asked, MemoryReader, ShardData, SitemapSays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import RetryUrls
 
 Inboxes = dict[int, list[list[Candidate]]]
-
-_in_order = attrgetter("priority", "seq")
-
-
-class Asked(NamedTuple):
-    """The numbers of URLs to bring back; with a round, to be checked again."""
-
-    seqs: list[int]
-    round: int = 0
-    waits: bool = False  # until the lists of this round are read
-
-
-class ListedPage(NamedTuple):
-    """What a sitemap says about a page, and what it said in the round before."""
-
-    lastmod: str | None
-    before: str | None
-    round: int
-
-
-@dataclass(slots=True, eq=False)
-class ShardData:
-    """Everything that is kept of a shard."""
-
-    next_seq: int = 1
-    seen: dict[str, int] = field(default_factory=dict)
-    queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
-    queued: dict[int, Entry] = field(default_factory=dict)
-    waiting: dict[int, Entry] = field(default_factory=dict)
-    next_position: int = 1
-    pages: dict[int, PageRecord] = field(default_factory=dict)  # by position
-    recorded: dict[int, PageRecord] = field(default_factory=dict)  # pages and lists
-    failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
-    skipped: dict[int, Skipped] = field(default_factory=dict)
-    given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
-    retries: list[Asked] = field(default_factory=list)  # what to bring back, by order
-    entries: dict[int, Entry] = field(default_factory=dict)  # of recorded and skipped URLs
-    positions: dict[int, int] = field(default_factory=dict)  # of pages, by seq
-    round: int = 0
-    rounds: dict[int, int] = field(default_factory=dict)  # by seq: when a record was checked last
-    elements: dict[int, bytes] = field(default_factory=dict)
-    listed: dict[str, ListedPage] = field(default_factory=dict)
-    lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)  # right and wrong, by host
-    outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
-    hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
-    robots: dict[str, RobotsRecord] = field(default_factory=dict)
-    traffic: dict[int, Traffic] = field(default_factory=dict)
-    applied: int = 0
-    parsing: int = 0
-    suspects: dict[int, int] = field(default_factory=dict)
-    acknowledged: set[int] = field(default_factory=set)
-    committed_at: float = 0.0  # wall time, if the store belongs to a `MemoryCrawl`
-    owner: MemoryStore | None = None
-
-
-class MemoryReader(ShardReader):
-    """`ShardReader` in memory."""
-
-    def __init__(self, data: ShardData) -> None:
-        self._data = data
-
-    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        entries = sorted(self._data.queues.get(host, {}).values(), key=_in_order)
-        first = bisect_right(entries, after, key=_in_order)
-        return entries[first : first + limit]
-
-    def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host with queued URLs, and how many; without the waiting room."""
-        yield from [(host, len(queue)) for host, queue in self._data.queues.items()]
-
-    def host(self, host: str) -> HostRecord | None:
-        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-        hosts = self._data.hosts
-        return (hosts[host] or HostRecord(host=host)) if host in hosts else None
-
-    def hosts(self) -> Iterator[HostRecord]:
-        """Yield every host, in the order in which they were found."""
-        yield from [record or HostRecord(host=host) for host, record in self._data.hosts.items()]
-
-    def robots(self, origin: str) -> RobotsRecord | None:
-        """Return the robots.txt kept for an origin."""
-        return self._data.robots.get(origin)
-
-    def counts(self) -> Counts:
-        """Return exact totals."""
-        data = self._data
-        failed = sum(entry.kind == Kind.PAGE for _, entry in data.failed.values())
-        return Counts(
-            queued=len(data.queued) + len(data.waiting),
-            waiting=len(data.waiting),
-            fetched=len(data.pages) - failed,
-            failed=failed,
-            lists=len(data.recorded) - len(data.pages),
-            skipped=len(data.skipped),
-            given_up=len(data.given_up),
-            outgoing=sum(len(links) for _, links in data.outbox),
-            hosts=len(data.hosts),
-            retries=len(data.retries),
-            rechecks=sum(seq in data.recorded for seq in (*data.queued, *data.waiting)),
-            round=data.round,
-        )
-
-    def traffic(self) -> Iterator[Traffic]:
-        """Yield the answers and refusals of every interval that had any, in order."""
-        yield from sorted(self._data.traffic.values())
-
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        pages = self._data.pages
-        last = self.last_position() if last is None else last
-        for position in [each for each in pages if after < each <= last]:
-            if position in pages:
-                yield position, self._as_read(pages[position])
-
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        for _, record in self.pages(after=after, last=last):
-            yield record, self.elements_of(record.url)
-
-    def elements_of(self, url: str) -> bytes | None:
-        """Return the elements of one page; None if there are none, or no such page."""
-        return self._data.elements.get(self._data.seen.get(url, 0))
-
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record that a queued URL has of an earlier crawl."""
-        record = self._data.recorded.get(seq)
-        return None if record is None else self._as_read(record)
-
-    def _as_read(self, record: PageRecord) -> PageRecord:
-        """Return a record with what sitemaps say; what was not checked yet has no change."""
-        data = self._data
-        listed = data.listed.get(record.url)
-        is_listed = listed is not None and listed.round >= data.round
-        is_checked = data.rounds[data.seen[record.url]] >= data.round
-        return record._replace(
-            in_sitemap=is_listed,
-            lastmod=listed.lastmod if listed is not None and is_listed else None,
-            change=record.change if is_checked else None,
-        )
-
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked."""
-        data = self._data
-        for seq, entry in list(data.entries.items()):
-            if entry.kind in (Kind.CHECK, Kind.CHECK_GET) and seq in data.recorded:
-                yield data.recorded[seq]
-
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-        return self._data.next_position - 1
-
-    def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that is skipped, in the order of arrival."""
-        yield from [skipped for _, skipped in sorted(self._data.skipped.items())]
-
-    def given_up(self) -> Iterator[Skipped]:
-        """Yield every URL that was given up."""
-        yield from [skipped for _, skipped in self._data.given_up.values()]
-
-    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host that was given up or has URLs that were, and how many."""
-        hosts = Counter(entry.host for entry, _ in self._data.given_up.values())
-        retired = [record.host for record in self.hosts() if record.retired is not None]
-        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
-
-    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown."""
-        data = self._data
-        seq = data.seen.get(url, 0)
-        if seq in data.given_up:
-            return data.given_up[seq][1]
-        if seq in data.recorded:
-            return self._as_read(data.recorded[seq])
-        return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
-
-    def outgoing(self) -> Iterator[Candidate]:
-        """Yield links to other shards that were not handed over yet."""
-        for _, links in list(self._data.outbox):
-            yield from links
-
-    def urls(self) -> Iterator[str]:
-        """Yield every URL known to the shard, each once."""
-        yield from list(self._data.seen)
-
-    def close(self) -> None:
-        """Do nothing: a reader holds nothing."""
 
 
 class MemoryStore(MemoryReader, ShardStore):
@@ -291,6 +95,9 @@ class MemoryStore(MemoryReader, ShardStore):
             )
         data.applied = max(data.applied, batch.applied)
         self._keep_lists(batch)
+        data.kept.update(batch.kept)
+        data.items.update(batch.items)
+        data.segments.update(batch.segments)
         for order in batch.retries:
             if isinstance(order, Recrawl):
                 self._begin_round(order.round)
@@ -307,7 +114,7 @@ class MemoryStore(MemoryReader, ShardStore):
         data.entries[seq] = entry
         data.rounds[seq] = data.round
         self._replace(entry, record)
-        if seq not in batch.kept:
+        if seq not in batch.unchanged:
             data.elements.pop(seq, None)
         if seq in batch.elements:
             data.elements[seq] = batch.elements[seq]
@@ -328,7 +135,7 @@ class MemoryStore(MemoryReader, ShardStore):
             before = None if last is None else last.before
             if last is not None and last.round < data.round:
                 before = last.lastmod
-            data.listed[url] = ListedPage(lastmod, before, data.round)
+            data.listed[url] = SitemapSays(lastmod, before, data.round)
         for host, (right, wrong) in batch.lastmods.items():
             so_far = data.lastmods.get(host, (0, 0))
             data.lastmods[host] = so_far[0] + right, so_far[1] + wrong

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from .base import StoreError, StoreInUse, StoreMissing
-from .memory import MemoryReader, MemoryStore, ShardData
+from .memory import MemoryStore
+from .memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

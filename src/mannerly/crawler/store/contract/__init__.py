@@ -19,6 +19,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
     ReportContract  checked links, and answers over time
+    KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 from .again import RecrawlContract
 from .crawl import CrawlContract
+from .kept import KeptContract
 from .links import LinkContract
 from .report import ReportContract
 from .retry import RetryContract
@@ -35,6 +37,7 @@ from .values import START, candidate, counts, enter, new_manifest, offer, page
 __all__ = [
     "START",
     "CrawlContract",
+    "KeptContract",
     "LinkContract",
     "RecrawlContract",
     "ReportContract",
@@ -51,6 +54,12 @@ __all__ = [
 
 
 class StoreContract(
-    ShardContract, RetryContract, RecrawlContract, ReportContract, LinkContract, CrawlContract
+    ShardContract,
+    RetryContract,
+    RecrawlContract,
+    ReportContract,
+    LinkContract,
+    KeptContract,
+    CrawlContract,
 ):
     """The whole suite."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mannerly.crawler.control import Recrawl, RetryUrls
-from mannerly.crawler.model import Entry, Kind, Listed, PageRecord
+from mannerly.crawler.model import Entry, Kind, ListedPage, PageRecord
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.lastmod import MIN_CASES, is_audited
 
@@ -35,12 +35,14 @@ class RecrawlContract(Opening):
         assert store.elements_of("https://a.example/unknown") is None
 
     def test_a_page_that_a_sitemap_lists_says_so(self, location: str) -> None:
-        """Whether the sitemap came before the page or after it."""
+        """It makes no difference whether the sitemap came before the page or after it."""
         store = self.store(location)
         first, second, third = enter(store, candidate("/1"), candidate("/2"), candidate("/3"))
-        store.commit(Batch(listed=[Listed(first.url, "2026-01-01"), Listed(second.url, None)]))
+        store.commit(
+            Batch(listed=[ListedPage(first.url, "2026-01-01"), ListedPage(second.url, None)])
+        )
         store.commit(Batch(pages=[(each, page(each)) for each in (first, second, third)]))
-        store.commit(Batch(listed=[Listed(third.url, "2026-01-03")]))
+        store.commit(Batch(listed=[ListedPage(third.url, "2026-01-03")]))
 
         read = [(record.in_sitemap, record.lastmod) for _, record in store.pages()]
 
@@ -63,7 +65,7 @@ class RecrawlContract(Opening):
         return [entry for _ in range(4) for entry in self.shard.bring_back(100).new]
 
     def test_a_recrawl_brings_lists_back_and_then_pages(self, location: str) -> None:
-        """What the lists say is known before a page is asked for; the records stay meanwhile."""
+        """Lists are read before a page is asked for; the records stay meanwhile."""
         listed, *pages = self._crawled(location)
         self.shard.commit(Batch(retries=[Recrawl(1)]))
 
@@ -103,7 +105,7 @@ class RecrawlContract(Opening):
                     (two, page(two)._replace(change="changed", digest="11")),
                     (three, page(three, status=404)._replace(change="removed")),
                 ],
-                kept={one.seq},
+                unchanged={one.seq},
                 elements={two.seq: b"new"},
             )
         )
@@ -155,11 +157,11 @@ class RecrawlContract(Opening):
     def test_a_sitemap_that_was_right_spares_requests(self, location: str) -> None:
         """Pages with the same lastmod are unchanged, but for those that are audited."""
         listed, *pages = self._crawled(location, 100)
-        said = [Listed(each.url, "2026-01-01") for each in pages]
+        said = [ListedPage(each.url, "2026-01-01") for each in pages]
         self.shard.commit(Batch(listed=said, lastmods={"a.example": (MIN_CASES, 0)}))
         self.shard.commit(Batch(retries=[Recrawl(1)]))
         self._bring_back()
-        now = [Listed(said[0].url, "2026-02-02"), *said[1:-1]]
+        now = [ListedPage(said[0].url, "2026-02-02"), *said[1:-1]]
         self.shard.commit(Batch(pages=[(listed, page(listed))], listed=now))
 
         asked = {entry.url for entry in self._bring_back()}
@@ -173,7 +175,7 @@ class RecrawlContract(Opening):
     def test_a_sitemap_that_lied_spares_none(self, location: str) -> None:
         """Below 95 % every page is asked for."""
         listed, *pages = self._crawled(location, 50)
-        said = [Listed(each.url, "2026-01-01") for each in pages]
+        said = [ListedPage(each.url, "2026-01-01") for each in pages]
         self.shard.commit(Batch(listed=said, lastmods={"a.example": (90, 10)}))
         self.shard.commit(Batch(retries=[Recrawl(1)]))
         self._bring_back()

@@ -28,6 +28,7 @@ from .bring_back import keep_order
 from .database import REPAIR
 from .elements import write_elements
 from .inbox import encode_links
+from .kept import keep_answers
 from .reader import checked_entries
 from .schema import ENTRY, HOST, PAGE, TOTALS, insert, update
 
@@ -132,6 +133,8 @@ class Change:
         applied = self._arrive(batch.found, fresh)
         self._send(batch.outgoing)
         self._keep(batch)
+        if batch.segments or batch.items:
+            keep_answers(self.database, batch)
         return applied
 
     def admit(self, room: int) -> list[Entry]:
@@ -245,7 +248,7 @@ class Change:
 
     def _elements(self, batch: Batch, taken: set[int], known: Recorded) -> dict[int, int]:
         """Store the elements of pages; return the number of each, also of those that are kept."""
-        kept = {seq: known[seq][2] for seq in batch.kept if seq in known}
+        kept = {seq: known[seq][2] for seq in batch.unchanged if seq in known}
         new = {seq: each for seq, each in batch.elements.items() if seq in taken}
         numbers = write_elements(self.database, self.totals["next_elements"], new)
         self.totals["next_elements"] += len(numbers)

@@ -61,6 +61,9 @@ _TABLES = {
     "hosts": _Table(("id",), ("host", *HOST), HostRecord),
     "robots": _Table(("origin",), RobotsRecord._fields, RobotsRecord),
     "suspects": _Table(("seq",), ("seq", "deaths"), tuple[int, int]),
+    "segments": _Table(("number",), ("name", "length"), tuple[str, int]),
+    "kept": _Table(("seq",), ("segment", "start", "length"), tuple[int, int, int]),
+    "items": _Table(("seq",), ("count", "items", "error"), tuple[int, bytes, str | None]),
 }
 _HOSTED = ("queue", "waiting", "given_up", "pages")  # tables in which a host is a number
 _PLACES = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in (*_HOSTED, "skipped"))  # noqa: S608

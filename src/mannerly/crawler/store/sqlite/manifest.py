@@ -7,6 +7,7 @@
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
     shard-<n>.done                   pages that the program which reads the crawl is done with
     shard-<n>.damaged, .damaged.db   what a repair could not read
+    shard-<n>-<m>.warc.gz            its m-th segment: answers as they were received
     inbox-<n>.db                     links that other shards found for it
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
@@ -47,6 +48,7 @@ OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
+    r"|shard-[0-9]+-[0-9]+\.warc\.gz"
     r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
 _EMPTY_OR_LOCK = re.compile(r"crawl\.json\.new|lock(\.db.*)?|shard-[0-9]+\.(lock(\.db.*)?|parsing)")

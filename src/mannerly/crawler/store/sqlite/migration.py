@@ -3,7 +3,7 @@
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
                 Sitemaps and public indexes have negative depths and are counted as pages
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
-    format 3    shards have version 4: no links, no contents of sitemaps, one crawl only
+    format 3    shards have version 4: no segments, items, links and contents of sitemaps
     format 4    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
@@ -145,6 +145,16 @@ _SHARD_4_TO_5 = """
         url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
     ) WITHOUT ROWID;
     UPDATE pages SET change = 'new';
+    CREATE TABLE segments (
+        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL
+    );
+    CREATE TABLE kept (
+        seq INTEGER PRIMARY KEY, segment INTEGER NOT NULL, start INTEGER NOT NULL,
+        length INTEGER NOT NULL
+    );
+    CREATE TABLE items (
+        seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
+    );
 """
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import apsw
 
 from mannerly.crawler.model import (
+    ArchivePlace,
     Entry,
     HostRecord,
     Kind,
+    PageItems,
     PageRecord,
     RobotsRecord,
     Skipped,
@@ -100,6 +102,16 @@ _CHECKED = f"""
     SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
     WHERE position > ? AND kind IN ({Kind.CHECK:d}, {Kind.CHECK_GET:d}) ORDER BY position LIMIT ?
 """  # noqa: S608
+_KEPT_PAGES = f"""
+    SELECT position, segments.name, kept.start, kept.length, {_PAGE_COLUMNS}
+    FROM {_PAGE_TABLES} LEFT JOIN kept ON kept.seq = pages.seq
+    LEFT JOIN segments ON segments.number = kept.segment
+    WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
+"""  # noqa: S608
+_ITEMS = """
+    SELECT position, pages.url, items, items.error FROM items JOIN pages ON pages.seq = items.seq
+    WHERE position > ? ORDER BY position LIMIT ?
+"""
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
     SELECT host, seq, url, reason, depth, parent FROM given_up
@@ -210,6 +222,26 @@ class SqliteReader(ShardReader):
         """Yield the records of targets of links that were only checked."""
         for _, *row in self._slices(_CHECKED, 0):
             yield self._checked(row, PageRecord)
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages, and where the answer of each is kept."""
+        last = self.last_position() if last is None else last
+        for position, name, start, length, *row in self._slices(_KEPT_PAGES, after, last):
+            place = None if name is None else self._checked((name, start, length), ArchivePlace)
+            yield position, self._checked(row, PageRecord), place
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name."""
+        rows = self._rows("SELECT name, length FROM segments ORDER BY number")
+        return dict(self._checked(rows, list[tuple[str, int]]))
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL."""
+        for _, url, items, error in self._slices(_ITEMS, 0):
+            lines = items.split(b"\n") if items else []
+            yield url, self._checked((lines, error), PageItems)
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""

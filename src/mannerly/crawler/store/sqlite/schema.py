@@ -20,6 +20,8 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
                 are carried over from `arrivals` many at a time and in order. URL text rather than
                 a hash is the key, because the URLs of a site are neighbours then
 
+    kept        by seq, as `items`: most crawls have neither, so `pages` has no columns for them
+
 and `totals` is one row with what would otherwise have to be counted.
 
 `application_id` tells whose file it is and `user_version` which of these schemas it has. This
@@ -168,6 +170,16 @@ SHARD = FileKind(
         expires_at REAL NOT NULL, failing_since REAL NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE suspects (seq INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
+    CREATE TABLE segments (
+        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL
+    );
+    CREATE TABLE kept (
+        seq INTEGER PRIMARY KEY, segment INTEGER NOT NULL, start INTEGER NOT NULL,
+        length INTEGER NOT NULL
+    );
+    CREATE TABLE items (
+        seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
+    );
     """,
 )
 

@@ -1,0 +1,72 @@
+"""The promises about answers that are kept in segments, and about extracted items."""
+
+from __future__ import annotations
+
+from mannerly.crawler.model import ArchivePlace, PageItems
+from mannerly.crawler.store.base import Batch
+
+from .opening import Opening
+from .values import candidate, enter, page
+
+
+class KeptContract(Opening):
+    """Places, lengths of segments and items are committed with their pages."""
+
+    def test_a_page_is_found_with_the_place_of_its_answer(self, location: str) -> None:
+        """Pages whose answer was not kept have none."""
+        store = self.store(location)
+        kept, other = enter(store, candidate("/kept"), candidate("/other"))
+        place = ArchivePlace("shard-0-1.warc.gz", 300, 40)
+        store.commit(
+            Batch(
+                pages=[(kept, page(kept)), (other, page(other))],
+                kept={kept.seq: place},
+                segments={place.segment: 340},
+            )
+        )
+
+        found = [(record.url, at) for _, record, at in store.kept_pages()]
+
+        assert found == [(kept.url, place), (other.url, None)]
+        assert store.segments() == {place.segment: 340}
+
+    def test_a_segment_has_the_length_that_was_committed_last(self, location: str) -> None:
+        """Also by a batch with nothing else in it; segments come in the order they began."""
+        store = self.store(location)
+        store.commit(Batch(segments={"b.warc.gz": 10}))
+        store.commit(Batch(segments={"a.warc.gz": 20, "b.warc.gz": 15}))
+
+        assert list(store.segments().items()) == [("b.warc.gz", 15), ("a.warc.gz", 20)]
+
+    def test_items_are_kept_with_the_url_of_their_page(self, location: str) -> None:
+        """Any number of them, or the reason why there are none."""
+        store = self.store(location)
+        some, failed = enter(store, candidate("/some"), candidate("/failed"))
+        two = PageItems([b'{"a":1}', b'{"a":"\\u00e4"}'])
+        none = PageItems([], "ValueError: no price")
+        store.commit(
+            Batch(
+                pages=[(some, page(some)), (failed, page(failed))],
+                items={some.seq: two, failed.seq: none},
+            )
+        )
+
+        assert list(store.items()) == [(some.url, two), (failed.url, none)]
+
+    def test_a_page_that_is_kept_again_has_its_latest_answer(self, location: str) -> None:
+        """The same batch may also be offered twice."""
+        store = self.store(location)
+        (entry,) = enter(store, candidate())
+        batch = Batch(
+            pages=[(entry, page(entry))],
+            kept={entry.seq: ArchivePlace("a.warc.gz", 0, 9)},
+            segments={"a.warc.gz": 9},
+        )
+        store.commit(batch)
+        store.commit(batch)
+        batch.kept[entry.seq] = ArchivePlace("a.warc.gz", 9, 5)
+        batch.segments["a.warc.gz"] = 14
+        store.commit(batch)
+
+        assert [at for _, _, at in store.kept_pages()] == [ArchivePlace("a.warc.gz", 9, 5)]
+        assert store.segments() == {"a.warc.gz": 14}

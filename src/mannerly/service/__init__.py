@@ -1,0 +1,10 @@
+"""The service: jobs, their HTTP API, and the live page (`mannerly serve`, `crawl --dashboard`).
+
+    jobs/       a job is a crawl with a name and a state, run in a process of its own
+    app         the HTTP API and the pages, for starlette
+    access      who may call it: host, origin, token, size and rate of requests
+    problems    errors as RFC 9457 problem details
+
+The service reads the stores of crawls and writes control records, as the command does; a crawl
+never waits for it. It needs the extra `mannerly[serve]`.
+"""

@@ -1,0 +1,88 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from .access import Access
+from .api import JobsApi
+from .openapi import openapi
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from .service import Service
+
+
+def service_app(
+    service: Service, *, hosts: Iterable[str] = (), token: str | None = None
+) -> ASGIApp:
+    """Return the application of a service; it runs the jobs while it is up."""
+
+    @asynccontextmanager
+    async def running(_app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(service.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            service.close()
+
+    async def healthz(_request: Request) -> Response:
+        """Answer as long as the process is alive."""
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        """Answer when jobs can be accepted."""
+        service.book.jobs()
+        return PlainTextResponse("ok\n")
+
+    operations = JobsApi(service).operations()
+    document = msgspec.json.encode(openapi(operations))
+
+    async def described(_request: Request) -> Response:
+        """Describe this API (OpenAPI)."""
+        return Response(document, media_type="application/json")
+
+    routes = [
+        *(operation.route() for operation in operations),
+        Route("/api/openapi.json", described),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=running,
+        exception_handlers={Problem: _problem, HTTPException: _http_error},
+    )
+    return Access(app, hosts=hosts, token=token)
+
+
+async def _problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem), "it is registered for them"
+    return error.response()
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException), "it is registered for them"
+    status = HTTPStatus(error.status_code)
+    detail = {
+        HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path}",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible here",
+    }.get(status, error.detail)
+    return Problem(status, detail, dict(error.headers or {})).response()

@@ -1,0 +1,185 @@
+"""The jobs of a service, in one SQLite file: they survive the service, kill -9 included.
+
+A job is one row, its value as JSON beside the columns that are asked for. Every change of a state
+goes through `move`, which applies the table of `states` inside a transaction: a late event changes
+nothing. A schedule's next instant is moved on in the transaction that queues its run, so that no
+run is skipped or started twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mannerly.crawler.store.sqlite.database import Database
+from mannerly.crawler.store.sqlite.schema import FileKind
+
+from .model import Job, JobRun
+from .schedule import next_due
+from .states import ENDED, JobEvent, JobState, after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+KEPT_RUNS = 20  # of a job; older results are forgotten
+
+JOBS = FileKind(
+    "jobs",
+    0x6D6E6A62,  # "mnjb"
+    1,
+    """
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, queued_at REAL NOT NULL,
+        next_due REAL, owes_webhook INTEGER NOT NULL, job TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE runs (
+        job TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL, PRIMARY KEY (job, number)
+    ) WITHOUT ROWID;
+    """,
+)
+
+_SAVE = """
+    INSERT OR REPLACE INTO jobs (id, state, queued_at, next_due, owes_webhook, job)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
+_KEEP_RUN = "INSERT OR REPLACE INTO runs (job, number, run) VALUES (?, ?, ?)"
+
+
+class JobBook:
+    """The jobs of one service. It is used by one thread."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            Database.create(path, JOBS).close()
+        self._file = Database.open(path, JOBS, durable=True, busy_ms=5000)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._file.close()
+
+    def add(self, job: Job) -> None:
+        """Add a job."""
+        with self._file.transaction():
+            self._save(job)
+
+    def get(self, job_id: str) -> Job | None:
+        """Return a job; None if there is none with this id."""
+        row = self._file.row("SELECT job FROM jobs WHERE id = ?", (job_id,))
+        return None if row is None else self._job(row[0])
+
+    def jobs(self, *states: JobState) -> list[Job]:
+        """Return the jobs in these states, or all: in the order in which they were queued."""
+        wanted = states or tuple(JobState)
+        marks = ", ".join("?" * len(wanted))
+        rows = self._file.rows(
+            f"SELECT job FROM jobs WHERE state IN ({marks}) ORDER BY queued_at, id",  # noqa: S608
+            [state.value for state in wanted],
+        )
+        return [self._job(row[0]) for row in rows]
+
+    def runs(self, job_id: str) -> list[JobRun]:
+        """Return the runs of a job that have ended, the latest first."""
+        rows = self._file.rows("SELECT run FROM runs WHERE job = ? ORDER BY number DESC", (job_id,))
+        return [msgspec.json.decode(row[0], type=JobRun) for row in rows]
+
+    def move(self, job_id: str, event: JobEvent, *, now: float, run: JobRun | None = None) -> bool:
+        """Apply an event to a job; return whether it changed anything. `run` is its new result."""
+        with self._file.transaction():
+            job = self.get(job_id)
+            state = None if job is None else after(job.state, event)
+            if job is None or state is None:
+                return False
+            if state is JobState.QUEUED:
+                job = msgspec.structs.replace(job, queued_at=now)
+            if run is not None:
+                job = msgspec.structs.replace(job, run=run)
+            job = msgspec.structs.replace(job, state=state)
+            if state in ENDED:
+                job = msgspec.structs.replace(job, owes_webhook=job.webhook is not None)
+                self._keep_run(job)
+            self._save(job)
+            return True
+
+    def change(self, job: Job) -> None:
+        """Keep a job whose values have changed, but not its state."""
+        with self._file.transaction():
+            known = self.get(job.id)
+            if known is None:
+                return
+            job = msgspec.structs.replace(job, state=known.state)
+            if job.state in ENDED:
+                self._keep_run(job)
+            self._save(job)
+
+    def start_due(self, now: float) -> list[str]:
+        """Queue the jobs whose schedule is due; return their ids.
+
+        One that has not ended yet is passed over: this run is skipped, not started twice.
+        """
+        rows = self._file.rows("SELECT job FROM jobs WHERE next_due <= ?", (now,))
+        started = []
+        for row in rows:
+            with self._file.transaction():
+                job = self._job(row[0])
+                assert job.schedule is not None, "it has a next instant"
+                job = msgspec.structs.replace(job, next_due=next_due(job.schedule, now))
+                if job.state in ENDED:
+                    job = msgspec.structs.replace(
+                        job,
+                        state=JobState.QUEUED,
+                        queued_at=now,
+                        run=JobRun(number=job.run.number + 1),
+                    )
+                    started.append(job.id)
+                self._save(job)
+        return started
+
+    def owed(self) -> list[Job]:
+        """Return the jobs whose webhook is still to be sent."""
+        return [
+            self._job(row[0]) for row in self._file.rows("SELECT job FROM jobs WHERE owes_webhook")
+        ]
+
+    def paid(self, job: Job) -> None:
+        """Note that the webhook for a run was sent, or was tried often enough."""
+        with self._file.transaction():
+            known = self.get(job.id)
+            if known is not None and known.run == job.run:  # else another run has ended since
+                self._save(msgspec.structs.replace(known, owes_webhook=False))
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job and its runs."""
+        with self._file.transaction():
+            self._file.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+            self._file.execute("DELETE FROM runs WHERE job = ?", (job_id,))
+
+    def _keep_run(self, job: Job) -> None:
+        self._file.execute(
+            _KEEP_RUN, (job.id, job.run.number, msgspec.json.encode(job.run).decode())
+        )
+        self._file.execute(
+            "DELETE FROM runs WHERE job = ? AND number <= ?", (job.id, job.run.number - KEPT_RUNS)
+        )
+
+    def _save(self, job: Job) -> None:
+        text = msgspec.json.encode(job).decode()
+        owes = int(job.owes_webhook)
+        self._file.execute(
+            _SAVE, (job.id, job.state.value, job.queued_at, job.next_due, owes, text)
+        )
+
+    def _job(self, text: str) -> Job:
+        try:
+            return msgspec.json.decode(text, type=Job)
+        except msgspec.MsgspecError as error:
+            raise self._file.damaged(error) from error
+
+
+def count_by_state(jobs: Iterable[Job]) -> dict[JobState, int]:
+    """Return how many jobs are in each state."""
+    counts = dict.fromkeys(JobState, 0)
+    for job in jobs:
+        counts[job.state] += 1
+    return counts

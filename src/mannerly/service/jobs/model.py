@@ -1,0 +1,163 @@
+"""The values of jobs: what a request may say, what the book keeps, what a client gets.
+
+A request is untrusted: its options are an allow-list (`ALLOWED`), and none of them opens the
+network, reads or writes a file, or runs code. Everything is checked before a job exists.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads it at run time
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from mannerly.crawler.options.values import OptionError, from_keywords, nearest
+from mannerly.crawler.settings import CrawlSettings, with_options
+from mannerly.crawler.web.seeds import canonical_seeds
+
+from .schedule import check_schedule
+from .states import JobState
+
+MAX_SEEDS = 10_000
+MAX_NAME = 200
+
+# Options of `crawl` that a request may set. The others are the operator's: they open the network,
+# write files, run code, or take the machine.
+ALLOWED = (
+    *("max_urls", "max_depth", "max_per_host", "duration", "grace"),
+    *("scope", "include", "exclude", "drop_tracking", "seeding_strategy", "max_sitemaps"),
+    *("strategy", "delay", "max_rate", "start_rate", "per_host", "give_up_after"),
+    *("host_failure_limit", "robots_unreachable", "robots_timeout", "robots_patience"),
+    *("user_agent", "contact", "workers", "timeout", "max_bytes", "max_redirects"),
+)
+# Options that can be changed while a job exists (`StoredCrawl.set`).
+CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
+
+
+class JobKind(StrEnum):
+    """The command that a job runs."""
+
+    CRAWL = "crawl"
+
+
+class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A request for a job.
+
+    Attributes:
+        kind: what to do with the seeds.
+        seeds: URLs to start from.
+        options: options of `mannerly crawl`, by their names with underscores.
+        name: for people; the first seed's host by default.
+        schedule: a cron expression; without one the job is run once.
+        host_concurrency: requests at once for single hosts, instead of `per_host`.
+        failure_threshold: the job fails after so many URLs in a row that ended in an error after
+            their retries; the service's own threshold by default.
+        webhook: a URL that gets a POST with the job when a run has ended.
+    """
+
+    seeds: list[str]
+    kind: JobKind = JobKind.CRAWL
+    options: dict[str, Any] = {}
+    name: str | None = None
+    schedule: str | None = None
+    host_concurrency: dict[str, int] = {}
+    failure_threshold: int | None = None
+    webhook: str | None = None
+
+
+class JobRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a job, from its start to its end; a resumed run is the same run."""
+
+    number: int
+    started_at: float | None = None
+    ended_at: float | None = None
+    ending: str | None = None  # finished, max_urls, duration, stopped, no_seed, failed …
+    fetched: int = 0
+    failed: int = 0
+    pending: int = 0
+    given_up: int = 0
+    error: str | None = None  # in words
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the book keeps it."""
+
+    id: str
+    kind: JobKind
+    name: str
+    seeds: list[str]
+    options: dict[str, Any]
+    state: JobState
+    created_at: float
+    queued_at: float  # its place in the queue
+    run: JobRun
+    schedule: str | None = None
+    next_due: float | None = None  # of its schedule
+    host_concurrency: dict[str, int] = {}
+    failure_threshold: int | None = None
+    webhook: str | None = None
+    owes_webhook: bool = False  # the end of its run is to be told
+    wants_retry: bool = False  # when it starts again, URLs that failed or were given up are queued
+
+
+def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
+    """Return a job that waits for its turn, from a checked request."""
+    from mannerly.crawler.web.urls import host_key_of
+
+    seeds = canonical_seeds(request.seeds)
+    more = f" and {len(seeds) - 1:,} more" if len(seeds) > 1 else ""
+    return Job(
+        id=secrets.token_urlsafe(12),
+        kind=request.kind,
+        name=request.name or host_key_of(seeds[0]) + more,
+        seeds=seeds,
+        options=request.options,
+        state=JobState.QUEUED,
+        created_at=now,
+        queued_at=now,
+        run=JobRun(number=1),
+        schedule=request.schedule,
+        next_due=next_due,
+        host_concurrency=request.host_concurrency,
+        failure_threshold=request.failure_threshold,
+        webhook=request.webhook,
+    )
+
+
+def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
+    """Return the settings that a request asks for.
+
+    Raises:
+        ValueError: a seed, an option or another value is wrong; the text says which, and why.
+    """
+    if not request.seeds:
+        raise ValueError("seeds is empty: give at least one URL")
+    if len(request.seeds) > MAX_SEEDS:
+        raise ValueError(f"seeds has {len(request.seeds):,} URLs; at most {MAX_SEEDS:,}")
+    seeds = canonical_seeds(request.seeds)
+    if request.name is not None and not 0 < len(request.name) <= MAX_NAME:
+        raise ValueError(f"name must have 1 to {MAX_NAME} characters")
+    if request.schedule is not None:
+        check_schedule(request.schedule)
+    if request.failure_threshold is not None and request.failure_threshold < 1:
+        raise ValueError("failure_threshold must be at least 1")
+    for host, count in request.host_concurrency.items():
+        if count < 1:
+            raise ValueError(f"host_concurrency of {host!r} must be at least 1")
+    settings = settings_of(request.options, base)
+    settings.scope_of(seeds)  # raises ValueError
+    return settings
+
+
+def settings_of(options: Mapping[str, Any], base: CrawlSettings) -> CrawlSettings:
+    """Return the settings of a job: the operator's, changed by the options of its request.
+
+    Raises:
+        OptionError: an option is unknown or not allowed, or its value is wrong.
+    """
+    for name in options:
+        if name not in ALLOWED:
+            raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
+    return with_options(base, from_keywords(options))

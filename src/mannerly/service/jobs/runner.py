@@ -1,0 +1,250 @@
+"""Runs jobs: starts them when it is their turn, hears how they end, starts them again.
+
+`tick(now)` does everything, and is called four times a second: it hears the processes, queues what
+a schedule asks for, ends processes whose jobs were stopped, and starts the next ones. At most
+`jobs` processes run at once; the others wait in the order in which they were queued.
+
+A job whose process died without a word (killed, out of memory) is queued again and goes on from
+its store, at most `RESTARTS` times in a row; then it has failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from mannerly.crawler.runtime.child import Child
+
+from .model import Job, JobRun, settings_of
+from .process import JobEnd, JobOrder, JobReport, StopJob
+from .states import JobEvent, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.stats import Stats
+
+    from .book import JobBook
+    from .process import ToService
+
+log = logging.getLogger("mannerly.service")
+
+PROCESS = "mannerly.service.jobs.process"
+RESTARTS = 5  # in a row, without a page in between
+STOP_S = 10.0  # for a process to end that was told to; then it is killed, which its store survives
+KEPT_DATA = 3  # runs of a job whose data is kept
+
+
+class JobProcess(Protocol):
+    """The process of a job, as the runner sees it."""
+
+    def messages(self) -> list[ToService]:
+        """Return what it said since the last call."""
+
+    def tell(self, message: StopJob) -> None:
+        """Send a message to it."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def kill(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _ChildProcess:
+    """A job's process as a child of this one."""
+
+    def __init__(self, order: JobOrder) -> None:
+        self._child = Child(PROCESS, order)
+
+    def messages(self) -> list[ToService]:
+        return self._child.channel.receive()
+
+    def tell(self, message: StopJob) -> None:
+        self._child.channel.send(message)
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._child.channel.is_ended
+
+    def kill(self) -> None:
+        self._child.kill()
+
+    def close(self) -> None:
+        self._child.close()
+
+
+class _Running:
+    """A job that has a process."""
+
+    def __init__(self, process: JobProcess) -> None:
+        self.process = process
+        self.report: JobReport | None = None
+        self.end: JobEnd | None = None
+        self.kill_at: float | None = None  # it was told to end
+
+
+class JobRunner:
+    """The jobs of a service that have a process, and those that wait for one."""
+
+    def __init__(
+        self,
+        book: JobBook,
+        root: Path,
+        settings: CrawlSettings,
+        *,
+        jobs: int,
+        failure_threshold: int,
+        launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
+    ) -> None:
+        self._book = book
+        self._root = root
+        self._settings = settings
+        self._jobs = jobs
+        self._failure_threshold = failure_threshold
+        self._launch = launch
+        self._running: dict[str, _Running] = {}
+        self._restarts: dict[str, int] = {}
+
+    def begin(self, now: float) -> None:
+        """Queue what was running when the service ended: it goes on."""
+        for job in self._book.jobs(JobState.RUNNING):
+            self._book.move(job.id, JobEvent.LOST, now=now)
+
+    def tick(self, now: float) -> None:
+        """Do everything that is due."""
+        for job_id, running in list(self._running.items()):
+            self._hear(job_id, running, now)
+        self._book.start_due(now)
+        for job_id, running in self._running.items():
+            self._end_unwanted(job_id, running, now)
+        waiting = self._book.jobs(JobState.QUEUED) if len(self._running) < self._jobs else []
+        for job in waiting:
+            if len(self._running) >= self._jobs:
+                break
+            if job.id not in self._running:  # else its last process is still ending
+                self._start(job, now)
+
+    def close(self) -> None:
+        """End all processes. Their jobs stay "running" in the book, and go on at the next start."""
+        for running in self._running.values():
+            running.process.tell(StopJob())
+        for running in self._running.values():
+            running.process.close()
+        self._running.clear()
+
+    def stats(self, job_id: str) -> tuple[Stats, float] | None:
+        """Return the latest totals of a job that runs, and for how long it has run."""
+        running = self._running.get(job_id)
+        return None if running is None or running.report is None else running.report
+
+    def location(self, job: Job) -> Path:
+        """Return the data directory of a job's present run."""
+        return self._root / job.id / f"run-{job.run.number}"
+
+    def has_process(self, job_id: str) -> bool:
+        """Return whether a process of this job is running or ending."""
+        return job_id in self._running
+
+    def remove_data(self, job: Job) -> None:
+        """Delete everything that a job has written."""
+        shutil.rmtree(self._root / job.id, ignore_errors=True)
+
+    # ------------------------------------------------------------------ one process
+
+    def _start(self, job: Job, now: float) -> None:
+        location = self.location(job)
+        try:
+            settings = settings_of(job.options, self._settings)
+            location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            order = JobOrder(
+                str(location),
+                job.seeds,
+                settings,
+                job.host_concurrency,
+                job.failure_threshold or self._failure_threshold,
+                job.wants_retry,
+            )
+            process = self._launch(order)
+        except (OSError, ValueError) as error:
+            log.warning("job %s could not be started: %s", job.id, error)
+            run = msgspec.structs.replace(job.run, ended_at=now, ending="error", error=str(error))
+            self._book.move(job.id, JobEvent.FAILED, now=now, run=run)
+            return
+        self._running[job.id] = _Running(process)
+        started = job.run.started_at or now
+        run = msgspec.structs.replace(job.run, started_at=started, ended_at=None, error=None)
+        self._book.move(job.id, JobEvent.STARTED, now=now, run=run)
+        if job.wants_retry:
+            latest = self._book.get(job.id)
+            if latest is not None:
+                self._book.change(msgspec.structs.replace(latest, wants_retry=False))
+        self._forget_old(job)
+
+    def _hear(self, job_id: str, running: _Running, now: float) -> None:
+        for message in running.process.messages():
+            if isinstance(message, JobEnd):
+                running.end = message
+            else:
+                running.report = message
+                if message.stats.fetched:
+                    self._restarts.pop(job_id, None)
+        if not running.process.is_alive:
+            running.process.close()
+            del self._running[job_id]
+            self._is_over(job_id, running, now)
+
+    def _is_over(self, job_id: str, running: _Running, now: float) -> None:
+        job, end = self._book.get(job_id), running.end
+        if job is None:
+            return
+        if running.kill_at is not None:  # its job was stopped or paused, perhaps resumed since
+            if end is not None:
+                self._book.change(msgspec.structs.replace(job, run=_ended(job.run, end, now)))
+            return
+        if end is None:
+            deaths = self._restarts[job_id] = self._restarts.get(job_id, 0) + 1
+            if deaths <= RESTARTS:
+                self._book.move(job_id, JobEvent.LOST, now=now)
+                return
+            end = JobEnd("crashed", error=f"its process died {deaths} times in a row")
+        event = JobEvent.FINISHED if end.is_complete else JobEvent.FAILED
+        self._book.move(job_id, event, now=now, run=_ended(job.run, end, now))
+        self._restarts.pop(job_id, None)
+
+    def _end_unwanted(self, job_id: str, running: _Running, now: float) -> None:
+        """Tell a process to end if its job is not running any more, and kill one that does not."""
+        job = self._book.get(job_id)
+        if job is not None and job.state is JobState.RUNNING:
+            return
+        if running.kill_at is None:
+            running.process.tell(StopJob())
+            running.kill_at = now + STOP_S
+        elif now >= running.kill_at:
+            running.process.kill()
+
+    def _forget_old(self, job: Job) -> None:
+        """Delete the data of runs that are too old."""
+        old = self._root / job.id / f"run-{job.run.number - KEPT_DATA}"
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _ended(run: JobRun, end: JobEnd, now: float) -> JobRun:
+    """Return a run with its result."""
+    return JobRun(
+        number=run.number,
+        started_at=run.started_at,
+        ended_at=now,
+        ending=end.ending,
+        fetched=end.fetched,
+        failed=end.failed,
+        pending=end.pending,
+        given_up=end.given_up,
+        error=end.error,
+    )

@@ -1,0 +1,45 @@
+"""Errors of the HTTP API, as problem details (RFC 9457): `application/problem+json`."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+from starlette.responses import Response
+
+
+class Problem(Exception):  # noqa: N818 - the standard's word
+    """A request that cannot be served. `detail` says what is wrong, and what to do."""
+
+    def __init__(
+        self, status: HTTPStatus, detail: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers or {}
+
+    def response(self) -> Response:
+        """Return the answer to the client."""
+        body = {
+            "type": "about:blank",
+            "title": self.status.phrase,
+            "status": self.status.value,
+            "detail": self.detail,
+        }
+        return Response(
+            msgspec.json.encode(body),
+            self.status.value,
+            headers=self.headers,
+            media_type="application/problem+json",
+        )
+
+
+def not_found(what: str) -> Problem:
+    """Return the problem of something that does not exist."""
+    return Problem(HTTPStatus.NOT_FOUND, f"there is no {what}")
+
+
+def bad_request(detail: str) -> Problem:
+    """Return the problem of a request that is wrong."""
+    return Problem(HTTPStatus.BAD_REQUEST, detail)

@@ -1,0 +1,162 @@
+"""The service behind the API: its jobs, the runner of them, and what an operation does to both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
+from mannerly.crawler.store import exists
+from mannerly.crawler.store.sqlite.lock import OwnerLock
+from mannerly.crawler.stored import open_crawl
+from mannerly.crawler.web.seeds import canonical_seeds
+
+from .jobs.book import JobBook
+from .jobs.model import check_request, new_job, settings_of
+from .jobs.runner import JobRunner
+from .jobs.schedule import next_due
+from .jobs.states import JobEvent, JobState
+from .webhook import Webhooks, check_webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from mannerly.crawler.settings import CrawlSettings
+
+    from .jobs.model import Job, NewJob
+
+TICK_S = 0.25
+FAILURE_THRESHOLD = 20  # URLs in a row that ended in an error: then a job has failed
+
+
+class Service:
+    """The jobs in one directory. One process at a time has it.
+
+    Args:
+        root: the directory; it is made if need be.
+        settings: of every crawl, as far as its job does not change them. Their `allow_net` is what
+            the operator allows: seeds of a job open nothing.
+        jobs: how many run at once.
+
+    Raises:
+        StoreError: another service has the directory, or its file cannot be used.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: CrawlSettings,
+        *,
+        jobs: int = 2,
+        failure_threshold: int = FAILURE_THRESHOLD,
+        webhook_secret: str | None = None,
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = OwnerLock(root / "lock", what=root)
+        self.settings = settings
+        self.book = JobBook(root / "jobs.db")
+        self.runner = JobRunner(
+            self.book, root, settings, jobs=jobs, failure_threshold=failure_threshold
+        )
+        self._guard = NetworkGuard((), settings.allow_net)
+        self._webhooks = Webhooks(self.book, self._guard, webhook_secret)
+
+    async def run(self) -> None:
+        """Run jobs until this task is cancelled."""
+        self.runner.begin(time.time())
+        try:
+            while True:
+                self.runner.tick(time.time())
+                self._webhooks.send_owed()
+                await asyncio.sleep(TICK_S)
+        finally:
+            await self._webhooks.close()
+
+    def close(self) -> None:
+        """End the processes of all jobs; they go on at the next start."""
+        self.runner.close()
+        self.book.close()
+        self._lock.release()
+
+    # ------------------------------------------------------------------ operations
+
+    def create(self, wanted: NewJob) -> Job:
+        """Create a job.
+
+        Raises:
+            ValueError: the request is wrong; the text says what.
+        """
+        check_request(wanted, self.settings)
+        self._check_seeds(wanted.seeds)
+        if wanted.webhook is not None:
+            check_webhook(wanted.webhook, self._guard)
+        now = time.time()
+        due = None if wanted.schedule is None else next_due(wanted.schedule, now)
+        job = new_job(wanted, now=now, next_due=due)
+        self.book.add(job)
+        return job
+
+    def move(self, job_id: str, event: JobEvent) -> bool:
+        """Apply an event to a job; return whether it changed anything."""
+        return self.book.move(job_id, event, now=time.time())
+
+    def retry(self, job: Job) -> None:
+        """Queue URLs of a job again that failed or were given up, and let the job go on."""
+        if job.state is JobState.RUNNING:
+            with open_crawl(self.runner.location(job)) as crawl:
+                crawl.retry()
+            return
+        self.book.change(msgspec.structs.replace(job, wants_retry=True))
+        self.move(job.id, JobEvent.RESUMED)
+
+    def add_seeds(self, job: Job, urls: list[str]) -> None:
+        """Add seeds to a job.
+
+        Raises:
+            ValueError: one of them is not a URL, or leads into a private network.
+        """
+        seeds = canonical_seeds(urls)
+        self._check_seeds(seeds)
+        location = self.runner.location(job)
+        if exists(location):
+            with open_crawl(location) as crawl:
+                crawl.add(seeds)
+        more = [url for url in seeds if url not in job.seeds]
+        self.book.change(msgspec.structs.replace(job, seeds=[*job.seeds, *more]))
+
+    def change(self, job: Job, options: dict[str, Any]) -> Job:
+        """Change options of a job.
+
+        Raises:
+            ValueError: an option cannot be changed, or its value is wrong.
+        """
+        merged = {**job.options, **options}
+        merged = {name: value for name, value in merged.items() if value is not None}
+        settings_of(merged, self.settings)  # raises OptionError
+        location = self.runner.location(job)
+        if exists(location):
+            with open_crawl(location) as crawl:
+                crawl.set(**options)
+        changed = msgspec.structs.replace(job, options=merged)
+        self.book.change(changed)
+        return changed
+
+    def _check_seeds(self, urls: Iterable[str]) -> None:
+        """Refuse addresses and ports that the operator has not allowed.
+
+        Names pass: the address that they lead to is judged when it is connected.
+        """
+        for url in canonical_seeds(list(urls)):
+            origin = split_origin(url)
+            if origin is None:
+                raise ValueError(f"{url!r} is not an http or https URL")
+            verdict = self._guard.judge_host(origin[1], origin[2])
+            if verdict is not AddressVerdict.ALLOWED:
+                raise ValueError(
+                    f"{url} leads to a private address or an unusual port: the operator has to "
+                    "allow it with --allow-net"
+                )
