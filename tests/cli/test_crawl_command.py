@@ -48,7 +48,7 @@ class FakeEngine:
         given: object = None,
         *,
         fresh: bool = False,
-        watch: Callable[[Stats, float], None] | None = None,
+        watcher: Callable[[Stats, float], None] | None = None,
     ) -> CrawlResult:
         data_dir = Path(location)
         self.calls.append(Call(settings, list(seeds), data_dir, fresh))
@@ -57,8 +57,8 @@ class FakeEngine:
         if not data_dir.exists():
             make_crawl(data_dir)
         stats = Stats(fetched=8, statuses=Counter({200: 8}))
-        if watch is not None:
-            watch(stats, 1.0)
+        if watcher is not None:
+            watcher(stats, 1.0)
         return CrawlResult(self.ending, stats, 2.0, self.pending)
 
 
@@ -157,7 +157,7 @@ def test_stopped_crawl_prints_how_to_go_on(engine: FakeEngine) -> None:
 
     outcome = invoke("crawl", "a.example")
 
-    assert "To resume: mannerly resume crawl-a.example" in outcome.stderr
+    assert "  mannerly resume crawl-a.example\n" in outcome.stderr
     assert outcome.stdout == ""
 
 

@@ -91,10 +91,10 @@ def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: st
     assert (total["fetched"], total["lists"]) == (2, 1)
     assert len(crawl.stdout.splitlines()) == 2
     assert "Finished: 2 pages in" in crawl.stderr
-    assert "fetched     1 with status 200, 1 with status 404;" in crawl.stderr
-    assert "skipped     1 link to another host (--scope), 1 not http(s)" in crawl.stderr
+    assert "Answers      1 × 2xx   1 × 4xx" in crawl.stderr
+    assert "Skipped      1 link to another host (--scope)   1 not http(s)" in crawl.stderr
     # robots.txt, the sitemap and two pages.
-    assert "all 4 requests kept each host's minimum delay" in crawl.stderr
+    assert "all 4 requests kept each host's gap" in crawl.stderr
 
 
 def test_gaps_are_told_with_what_was_required(tmp_path: Path, site: str) -> None:

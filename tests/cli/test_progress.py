@@ -1,3 +1,5 @@
+"""The fold over the reports of a run, its log lines, and its summary."""
+
 from __future__ import annotations
 
 import io
@@ -6,13 +8,20 @@ from collections import Counter
 
 import pytest
 
+from mannerly.cli.event_log import ORDINARY, EventLog
 from mannerly.cli.figures import many, rate, size, span
-from mannerly.cli.progress import Meter, Pace, Progress, live_line, log_fields, reason_to_wait
-from mannerly.cli.summary import summary
+from mannerly.cli.live import CrawlState, Limits, Meter, at_least_s, log_fields
+from mannerly.cli.progress import Progress
+from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
+from mannerly.crawler import events as told
 from mannerly.crawler.crawl import CrawlResult
+from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.runtime.news import Told
+from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
+from mannerly.politeness import events as polite
 
 BUSY = Stats(
     fetched=1204,
@@ -20,55 +29,13 @@ BUSY = Stats(
     in_flight=12,
     throttles=2,
     failed=Counter(timeout=3),
-    waits=Waits(ready=3, pace=12, retry_after=2, breaker=1, next_in_s=0.4),
+    hosts_known=18,
+    waits=Waits(ready=3, pace=12, asked_to_wait=2, backing_off=1, next_in_s=0.4),
 )
+ASKED = HostStanding("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_live_line_answers_stuck_or_polite() -> None:
-    """Pages, rate, queue, what the hosts wait for, and how long it may take."""
-    line = live_line(BUSY, Pace(38.2, 139.0), width=200, color=False)
-
-    assert line == (
-        "1,207 pages  38.2/s  queue 5,310  hosts: 3 ready, 12 waiting, 2 on Retry-After, 1 failing"
-        "  12 in flight  about 2 min 19 s left  3 failed  2 refused"
-    )
-
-
-def test_live_line_says_how_long_an_answer_is_waited_for() -> None:
-    """After three seconds: before that it is ordinary."""
-    late, soon = (OldestRequest(waited_s, 20.0, 2, 3) for waited_s in (14.0, 2.0))
-
-    assert live_line(
-        Stats(in_flight=1, oldest=late), Pace(0.0, None), width=99, color=False
-    ).endswith("1 waiting for an answer, 14 of 20 s, try 2 of 3")
-    assert live_line(
-        Stats(in_flight=1, oldest=soon), Pace(0.0, None), width=99, color=False
-    ).endswith("1 in flight")
-
-
-def test_live_line_says_when_the_next_request_goes() -> None:
-    """A crawl with nothing under way is waiting for an instant that it knows."""
-    waiting = Stats(fetched=7, queued=4, waits=Waits(retry_after=1, next_in_s=42.0))
-
-    assert "hosts: 1 on Retry-After  next in 42 s" in live_line(
-        waiting, Pace(0.0, None), width=200, color=False
-    )
-
-
-@pytest.mark.parametrize("width", [1, 10, 20, 40, 80, 120])
-def test_live_line_fits_its_terminal(width: int) -> None:
-    """A line that wraps cannot be redrawn."""
-    line = live_line(BUSY, Pace(38.2, 139.0), width=width, color=False)
-
-    assert 0 < len(line) <= max(1, width - 1)
-
-
-def test_meter_measures_the_last_ten_seconds() -> None:
+def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
     """A fast beginning is forgotten, and the first report has a rate."""
     meter = Meter()
 
@@ -77,91 +44,180 @@ def test_meter_measures_the_last_ten_seconds() -> None:
         last = meter.update(Stats(fetched=100, queued=10), float(second))
 
     assert first.per_second == 100
-    assert last == Pace(0.0, None)
+    assert (last.per_second, last.idle_s) == (0.0, 29.0)
 
 
-def test_meter_ends_at_the_nearest_limit() -> None:
-    """Queue, --max-urls and --duration: whichever comes first."""
-    stats = Stats(fetched=10, queued=1000)
+def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
+    """It is the least that the crawl takes, unless --duration is shorter."""
+    quick = HostStanding("quick.example", HostStatus.FETCHING, 5000, 0.001)
+    stats = Stats(fetched=10, queued=5010, standings=[quick, ASKED])
 
-    assert Meter().update(stats, 1.0).left_s == 100
-    assert Meter(max_urls=30).update(stats, 1.0).left_s == 2
-    assert Meter(duration_s=1.5).update(stats, 1.0).left_s == 0.5
+    assert at_least_s(Meter().update(stats, 1.0)) == 20.0
+    assert at_least_s(Meter(Limits(duration_s=3.0)).update(stats, 1.0)) == 2.0
+    assert at_least_s(Meter().update(Stats(queued=3), 1.0)) is None
 
 
 @pytest.mark.parametrize(
-    ("stats", "words"),
+    ("stats", "state"),
     [
-        (Stats(in_flight=1), "1 request in flight, no response yet"),
+        (Stats(in_flight=1), CrawlState.STARTING),
+        (BUSY, CrawlState.RUNNING),
+        (Stats(fetched=1, waits=Waits(asked_to_wait=1, next_in_s=60.0)), CrawlState.WAITING),
+        (Stats(in_flight=1, oldest=OldestRequest(5.0, 20.0, 2, 3)), CrawlState.WAITING),
         (
-            Stats(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3)),
-            "1 waiting for an answer, 14 of 20 s, try 2 of 3",
+            Stats(
+                waits=Waits(backing_off=1, next_in_s=60.0),
+                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
+            ),
+            CrawlState.REFUSED,
         ),
         (
-            Stats(in_flight=7, oldest=OldestRequest(14.2, 20.0, 1, 3)),
-            "7 waiting for an answer, the oldest 14 of 20 s, try 1 of 3",
+            Stats(
+                waits=Waits(backing_off=1, next_in_s=60.0),
+                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
+            ),
+            CrawlState.WAITING,
         ),
-        (Stats(waits=Waits(ready=1)), "1 host about to be asked"),
-        (Stats(waits=Waits(retry_after=2)), "2 hosts told to wait (Retry-After)"),
-        (Stats(waits=Waits(pace=1, breaker=1)), "1 host waiting for its next slot; 1 host failing"),
-        (Stats(waits=Waits(pace=10)), "10 hosts waiting for their next slot"),
-        (Stats(in_flight=1, trouble="no room to write x"), "no room to write x"),
-        (Stats(), "nothing is queued"),
-        (Stats(queued=999_562), "999,562 URLs queued, none of them due yet"),
+        (Stats(is_paused=True), CrawlState.PAUSED),
+        (Stats(trouble="no room to write x"), CrawlState.HELD),
+        (Stats(is_paused=True, grace_s=2.0), CrawlState.STOPPING),
     ],
 )
-def test_waiting_has_a_reason(stats: Stats, words: str) -> None:
+def test_a_report_has_a_state(stats: Stats, state: CrawlState) -> None:
+    """Progress, or the reason why there is none."""
+    assert Meter().update(stats, 5.0).state is state
+
+
+def test_a_wait_ends_with_the_next_page() -> None:
+    """Not three seconds before it, when the countdown is almost over."""
+    meter = Meter()
+    waits = [Waits(asked_to_wait=1, next_in_s=left_s) for left_s in (60.0, 2.0)]
+    long, short = (meter.update(Stats(fetched=7, waits=each), 90.0) for each in waits)
+    after = meter.update(Stats(fetched=8, waits=waits[1]), 95.0)
+
+    assert long.state is short.state is CrawlState.WAITING
+    assert after.state is CrawlState.RUNNING
+
+
+def test_hosts_are_counted_once() -> None:
+    """Those without a queue are done, unless they were given up."""
+    stats = Stats(hosts_known=10, hosts_given_up=2, waits=Waits(pace=3, paused=1))
+
+    counts = Meter().update(stats, 1.0).counts
+
+    assert counts[HostStatus.FETCHING] == 3
+    assert counts[HostStatus.DONE] == 4
+    assert sum(counts.values()) == 10
+
+
+# ---------------------------------------------------------------------- log lines
+
+
+@pytest.mark.parametrize(
+    ("stats", "fields"),
+    [
+        (
+            Stats(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3)),
+            {"reason": "answer", "waited_s": 14, "timeout_s": 20, "attempt": 2, "attempts": 3},
+        ),
+        (
+            Stats(waits=Waits(asked_to_wait=1, next_in_s=60.0), standings=[ASKED]),
+            {"next_host": "a.example", "next_in_s": 60.0, "reason": "retry_after"},
+        ),
+        (Stats(waits=Waits(pace=1, next_in_s=9.0)), {"next_in_s": 9.0, "reason": "pace"}),
+        (Stats(trouble="no room to write x"), {"reason": "no room to write x"}),
+        (Stats(queued=999_562), {"reason": "nothing_due"}),
+        (Stats(), {"reason": "nothing_queued"}),
+    ],
+)
+def test_waiting_has_a_reason(stats: Stats, fields: dict[str, object]) -> None:
     """It never hangs in silence."""
-    assert reason_to_wait(stats).startswith(words)
-
-
-def test_log_fields_leave_out_what_is_nothing() -> None:
-    """A line is short when there is little to say."""
-    assert log_fields(Stats(fetched=0), Pace(0.0, None)) == {"pages": 0}
-
-
-def test_progress_is_a_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is redrawn in place, and gone at the end; NO_COLOR takes the colour."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    with Progress() as progress:
-        progress(BUSY, 1.0)
-
-    assert terminal.getvalue().startswith("\r\x1b[2K1,207 pages")
-    assert terminal.getvalue().endswith("\r\x1b[2K")
-    assert "\x1b[1m" not in terminal.getvalue()
+    assert fields.items() <= log_fields(Meter().update(stats, 5.0)).items()
 
 
 @pytest.mark.parametrize("log_format", [None, "text", "json"])
-def test_progress_is_a_log_elsewhere(
+def test_progress_is_a_log_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, log_format: str | None
 ) -> None:
-    """A line an interval, no escape sequence: what moves is Crawling, what does not is Waiting."""
+    """A line an interval, one at once for a change of state, and no escape sequence."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
+    waiting = Stats(fetched=1207, waits=Waits(asked_to_wait=1, next_in_s=60.0))
 
     with Progress(log_format=log_format, log_interval_s=10) as progress:
-        for elapsed_s in (0.25, 9.0, 10.0, 10.25, 20.0, 20.5):
+        for elapsed_s in (0.25, 9.0, 10.0, 10.25):
             progress(BUSY, elapsed_s)
+        progress(waiting, 10.5)
+        progress(waiting, 10.75)
 
     lines = stream.getvalue().splitlines()
     if log_format == "json":
-        assert [json.loads(line)["event"] for line in lines] == ["Crawling", "Waiting"]
-        assert json.loads(lines[1])["reason"] == "12 requests in flight, no response yet"
+        said = [json.loads(line) for line in lines]
+        assert [each["event"] for each in said] == ["Running", "Waiting"]
+        assert said[1]["reason"] == "retry_after"
     else:
-        assert lines[0][20:].startswith(" Crawling  pages=1207 ")
-        assert lines[1][20:].startswith(" Waiting: 12 requests in flight, no response yet  pages=")
+        assert lines[0][20:].startswith(" Running pages=1207 per_second=")
+        assert lines[1][20:].startswith(" Waiting pages=1207 ")
+        assert lines[1].endswith("asked_to_wait=1 done=17 next_in_s=60.0 reason=retry_after") or (
+            lines[1].endswith("asked_to_wait=1 next_in_s=60.0 reason=retry_after")
+        )
+    assert len(lines) == 2
     assert "\x1b" not in stream.getvalue()
 
 
-def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None:
+def test_changes_of_pace_and_breakers_are_logged() -> None:
+    """With the host, the pace before and after, and the refusals in a row."""
+    news = Told(
+        [
+            polite.Slowed("a.example", 1.0, 0.25, 0),
+            polite.Slowed("a.example", 2.0, 0.5, 2),
+            polite.Opened("b.example", 1.0, 61.0, 1),
+            told.HostGivenUp("c.example", "name_not_resolved"),
+            told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0),
+        ],
+        left_out=3,
+    )
+
+    lines = [line[21:] for line in EventLog("text").lines(news)]
+
+    assert lines == [
+        "Slowed host=a.example to_per_second=4.0 delay_s=0.25 refusals=0",
+        "Slowed host=a.example from_per_second=4.0 to_per_second=2.0 delay_s=0.5 refusals=2",
+        "Breaker-opened host=b.example for_s=60.0 times=1",
+        f'Given-up host=c.example reason="{error_words("name_not_resolved")}"',
+        "Waiting 5.0 s before request to https://d.example/\\x1b[2J",
+        "Omitted events=3",
+    ]
+
+
+def test_above_a_live_block_only_what_needs_a_look_is_said() -> None:
+    """The pace is in the block already."""
+    news = Told([polite.Slowed("a.example", 1.0, 0.25, 0), polite.Opened("b.example", 1, 61, 1)])
+
+    (line,) = EventLog("text", leaves_out=ORDINARY).lines(news)
+
+    assert "Breaker-opened" in line
+
+
+def test_json_has_the_same_keys() -> None:
+    """Escape sequences of a URL are escaped as JSON does it."""
+    news = Told([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0)])
+
+    (line,) = EventLog("json").lines(news)
+
+    assert json.loads(line)["url"] == "https://d.example/\x1b[2J"
+    assert "\x1b" not in line
+
+
+# ---------------------------------------------------------------------- the summary
+
+
+def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
     """Every count has its reason in words, and escape sequences of hosts are made harmless."""
     stats = Stats(
         fetched=120,
         bytes=3_400_000,
-        statuses=Counter({200: 110, 404: 10}),
+        statuses=Counter({200: 109, 206: 1, 404: 10}),
         failed=Counter(timeout=3, dns=1),
         skipped=Counter(
             {"off_host": 2287, "scheme": 21, "robots": 1, "new_code": 3, "nofollow": 0}
@@ -176,46 +232,48 @@ def test_summary_tells_what_was_fetched_what_was_not_and_how_to_resume() -> None
             "evil\x1b[2J.example": HostTally(fetched=9, refused=4),
         },
     )
+    result = CrawlResult(Ending.FINISHED, stats, 60.0, 0)
 
-    text = summary(CrawlResult(Ending.STOPPED, stats, 60.0, 33), "my crawl")
+    text = summary(Ended(result, next_command="mannerly export x"))
 
-    skipped = (
-        "2,287 links to other hosts (--scope), 21 not http(s), 3 new_code, "
-        "1 forbidden by robots.txt (--ignore-robots)"
-    )
-    politeness = (
-        "all 770 requests kept each host's minimum delay; 4 of 126 responses were refusals (3.2%)"
-    )
     assert text.splitlines() == [
-        "Stopped: 124 pages in 1 min, 2.1/s",
-        "  fetched     110 with status 200, 10 with status 404; 3.4 MB",
-        "  failed      3 timed out (--timeout), 1 host name not found",
-        f"  skipped     {skipped}",
-        "  given up    39 URLs of hosts that were given up",
-        "  retries     5",
-        "  slowest     slow.example (2.5 s per response)",
-        "  refused by  evil\\x1b[2J.example (4 times)",
-        f"  politeness  {politeness}",
-        "  left        33 URLs in the queue",
-        "To resume: mannerly resume 'my crawl'",
+        "✓ Finished: 124 pages in 1 min, 2.1 pages/s, 3.4 MB",
+        "",
+        "  Politeness   all 770 requests kept each host's gap",
+        "  Answers      110 × 2xx   10 × 4xx",
+        "  Failed       3 timed out (--timeout)   1 host name not found",
+        "  Refused      4 (3.2 %), most by evil\\x1b[2J.example (4)",
+        "  Retries      5",
+        "  Skipped      2,287 links to other hosts (--scope)   21 not http(s)",
+        "               3 new_code   1 forbidden by robots.txt (--ignore-robots)",
+        "  Slowest      slow.example, 2.5 s a response",
+        "",
+        "  mannerly export x",
     ]
 
 
-def test_summary_does_not_hide_a_request_that_was_early() -> None:
+@pytest.mark.parametrize("ending", [Ending.FINISHED, Ending.STOPPED])
+def test_summary_does_not_hide_a_request_that_was_early(ending: Ending) -> None:
     """The audit's finding is printed, and the user is asked to report it."""
     stats = Stats(fetched=9, too_early=1, tallies={"a.example": HostTally(early=1)})
-    text = summary(CrawlResult(Ending.FINISHED, stats, 1.0, 0))
+    text = summary(Ended(CrawlResult(ending, stats, 1.0, 0)))
 
-    loudly = "VIOLATED: 1 request sent before the host's minimum delay was over (a.example): please"
-    assert loudly in text
-    assert "To resume" not in text
+    loudly = "VIOLATED: 1 request sent before the host's gap was over (a.example): please"
+    assert loudly in " ".join(text.split())
 
 
 def test_summary_of_a_resumed_crawl_counts_this_run() -> None:
     """Its pages come on top of those of earlier runs."""
     result = CrawlResult(Ending.FINISHED, Stats(fetched=9), 1.0, 0)
 
-    assert summary(result, is_resumed=True).startswith("Finished: 9 more pages in 1.0 s")
+    assert summary(Ended(result, is_resumed=True)).startswith("✓ Finished: 9 more pages in 1.0 s")
+
+
+def test_command_that_goes_on_stands_alone_and_is_quoted() -> None:
+    """So that a triple click takes it."""
+    result = CrawlResult(Ending.STOPPED, Stats(fetched=9), 1.0, 33)
+
+    assert summary(Ended(result, "my crawl")).splitlines()[-1] == "  mannerly resume 'my crawl'"
 
 
 def test_safe_term_lets_nothing_invisible_through() -> None:

@@ -10,12 +10,12 @@ import pytest
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 from mannerly.crawler.model import Entry, Kind, PageRecord, RobotsRequest
+from mannerly.crawler.standing import ASKED, BACKING_OFF, HostStanding, HostStatus
 from mannerly.crawler.stats import (
-    BROKEN,
-    HELD,
     PACED,
     REMARKABLE,
     HostTally,
+    Latencies,
     Stats,
     StatsFold,
     Waits,
@@ -29,7 +29,7 @@ HOST = "a.example"
 ENTRY = Entry(1, "https://a.example/", HOST, 0, 0, None, 0)
 SITEMAP = ENTRY._replace(kind=Kind.SITEMAP)
 ROBOTS = RobotsRequest("https://a.example/robots.txt", HOST, "https://a.example")
-NO_PLACES = HostPlaces(0, 0, 0, {}, 0, 0, None)
+NO_PLACES = HostPlaces(0, 0, 0, 0, {}, 0, 0, 0, None)
 
 
 def record(status: int | None = 200, error: str | None = None, size: int = 100) -> PageRecord:
@@ -84,7 +84,7 @@ def test_every_reason_to_wait_for_an_instant_is_told() -> None:
     """A reason in no list would make its hosts vanish from the progress line."""
     without_instant = (Reason.IN_FLIGHT, Reason.PAUSED, Reason.RETIRED)
 
-    assert sorted([*PACED, *HELD, *BROKEN, *without_instant]) == sorted(Reason)
+    assert sorted([*PACED, *ASKED, *BACKING_OFF, *without_instant]) == sorted(Reason)
 
 
 # ---------------------------------------------------------------------- one event each
@@ -196,15 +196,16 @@ def test_found_urls_and_throttles_and_commits_are_counted() -> None:
 
 def test_the_latest_measurement_of_every_shard_counts() -> None:
     """Shards are added up; a shard's new measurement replaces its old one."""
-    places = HostPlaces(5, 1, 2, {}, 1, 1, 4.0)
+    places = HostPlaces(6, 5, 1, 2, {}, 1, 1, 1, 4.0)
     stats = fold(
         measured(0, in_flight=9, queued=900, undelivered=9, places=NO_PLACES),
         measured(1, in_flight=1, queued=10, undelivered=2, places=places),
         measured(0, in_flight=2, queued=20, places=places._replace(next_in_s=1.5)),
     )
 
-    assert (stats.in_flight, stats.queued, stats.undelivered, stats.hosts) == (3, 30, 2, 10)
-    assert stats.waits == Waits(ready=2, pace=2, busy=2, other=2, next_in_s=1.5)
+    assert (stats.in_flight, stats.queued, stats.undelivered) == (3, 30, 2)
+    assert (stats.hosts, stats.hosts_known) == (10, 12)
+    assert stats.waits == Waits(ready=2, pace=2, busy=2, paused=2, other=2, next_in_s=1.5)
 
 
 def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
@@ -216,11 +217,45 @@ def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
         Reason.BREAKER_OPEN: 8,
     }
 
-    waits = waits_of(HostPlaces(40, 5, 30, waiting, 3, 7, 2.0))
+    waits = waits_of(HostPlaces(90, 40, 5, 30, waiting, 3, 1, 7, 2.0))
 
     assert waits == Waits(
-        ready=5, pace=30 - 5 - 12, retry_after=4, breaker=8, busy=3, other=7, next_in_s=2.0
+        ready=5,
+        pace=30 - 5 - 12,
+        asked_to_wait=4,
+        backing_off=8,
+        busy=3,
+        paused=1,
+        other=7,
+        next_in_s=2.0,
     )
+    assert waits.fetching == 5 + 13 + 3 + 7
+
+
+def test_hosts_that_were_seen_come_closer_with_time() -> None:
+    """A countdown goes on between two looks; one that is over stays at nothing."""
+    folded = StatsFold()
+    host = HostStanding(HOST, HostStatus.ASKED_TO_WAIT, 3, 1.0, 60.0)
+    paused = HostStanding("b.example", HostStatus.PAUSED, 3)
+    folded(told.HostsSeen(0, 100.0, (host,)))
+    folded(told.HostsSeen(1, 100.0, (paused,)))
+
+    soon, late = folded.standings(110.0), folded.standings(1000.0)
+
+    assert [each.next_in_s for each in soon] == [50.0, None]
+    assert [each.next_in_s for each in late] == [0.0, None]
+
+
+@pytest.mark.parametrize("latency_s", [0.0001, 0.142, 0.89, 1.0, 30.0])
+def test_latencies_are_known_to_an_eighth(latency_s: float) -> None:
+    """However many responses there were, and with none it is nothing."""
+    latencies = Latencies()
+    for number in range(100):
+        latencies.note(latency_s if number < 95 else 1000.0)
+
+    assert latencies.within(0.95) == pytest.approx(latency_s, rel=0.125)
+    assert latencies.within(1.0) == pytest.approx(1000.0, rel=0.125)
+    assert Latencies().within(0.5) == 0.0
 
 
 def held_back(url: str) -> told.PageSettled:
@@ -264,6 +299,7 @@ HEARD = {
     told.UrlsHeldBack,
     told.HostGivenUp,
     told.ShardMeasured,
+    told.HostsSeen,
     told.BatchCommitted,
     told.StoreMended,
 }
@@ -273,7 +309,7 @@ def test_every_event_of_the_crawl_is_counted() -> None:
     """A new event has to be put in the list."""
     ours = {kind for kind in get_args(Event) if kind.__module__ == told.__name__}
 
-    assert ours - HEARD == {told.SitemapsLimited}
+    assert ours - HEARD == {told.SitemapsLimited, told.HostWaits}
 
 
 @pytest.mark.parametrize(
@@ -312,14 +348,18 @@ def test_totals_of_processes_are_added_up() -> None:
         told.HostGivenUp(HOST, "it fails"),
         polite.Throttled(HOST, 0.0, 429, None),
         told.BatchCommitted(1, 0.1),
-        measured(0, in_flight=1, undelivered=1, queued=5, places=HostPlaces(2, 1, 1, {}, 0, 1, 9)),
+        measured(
+            0, in_flight=1, undelivered=1, queued=5, places=HostPlaces(3, 2, 1, 1, {}, 0, 0, 1, 9)
+        ),
     )
     other = fold(
         page(None, "timeout", Outcome.OVERLOAD),
         sent(0.5, is_early=True, delay_s=0.4),
         told.HostGivenUp("b.example", "it fails"),
         told.BatchCommitted(1, 0.3),
-        measured(0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 0, 0, {}, 1, 0, 2)),
+        measured(
+            0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 1, 0, 0, {}, 1, 0, 0, 2)
+        ),
     )
     other.trouble = "no room"
 
@@ -338,6 +378,8 @@ def test_totals_of_processes_are_added_up() -> None:
         undelivered=4,
         queued=12,
         hosts=3,
+        hosts_known=4,
+        latencies=Latencies({-28: 2}),
         found=3,
         hosts_given_up=2,
         waits=Waits(ready=1, busy=1, other=1, next_in_s=2),

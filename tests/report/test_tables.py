@@ -75,7 +75,7 @@ def test_sections_add_up_to_all_pages(faulty: Crawled) -> None:
     """By directory, by status, and with the reason why pages are not listed."""
     rows = {row[0]: row for row in cells(faulty, "sections")}
 
-    assert rows["/docs/"][3:] == [5, 0, 0, 0, 60.0, "noindex"]
+    assert rows["/docs/"][3:] == [5, 0, 0, 0, 60.0, "canonical elsewhere"]
     assert rows["/"][3:7] == [5, 6, 1, 1]
     assert section(faulty, "depth").extra["bars"] == [
         ("0", 1, 100.0),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .config import ConfigError, resolve
-from .crawl import ARGUMENT, RunPlan, carry_out, prepare, with_options
+from .crawl import ARGUMENT, RunPlan, carry_out, prepare, print_summary, with_options
 from .fail_on import broken_rules
 from .terminal import failing_clearly, note, print_json, safe_term, show
 
@@ -49,7 +49,7 @@ def check(urls: list[str] | None, **options: Value | None) -> None:
         given |= {"data_dir": location, "links": True, "anchors": True}
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
         plan = prepare(urls or [], configuration)
-        _end_if_stopped(carry_out(plan, fresh=bool(configuration.value("fresh"))))
+        _end_if_stopped(plan, carry_out(plan, fresh=bool(configuration.value("fresh"))))
         code = _check_links(plan, outputs)
     raise typer.Exit(code)
 
@@ -64,7 +64,7 @@ def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
     if (count := _order_checks(plan.location)) and not is_quiet:
         note(f"Checking {count:,} other links")
     if count:
-        _end_if_stopped(carry_out(_second_run(plan), fresh=False))
+        _end_if_stopped(plan, carry_out(_second_run(plan), fresh=False))
     with open_crawl(plan.location) as crawl:
         findings = find(crawl)
         checked = outcome(findings)
@@ -102,15 +102,18 @@ def _second_run(plan: RunPlan) -> RunPlan:
     return plan._replace(settings=settings, seeds=[], is_resumed=True, notices=[])
 
 
-def _end_if_stopped(result: CrawlResult) -> None:
+def _end_if_stopped(plan: RunPlan, result: CrawlResult) -> None:
     """Exit if a run was stopped, crashed, or could not begin."""
     from .endings import CODES
-    from .summary import summary
 
     code = CODES.get(result.ending.value, 0)
-    if code:
-        note(summary(result, "", hosts=0, is_resumed=False))
-        raise typer.Exit(code)
+    if not code:
+        return
+    if result.ending.value in ("stopped", "terminated"):
+        note("Stopped before everything was checked")
+    else:
+        print_summary(plan, result)
+    raise typer.Exit(code)
 
 
 @contextmanager

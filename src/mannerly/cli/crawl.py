@@ -63,6 +63,7 @@ class RunPlan(NamedTuple):
     notices: list[str]  # printed at the start
     rules: list[Rule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
+    pages_before: int = 0  # that earlier runs have fetched
 
 
 def crawl(urls: list[str] | None, **options: Value | None) -> None:
@@ -102,9 +103,12 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         settings = _resumed(configuration, manifest, location)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
+        left = notices.left_by_earlier_runs(location)
+        said += left.lines
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
     rules = read_rules(configuration.texts("fail_on"))
-    return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare)
+    before = left.pages if is_resumed else 0
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
 
 
 def default_location(seed: str) -> str:
@@ -140,14 +144,14 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             note(f"{name} = {value} ({given.where})")
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as watch:
+    with _progress(plan) as watcher:
         return run_crawl(
             plan.settings,
             plan.seeds,
             plan.location,
             plan.configuration.given,
             fresh=fresh,
-            watch=watch,
+            watcher=watcher,
         )
 
 
@@ -233,17 +237,25 @@ def _check_outputs(configuration: Configuration) -> None:
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     """Return what shows the progress; nothing is shown with --quiet."""
+    from .live import Limits
     from .progress import Progress
 
-    configuration = plan.configuration
+    configuration, settings = plan.configuration, plan.settings
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        max_urls=plan.settings.max_urls,
-        duration_s=plan.settings.duration_s,
+        Limits(
+            max_urls=settings.max_urls,
+            duration_s=settings.duration_s,
+            workers=settings.workers,
+            grace_s=settings.grace_s,
+            give_up_after_s=settings.politeness.give_up_after_s,
+            pages_before=plan.pages_before,
+        ),
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
+        is_close=bool(configuration.value("verbose")),
     )
 
 
@@ -261,7 +273,6 @@ def _notices(plan: RunPlan) -> list[str]:
 
 def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None:
     from .endings import described
-    from .summary import summary
 
     configuration = plan.configuration
     said = described(result, plan.location)
@@ -278,21 +289,34 @@ def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None
 
         log("json", "Ended", **said)
         return
-    hosts = 10 if configuration.value("verbose") else 3
-    note(summary(result, plan.location, hosts=hosts, is_resumed=plan.is_resumed))
+    print_summary(plan, result)
     if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
         note("If you meant a file of URLs: there is no file of that name here.")
-    if configuration.value("verbose"):
-        _report_given_up(plan.location, hosts)
 
 
-def _report_given_up(location: str, limit: int) -> None:
-    from mannerly.crawler.inspection.seeds import given_up_hosts
-    from mannerly.crawler.stored import open_crawl
+def print_summary(plan: RunPlan, result: CrawlResult) -> None:
+    """Print how a run ended."""
+    from .endings import next_command
+    from .look import error_look
+    from .summary import Ended, summary
+    from .terminal import tell
 
-    with open_crawl(location) as crawl, crawl.view() as opened:
-        for host, cause in given_up_hosts(opened, limit):
-            note(f"Given up: {safe_term(host, limit=80)}: {safe_term(cause)}")
+    configuration, settings = plan.configuration, plan.settings
+    limits = {
+        "max_urls": f"--max-urls {settings.max_urls or 0:,}",
+        "duration": f"--duration {settings.duration_s or 0:g}",
+    }
+    is_long = bool(configuration.value("verbose"))
+    ended = Ended(
+        result,
+        plan.location,
+        hosts=10 if is_long else 1,
+        is_resumed=plan.is_resumed,
+        limit=limits.get(result.ending.value, ""),
+        is_long=is_long,
+        next_command=next_command(plan.location, configuration.texts("output")),
+    )
+    tell(summary(ended, error_look()) + "\n")
 
 
 def _parameter(option: Option, group: str) -> inspect.Parameter:

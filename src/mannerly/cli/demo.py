@@ -40,21 +40,24 @@ def demo(
     from mannerly.demo import DemoError, DemoWeb, demo_sites
     from mannerly.demo.log import table
 
+    from .live import Limits
+    from .look import error_look
     from .progress import Progress
-    from .summary import summary
+    from .summary import Ended, summary
     from .terminal import fail, note, show
 
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
             note(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …")
-            with Progress() as progress:
-                result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watch=progress)
+            limits = Limits(duration_s=seconds, workers=settings.workers)
+            with Progress(limits) as progress:
+                result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watcher=progress)
             # The shortest gap that the settings allow: 1/8 s, by the default of 8 requests/s.
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:
         fail(f"the demo cannot run: {error}")
-    note(summary(result))
+    note(summary(Ended(result, limit=f"--seconds {seconds:g}"), error_look()))
     show(table(verdicts))
     impolite = [verdict for verdict in verdicts if not verdict.is_polite]
     for verdict in impolite:

@@ -6,6 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
@@ -13,16 +15,20 @@ CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
-    """Return the exit code: 0 if the crawl is finished or has reached a limit.
+    """Return the exit code: 0 if the crawl is finished or has reached a limit."""
+    code = CODES.get(result.ending.value, 0)
+    return 1 if code == 0 and is_incomplete(result) else code
 
-    A crawl that gave URLs up, now or earlier, lost the links of a page that crashed its reader, or
-    has URLs left that no limit explains, is not finished.
+
+def is_incomplete(result: CrawlResult) -> bool:
+    """Return whether something is missing that no limit explains.
+
+    URLs were given up, now or earlier, or are left; the links of a page that crashed its reader are
+    lost; or every seed leads to another host or to a login page.
     """
-    code, stats = CODES.get(result.ending.value, 0), result.stats
-    is_incomplete = result.ending.value == "finished" and (
-        result.pending > 0 or result.given_up > 0
-    )
-    return 1 if code == 0 and (is_incomplete or stats.crashed) else code
+    is_at_end = result.ending.value == "finished"
+    left = result.pending > 0 or result.given_up > 0 or bool(result.astray)
+    return (is_at_end and left) or result.stats.crashed > 0
 
 
 def _tightest(result: CrawlResult) -> dict[str, object] | None:
@@ -47,13 +53,28 @@ def resume_command(location: str) -> str:
     return f"mannerly resume {shlex.quote(location)}"
 
 
+def next_command(location: str, outputs: Sequence[str]) -> str:
+    """Return what most people do next with a finished crawl: a report, if there is one."""
+    from . import app
+
+    place = shlex.quote(location)
+    if any(command.name == "report" for command in app.registered_commands):
+        return f"mannerly report {place} -o report.html"
+    return f"mannerly status {place}" if outputs else f"mannerly export {place} -o pages.jsonl"
+
+
 def described(result: CrawlResult, location: str) -> dict[str, object]:
     """Return the result for --json. Hosts are left out: see `mannerly hosts --json`."""
     import msgspec
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
-    del stats["tallies"]
+    for name in ("tallies", "standings", "latencies"):
+        del stats[name]
+    stats["latency_ms"] = {
+        f"p{share}": round(1000 * result.stats.latencies.within(share / 100), 1)
+        for share in (50, 95)
+    }
     return {
         "tightest_gap": _tightest(result),
         "ending": result.ending.value,
@@ -64,5 +85,7 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
         "seed_problems": [
             {"url": url, "cause": code} for url, _, code in result.seed_problems[:_SEEDS]
         ],
+        "seeds_lead_to": [each._asdict() for each in result.astray[:_SEEDS]],
+        "given_up_hosts": [each._asdict() for each in result.given_up_hosts],
         **stats,
     }

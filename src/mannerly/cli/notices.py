@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.options.table import OPTIONS, ProjectUse
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError
 from .endings import resume_command
-from .figures import many
+from .figures import many, span
 from .logs import log
+from .look import error_look
 from .terminal import note, safe_term
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def say(lines: Iterable[str], log_format: object) -> None:
     """Print notices; with a log format, each as a log line."""
     for line in lines:
         if log_format is None:
-            note(line)
+            note(error_look().spelled(line))
         else:
             log(str(log_format), "Notice", reason=line)
 
@@ -79,6 +81,32 @@ def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> lis
         + (f"; {safe_term(' '.join(allowed))}" if allowed else "")
         + (f"; it belongs to another user (uid {owner})" if owner is not None else "")
     ]
+
+
+class LeftBehind(NamedTuple):
+    """The work of earlier runs of a crawl, in words, and the number of their pages."""
+
+    lines: list[str]
+    pages: int
+
+
+def left_by_earlier_runs(location: str) -> LeftBehind:
+    """Say how far a crawl is that is resumed, and what is kept of it."""
+    from mannerly.crawler.inspection.status import totals
+    from mannerly.crawler.store import open_crawl
+
+    store = open_crawl(location)
+    total, active_at, is_running = totals(store), store.last_activity(), store.is_running()
+    store.close()
+    pages = total["fetched"] + total["failed"]
+    if is_running:  # it cannot be resumed: the run says so
+        return LeftBehind([], pages)
+    queued = many(total["pending"], "URL")
+    ago = span(time.time() - active_at)
+    lines = [f"● Resumed  {many(pages, 'page')} fetched, {queued} queued, stopped {ago} ago"]
+    if total["hosts"]:
+        lines.append(f"  Kept: the pace of {many(total['hosts'], 'host')}, and their robots.txt")
+    return LeftBehind(lines, pages)
 
 
 def check_found(location: str, stored: Sequence[str], seeds: Sequence[str]) -> None:

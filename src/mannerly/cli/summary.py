@@ -1,22 +1,28 @@
-"""Write the summary of a crawl: what was fetched, what was not and why, and how to resume.
+"""Write the end of a crawl: a headline, a small table, and alone on the last line what to do next.
 
-The number of pages is that of the records in an export and of `mannerly status`: pages with a
-response and pages that failed. The line about politeness is from the crawl's own audit, which
-compares every request with all that was in force when it left (`shard.audit`): the operator's
-delay, robots.txt, the learned pace, Retry-After, the breaker.
+Politeness comes first, then what came, then what did not. The number of pages is that of the
+records in an export and of `mannerly status`: pages with a response and pages that failed. The line
+about politeness is from the crawl's own audit, which compares every request with all that was in
+force when it left (`shard.audit`): the operator's delay, robots.txt, the learned pace, Retry-After,
+the breaker.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
 from mannerly.crawler.model import GIVEN_UP
 
-from .endings import resume_command
-from .figures import many, rate, size, span
+from .block import percent, short_time
+from .endings import is_incomplete, resume_command
+from .figures import many, size, span
+from .look import Look, Tone, short_host, wrapped
 from .retry import retry_command
-from .terminal import safe_term
+from .seed_words import astray_lines, failed_seed_lines
+from .terminal import plain, safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,171 +30,275 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.stats import HostTally, Stats
 
-_HEADLINES = {
-    "finished": "Finished",
-    "max_urls": "Stopped at --max-urls",
-    "duration": "Stopped at --duration",
-    "stopped": "Stopped",
-    "terminated": "Terminated",
-    "no_seed": "No seed could be fetched",
-    "crashed": "Ended because a worker process died too often",
-}
-_SEEDS = 10  # that could not be fetched; the rest is one number
 _REASONS = 6  # of each kind; the rest is one number
 _EARLY_HOSTS = 3  # named where a request was sent too early
 _PATTERNS = 3
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
-def summary(
-    result: CrawlResult,
-    location: str | None = None,
-    *,
-    hosts: int = 3,
-    is_resumed: bool = False,
-) -> str:
-    """Return a summary of a few lines.
+class Ended(NamedTuple):
+    """The end of a run, and what the operator had asked for."""
 
-    Args:
-        result: of the run.
-        location: of the crawl; without it the summary does not say how to resume.
-        hosts: how many of the slowest and the most refusing hosts are named.
-        is_resumed: earlier runs of the crawl have fetched pages, too.
-    """
-    stats = result.stats
-    skipped = {reason: count for reason, count in stats.skipped.items() if reason not in GIVEN_UP}
-    given_up = {reason: count for reason, count in stats.skipped.items() if reason in GIVEN_UP}
-    lines = [
-        _headline(result, is_resumed=is_resumed),
-        *_seeds(result),
-        _row("trouble", safe_term(stats.trouble or "") if result.ending.value == "crashed" else ""),
-        _row("fetched", _fetched(stats)),
-        _row("failed", _reasons(stats.failed, error_words)),
-        _row("not read", _not_read(stats)),
-        _row("skipped", _reasons(skipped, skip_words)),
-        _row("given up", _reasons(given_up, skip_words)),
-        _row("retries", f"{stats.retries:,}" if stats.retries else ""),
-        _row("slowest", _slowest(stats, hosts)),
-        _row("refused by", _most_refused(stats, hosts)),
-        _row("politeness", _politeness(stats)),
-        _row("mended", safe_term("; ".join(stats.mended))),
-        *_left(result, location),
-        _again(result, location),
-    ]
-    return "\n".join(line for line in lines if line)
+    result: CrawlResult
+    location: str | None = None  # of the crawl; None: it cannot be gone on with
+    hosts: int = 1  # of the slowest and the most refusing hosts that are named
+    is_resumed: bool = False  # earlier runs have fetched pages, too
+    limit: str = ""  # --max-urls or --duration with its value, if that was reached
+    is_long: bool = False  # print the table in any case
+    next_command: str = ""  # what most people do next with a finished crawl
+
+    @property
+    def pages(self) -> str:
+        """Return the number of pages in words."""
+        return many(self.result.stats.pages, "more page" if self.is_resumed else "page")
+
+    @property
+    def speed(self) -> str:
+        """Return pages, time and pages a second."""
+        result = self.result
+        per_second = result.stats.pages / result.seconds if result.seconds > 0 else 0.0
+        return f"{self.pages} in {span(result.seconds)}, {per_second:,.1f} pages/s"
+
+    @property
+    def resume(self) -> list[str]:
+        """Return the command that goes on, alone on its line."""
+        return [] if self.location is None else [f"  {resume_command(self.location)}"]
 
 
-def _headline(result: CrawlResult, *, is_resumed: bool) -> str:
-    said = _HEADLINES[result.ending.value]
-    pages = result.stats.pages
-    per_second = pages / result.seconds if result.seconds > 0 else 0.0
-    counted = many(pages, "more page" if is_resumed else "page")
-    return f"{said}: {counted} in {span(result.seconds)}, {rate(per_second)}"
+class _Text(NamedTuple):
+    state: str  # a glyph and a word
+    tone: Tone
+    said: str  # the rest of the headline
+    lines: list[str]
 
 
-def _seeds(result: CrawlResult) -> list[str]:
-    """Return one line for each seed that could not be fetched, with the cause."""
-    problems = result.seed_problems
-    lines = [
-        f"  {safe_term(problem.url, limit=200)}: {safe_term(problem.cause)}"
-        for problem in problems[:_SEEDS]
-    ]
-    if len(problems) > _SEEDS:
-        lines.append(f"  and {many(len(problems) - _SEEDS, 'more seed')}")
-    return lines
+def summary(ended: Ended, look: Look | None = None) -> str:
+    """Return the end of a run in words, in the width of a terminal."""
+    look = look or Look()
+    text = _text(ended, look)
+    head = look.painted(look.spelled(text.state), text.tone) + look.spelled(text.said)
+    return "\n".join([head, *(plain(look.spelled(line)) for line in text.lines)])
 
 
-def _row(name: str, text: str) -> str:
-    return f"  {name:<12}{text}" if text else ""
+def _text(ended: Ended, look: Look) -> _Text:
+    result = ended.result
+    ending = result.ending.value
+    if ending in ("stopped", "terminated"):
+        return _stopped(ended, look)
+    if ending == "crashed":
+        return _crashed(ended, look)
+    if ending == "no_seed":
+        lines = failed_seed_lines(result.seed_problems, look)
+        return _Text("× Failed", Tone.REFUSED, ": no seed could be fetched", lines)
+    if ending in ("max_urls", "duration"):
+        return _limited(ended, look)
+    if result.astray:
+        said, lines = astray_lines(result.astray, ended.pages)
+        return _Text("◇ Incomplete", Tone.PLAIN, said, lines)
+    if is_incomplete(result):
+        return _incomplete(ended, look)
+    volume = f", {size(result.stats.bytes)}" if result.stats.bytes else ""
+    lines = ["", *_table(ended, look)]
+    if ended.next_command:
+        lines += ["", f"  {ended.next_command}"]
+    return _Text("✓ Finished", Tone.DONE, f": {ended.speed}{volume}", lines)
 
 
-def _fetched(stats: Stats) -> str:
-    statuses = ", ".join(
-        f"{count:,} with status {status}"
-        for status, count in sorted(stats.statuses.items(), key=lambda item: (-item[1], item[0]))
+# ---------------------------------------------------------------------- the endings
+
+
+def _stopped(ended: Ended, look: Look) -> _Text:
+    result = ended.result
+    by = "by you" if result.ending.value == "stopped" else "by a signal or an order"
+    left = f", {many(result.pending, 'URL')} left" if result.pending else ""
+    lines = ["", *_table(ended, look), ""] if ended.is_long else _violated(result.stats, look)
+    lines += ["  Nothing is lost. Go on with:", *ended.resume] if ended.resume else []
+    said = f" {by} after {span(result.seconds)}: {ended.pages}{left}"
+    return _Text("■ Stopped", Tone.WAITING, said, lines)
+
+
+def _crashed(ended: Ended, look: Look) -> _Text:
+    trouble = safe_term(ended.result.stats.trouble or "a worker process died too often")
+    said = f": {trouble}, after {ended.pages}"
+    lines = ["", *_table(ended, look), "", *ended.resume]
+    return _Text("× Failed", Tone.REFUSED, said, lines)
+
+
+def _limited(ended: Ended, look: Look) -> _Text:
+    result = ended.result
+    left = [many(result.pending, "URL") + " in the queue"] if result.pending else []
+    lines = _table(ended, look)
+    lines += wrapped("Left", left, look.columns) if left else []
+    lines += _row("Held back", _held_back(result.stats), look)
+    lines += _given_up(ended, look)
+    return _Text(
+        "✓ Stopped", Tone.DONE, f" at {ended.limit}: {ended.speed}", ["", *lines, *_on(ended)]
     )
-    return f"{statuses}; {size(stats.bytes)}" if statuses else ""
 
 
-def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> str:
+def _on(ended: Ended) -> list[str]:
+    return ["", *ended.resume] if ended.result.pending and ended.resume else []
+
+
+def _incomplete(ended: Ended, look: Look) -> _Text:
+    result = ended.result
+    left = []
+    if result.given_up:
+        hosts = result.given_up_hosts
+        more = "or more hosts" if len(hosts) == 10 else "host" if len(hosts) == 1 else "hosts"
+        given_up = many(result.given_up, "URL")
+        left.append(
+            f"{given_up} of {len(hosts)} {more} {'is' if result.given_up == 1 else 'are'} left"
+        )
+    if result.pending:
+        left.append(f"{many(result.pending, 'URL')} in the queue")
+    if result.stats.crashed:
+        left.append(f"the links of {many(result.stats.crashed, 'page')} are missing")
+    said = f": {ended.pages} in {span(result.seconds)}; {', '.join(left)}"
+    lines = ["", *_table(ended, look), *_given_up(ended, look)]
+    if ended.location is not None:
+        again = f"{retry_command(ended.location)} --given-up"
+        lines += ["", f"  {again}" if result.given_up else ended.resume[0]]
+    return _Text("◇ Incomplete", Tone.PLAIN, said, lines)
+
+
+def _given_up(ended: Ended, look: Look) -> list[str]:
+    """Return one line for each host that was given up: how many URLs, and why."""
+    hosts = ended.result.given_up_hosts
+    if not hosts:
+        return []
+    columns = min(40, max(len(each.host) for each in hosts))
+    return [
+        "",
+        *(
+            look.line(
+                [
+                    f"  × {short_host(each.host, columns):<{columns}} {each.urls:>7,}   ",
+                    safe_term(each.reason),
+                ]
+            )
+            for each in hosts
+        ),
+    ]
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def _table(ended: Ended, look: Look) -> list[str]:
+    stats = ended.result.stats
+    skipped = {reason: count for reason, count in stats.skipped.items() if reason not in GIVEN_UP}
+    rows = [
+        ("Politeness", _politeness(stats)),
+        ("Answers", _answers(stats)),
+        ("Failed", _reasons(stats.failed, error_words)),
+        ("Not read", _not_read(stats)),
+        ("Refused", _refused(stats, ended.hosts)),
+        ("Retries", [f"{stats.retries:,}"] if stats.retries else []),
+        ("Skipped", _reasons(skipped, skip_words)),
+        ("Slowest", _slowest(stats, ended.hosts)),
+        ("Mended", [safe_term("; ".join(stats.mended))] if stats.mended else []),
+        ("Kept in", _kept_in(ended.location)),
+    ]
+    return [line for label, parts in rows for line in _row(label, parts, look)]
+
+
+def _row(label: str, parts: list[str], look: Look) -> list[str]:
+    if not parts:
+        return []
+    gap = " " if label == "Politeness" else "   "
+    return wrapped(label, parts, look.columns, gap=gap)
+
+
+def _politeness(stats: Stats) -> list[str]:
+    """Return words, to be wrapped one by one."""
+    if stats.too_early:
+        early = many(stats.too_early, "request")
+        hosts = [safe_term(host, limit=80) for host, tally in stats.tallies.items() if tally.early]
+        named = f" ({', '.join(hosts[:_EARLY_HOSTS])})" if hosts else ""
+        said = f"VIOLATED: {early} sent before the host's gap was over{named}: please report this"
+        return said.split(" ")
+    if not stats.audited:
+        return []
+    said = f"all {stats.audited:,} requests kept each host's gap"
+    if stats.audited == 1:
+        said = "the one request kept its host's gap"
+    if stats.retry_afters:
+        said += f", and {stats.retry_afters:,} of {stats.retry_afters:,} Retry-After were kept"
+    return said.split(" ")
+
+
+def _violated(stats: Stats, look: Look) -> list[str]:
+    return _row("Politeness", _politeness(stats), look) if stats.too_early else []
+
+
+def _answers(stats: Stats) -> list[str]:
+    classes: Counter[int] = Counter()
+    for status, count in stats.statuses.items():
+        classes[status // 100] += count
+    return [f"{count:,} × {first}xx" for first, count in sorted(classes.items())]
+
+
+def _refused(stats: Stats, hosts: int) -> list[str]:
+    if not stats.throttles:
+        return []
+    share = percent(stats.throttles, stats.fetched + stats.robots + stats.throttles)
+    ranked = sorted(stats.tallies.items(), key=lambda item: (-item[1].refused, item[0]))
+    named = [
+        f"{safe_term(host, limit=80)} ({tally.refused:,})"
+        for host, tally in ranked[:hosts]
+        if tally.refused
+    ]
+    most = f", most by {', '.join(named)}" if named else ""
+    return [f"{stats.throttles:,} ({share}){most}"]
+
+
+def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> list[str]:
     happened = [item for item in counts.items() if item[1]]
     ranked = sorted(happened, key=lambda item: (-item[1], item[0]))
     said = [f"{count:,} {safe_term(words(reason, count))}" for reason, count in ranked[:_REASONS]]
     if len(ranked) > _REASONS:
         said.append(f"{sum(count for _, count in ranked[_REASONS:]):,} for other reasons")
-    return ", ".join(said)
+    return said
 
 
-def _not_read(stats: Stats) -> str:
+def _not_read(stats: Stats) -> list[str]:
     if not stats.crashed:
-        return ""
-    return f"{many(stats.crashed, 'page')} that crashed the parser twice: their links are missing"
+        return []
+    pages = many(stats.crashed, "page")
+    return [f"{pages} that crashed the parser twice:", "their links are missing"]
 
 
-def _slowest(stats: Stats, hosts: int) -> str:
+def _slowest(stats: Stats, hosts: int) -> list[str]:
     def mean_s(tally: HostTally) -> float:
         return tally.latency_s / tally.fetched if tally.fetched else 0.0
 
     ranked = sorted(stats.tallies.items(), key=lambda item: (-mean_s(item[1]), item[0]))
-    return ", ".join(
-        f"{safe_term(host, limit=80)} ({span(mean_s(tally))} per response)"
+    return [
+        f"{safe_term(host, limit=80)}, {short_time(mean_s(tally))} a response"
         for host, tally in ranked[:hosts]
         if mean_s(tally) >= _SLOW_S
-    )
+    ]
 
 
-def _most_refused(stats: Stats, hosts: int) -> str:
-    ranked = sorted(stats.tallies.items(), key=lambda item: (-item[1].refused, item[0]))
-    return ", ".join(
-        f"{safe_term(host, limit=80)} ({many(tally.refused, 'time')})"
-        for host, tally in ranked[:hosts]
-        if tally.refused
-    )
-
-
-def _politeness(stats: Stats) -> str:
-    said = []
-    if stats.too_early:
-        early = many(stats.too_early, "request")
-        hosts = [safe_term(host, limit=80) for host, tally in stats.tallies.items() if tally.early]
-        named = f" ({', '.join(hosts[:_EARLY_HOSTS])})" if hosts else ""
-        said.append(
-            f"VIOLATED: {early} sent before the host's minimum delay was over{named}: "
-            "please report this"
-        )
-    elif stats.audited == 1:
-        said.append("1 request kept its host's minimum delay")
-    elif stats.audited:
-        said.append(f"all {stats.audited:,} requests kept each host's minimum delay")
-    answers = stats.fetched + stats.robots + stats.throttles
-    if stats.throttles:
-        share = stats.throttles / answers
-        said.append(f"{stats.throttles:,} of {answers:,} responses were refusals ({share:.1%})")
-    return "; ".join(said)
-
-
-def _left(result: CrawlResult, location: str | None) -> list[str]:
-    if not result.pending and result.ending.value not in ("stopped", "terminated", "crashed"):
+def _kept_in(location: str | None) -> list[str]:
+    """Return where the crawl is, and its size if it is a directory."""
+    if location is None:
         return []
-    left = many(result.pending, "URL") + " in the queue" if result.pending else ""
-    how = f"To resume: {resume_command(location)}" if location is not None else ""
-    return [_row("left", left), _row("held back", _held_back(result.stats)), how]
+    try:
+        taken = sum(each.lstat().st_size for each in Path(location).iterdir())
+    except OSError:
+        return [safe_term(location)]
+    return [f"{safe_term(location)} ({size(taken)})"]
 
 
-def _again(result: CrawlResult, location: str | None) -> str:
-    if not result.given_up or location is None:
-        return ""
-    urls = many(result.given_up, "given-up URL")
-    return f"To try {urls} again: {retry_command(location)}"
-
-
-def _held_back(stats: Stats) -> str:
+def _held_back(stats: Stats) -> list[str]:
     """Return how many of the URLs that are left come last, and their patterns."""
     ranked = sorted((+stats.held_back).items(), key=lambda item: (-item[1], item[0]))
     if not ranked:
-        return ""
+        return []
     named = [f"{safe_term(pattern, limit=80)} ({urls:,})" for pattern, urls in ranked[:_PATTERNS]]
     if len(ranked) > _PATTERNS:
         named.append("…")
     count = sum(urls for _, urls in ranked)
-    return f"{count:,} of these, whose pages lead to more of the same: {', '.join(named)}"
+    return [f"{count:,} of these, whose pages lead to more of the same:", *named]

@@ -45,7 +45,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
-from mannerly.crawler.inspection.seeds import SeedProblem, seed_problems
+from mannerly.crawler.events import Watched
+from mannerly.crawler.inspection.seeds import (
+    GivenUpHost,
+    SeedAstray,
+    SeedProblem,
+    astray,
+    given_up_hosts,
+    seed_problems,
+)
 from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.options.values import from_keywords
@@ -75,6 +83,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.values import CrawlOptions, Given
     from mannerly.crawler.runtime.delivery import Delivered
+    from mannerly.crawler.runtime.ending import Watcher
+    from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
@@ -83,6 +93,8 @@ NOTHING_GIVEN: Mapping[str, Given] = {}
 # Seconds that a run waits for another run of the same crawl to end. An asynchronous loop that was
 # left is closed by the event loop a moment later, and then the engine needs a turn.
 LEAVING_S = 5.0
+
+NAMED = 10  # given-up hosts that a result names
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,8 @@ class CrawlResult:
         pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.
         given_up: number of URLs that were given up, now or earlier; `retry` queues them again.
         seed_problems: the seeds and the cause of each, if no seed could be fetched.
+        astray: where the seeds lead to, if each leads to another host or to a login page.
+        given_up_hosts: the hosts with most URLs that were given up, and why.
     """
 
     ending: Ending
@@ -104,6 +118,8 @@ class CrawlResult:
     pending: int
     given_up: int = 0
     seed_problems: tuple[SeedProblem, ...] = ()
+    astray: tuple[SeedAstray, ...] = ()
+    given_up_hosts: tuple[GivenUpHost, ...] = ()
 
 
 class Crawl(StoredCrawl):
@@ -215,6 +231,8 @@ class Crawl(StoredCrawl):
         *,
         interrupts: StopSwitch | None = None,
         watch: Callable[[Stats, float], None] | None = None,
+        hear: Callable[[Told], None] | None = None,
+        closely: bool = False,
         pages: PageQueue | None = None,
     ) -> CrawlResult:
         """Run the crawl in this thread until it ends. No signal handler is installed.
@@ -222,6 +240,8 @@ class Crawl(StoredCrawl):
         Args:
             interrupts: asked four times a second whether to stop; by default `stop` decides.
             watch: called four times a second with the totals and the seconds since the start.
+            hear: called four times a second with the events that are worth a log line.
+            closely: `hear` is told of every change of pace and every wait of a second, too.
             pages: gets every page; a page is recorded when it is acknowledged there.
 
         Raises:
@@ -230,7 +250,8 @@ class Crawl(StoredCrawl):
         """
         store = open_store(self.location)  # its own: the handle is used by other threads
         try:
-            return self._run(store, interrupts or self._interrupts, watch, pages)
+            watched = _watched(watch, hear, closely=closely)
+            return self._run(store, interrupts or self._interrupts, watch, pages, hear, watched)
         finally:
             store.close()
 
@@ -240,6 +261,8 @@ class Crawl(StoredCrawl):
         interrupts: StopSwitch,
         watch: Callable[[Stats, float], None] | None,
         pages: PageQueue | None,
+        hear: Callable[[Told], None] | None,
+        watched: Watched,
     ) -> CrawlResult:
         began = time.monotonic()
         # Before it is held, the crawl is not running: what is ordered from then on is for this run.
@@ -255,21 +278,18 @@ class Crawl(StoredCrawl):
                 interrupts=interrupts,
                 watch=watch,
                 pages=pages,
+                hear=hear,
+                watched=watched,
                 last_order=last_order,
             )
         )
         seconds = time.monotonic() - began
-        problems: tuple[SeedProblem, ...] = ()
-        if ending in (Ending.FINISHED, Ending.NO_SEED):
-            with view(store) as opened:
-                seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
-                problems = tuple(seed_problems(opened, seeds))
-        ending = Ending.NO_SEED if problems else ending
         total = totals(store)
-        self._result = CrawlResult(
-            ending, stats, seconds, total["pending"], total["given_up"], problems
-        )
-        return self._result
+        result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
+        if ending in (Ending.FINISHED, Ending.NO_SEED):
+            result = _examined(result, store)
+        self._result = result
+        return result
 
     def start(self) -> Self:
         """Start the crawl in a background thread, and return at once."""
@@ -478,11 +498,19 @@ def run_crawl(
     *,
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> CrawlResult:
-    """Run a crawl as a command does: signals end it, in the main thread of a program."""
-    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}")
+    """Run a crawl as a command does: signals end it, in the main thread of a program.
+
+    `watcher` is told of everything; a program that wants the totals only has `watch`.
+    """
+    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}", watcher)
     with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, signals:
-        return crawl.run(interrupts=signals, watch=watch)
+        if watcher is None:
+            return crawl.run(interrupts=signals, watch=watch)
+        return crawl.run(
+            interrupts=signals, watch=watcher, hear=watcher.hear, closely=watcher.is_close
+        )
 
 
 def _absolute(location: str | Path) -> str | Path:
@@ -500,6 +528,26 @@ def _stored_settings(location: str | Path) -> CrawlSettings:
         return settings_of(store.manifest)
     finally:
         store.close()
+
+
+def _examined(result: CrawlResult, store: CrawlStore) -> CrawlResult:
+    """Find out what became of the seeds, and which hosts were given up."""
+    seeds = [*store.manifest.seeds, *sorted(added_seeds(store))]
+    with view(store) as opened:
+        problems = tuple(seed_problems(opened, seeds))
+        return replace(
+            result,
+            ending=Ending.NO_SEED if problems else result.ending,
+            seed_problems=problems,
+            astray=() if problems else tuple(astray(opened, seeds)),
+            given_up_hosts=tuple(given_up_hosts(opened, NAMED)) if result.given_up else (),
+        )
+
+
+def _watched(watch: object, hear: object, *, closely: bool) -> Watched:
+    if hear is not None and closely:
+        return Watched.CLOSELY
+    return Watched.NO if watch is None and hear is None else Watched.HOSTS
 
 
 def _hold(store: CrawlStore, patience_s: float) -> None:

@@ -16,6 +16,8 @@ through unchanged, so a listener sees one stream.
     UrlsHeldBack     links that will be fetched after others, because of their pattern
     HostGivenUp      a host will not be contacted any more
     ShardMeasured    at intervals: the places of the hosts
+    HostsSeen        at intervals, in a run that is watched: the standing of a few hosts
+    HostWaits        in a run that is watched closely: the next request to a host has to wait
     BatchCommitted   a batch is in the store
     StoreMended      counters of the store were wrong and are right again
 """
@@ -23,13 +25,15 @@ through unchanged, so a listener sees one stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.politeness.events import Event as PolitenessEvent
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, PageRecord, RobotsRequest
-    from mannerly.politeness.model import Outcome, Reason
+    from mannerly.crawler.standing import HostStanding
+    from mannerly.politeness.model import Instant, Outcome, Reason
 
 
 class RequestSent(NamedTuple):
@@ -111,11 +115,13 @@ class HostGivenUp(NamedTuple):
 class HostPlaces(NamedTuple):
     """The number of hosts of a shard, by what they wait for."""
 
+    known: int  # that the crawl has met, done and given up included
     active: int
     ready: int
     heaped: int
     waiting: Mapping[Reason, int]
     busy: int
+    paused: int  # by the operator
     other: int
     next_in_s: float | None
 
@@ -128,6 +134,22 @@ class ShardMeasured(NamedTuple):
     undelivered: int  # pages that wait for the program that iterates over the crawl
     queued: int
     places: HostPlaces
+
+
+class HostsSeen(NamedTuple):
+    """The standing of a few hosts: busy ones, and those that come back first."""
+
+    shard: int
+    at: Instant
+    hosts: tuple[HostStanding, ...]
+
+
+class HostWaits(NamedTuple):
+    """The next request to a host has to wait: `url` is the first in its queue."""
+
+    host: str
+    url: str
+    wait_s: float
 
 
 class BatchCommitted(NamedTuple):
@@ -155,12 +177,22 @@ Event: TypeAlias = (
     | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
+    | HostsSeen
+    | HostWaits
     | BatchCommitted
     | StoreMended
     | PolitenessEvent
 )
 
 Listener: TypeAlias = Callable[[Event], None]
+
+
+class Watched(Enum):
+    """The amount that is told of single hosts; in a run that is not watched, nothing."""
+
+    NO = "no"
+    HOSTS = "hosts"  # the standing of a few hosts, about once a second
+    CLOSELY = "closely"  # every wait of a second or more, too
 
 
 class Events:

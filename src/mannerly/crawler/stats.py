@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler import events as told
 from mannerly.crawler.model import CRASHED
+from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.politeness.events import Throttled
@@ -22,16 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
+    from mannerly.crawler.standing import HostStanding
+    from mannerly.politeness.model import Instant
 
 # A host that is full, paused or given up waits for no instant, so it is not in the heap.
 PACED = (
     *(Reason.PACE, Reason.CRAWL_DELAY, Reason.MIN_DELAY, Reason.BANDWIDTH),
     *(Reason.RATE_LIMIT_HEADER, Reason.DURATION_FACTOR),
 )
-HELD = (Reason.RETRY_AFTER, Reason.BACKOFF, Reason.PARKED, Reason.TRIAL)
-BROKEN = (Reason.BREAKER_OPEN, Reason.HALF_OPEN)
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
 REMARKABLE = 200
+_STEPS = 8  # of latencies, between one power of two and the next
 OTHER_PATTERNS = "other patterns"
 
 
@@ -63,15 +66,21 @@ class Waits:
 
     ready: int = 0
     pace: int = 0
-    retry_after: int = 0
-    breaker: int = 0
+    asked_to_wait: int = 0  # by Retry-After
+    backing_off: int = 0  # after refusals or failures
     busy: int = 0
+    paused: int = 0
     other: int = 0
     next_in_s: float | None = None
 
+    @property
+    def fetching(self) -> int:
+        """Return how many hosts are asked as often as their pace allows."""
+        return self.ready + self.pace + self.busy + self.other
+
     def add(self, other: Waits) -> None:
         """Add another shard's counts; the next instant is the earlier one."""
-        for name in ("ready", "pace", "retry_after", "breaker", "busy", "other"):
+        for name in ("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "other"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
@@ -84,6 +93,28 @@ class OldestRequest(NamedTuple):
     timeout_s: float
     attempt: int  # the first is 1
     attempts: int  # at most
+
+
+class Latencies(Counter[int]):
+    """Response times in steps of about an eighth: a number a step, whatever their number."""
+
+    def note(self, latency_s: float) -> None:
+        """Count one response."""
+        mantissa, exponent = frexp(latency_s)
+        self[exponent * _STEPS + int((mantissa - 0.5) * 2 * _STEPS)] += 1
+
+    def within(self, share: float) -> float:
+        """Return the seconds within which this share of all responses came; 0 if there are none."""
+        left = share * self.total()
+        step = 0
+        for step in sorted(self):
+            left -= self[step]
+            if left <= 0:
+                break
+        else:
+            return 0.0
+        exponent, part = divmod(step, _STEPS)
+        return float((0.5 + (part + 0.5) / (2 * _STEPS)) * 2.0**exponent)
 
 
 @dataclass(slots=True)
@@ -100,20 +131,26 @@ class Stats:
     longest_failures: int = 0  # most pages in a row that failed, in one process
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
     throttles: int = 0
+    retry_afters: int = 0  # refusals that said for how long to wait
     retries: int = 0
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
     in_flight: int = 0
     undelivered: int = 0  # pages that wait for the program that iterates over the crawl
     queued: int = 0
-    hosts: int = 0
+    hosts: int = 0  # with something queued
+    hosts_known: int = 0  # that the crawl has met, done and given up included
     found: int = 0  # new URLs
     hosts_given_up: int = 0
     waits: Waits = field(default_factory=Waits)
+    standings: list[HostStanding] = field(default_factory=list)  # of a few hosts, while watched
+    latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
     mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
     oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
+    is_paused: bool = False
+    grace_s: float | None = None  # left for the requests under way: the crawl was stopped
     audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
     too_early: int = 0  # of these: sent before it was over; must stay 0
 
@@ -129,22 +166,27 @@ class Stats:
             "bytes",
             "crashed",
             "throttles",
+            "retry_afters",
             "retries",
             "robots",
             "in_flight",
             "queued",
+            "undelivered",
+            "hosts",
+            "hosts_known",
+            "found",
+            "hosts_given_up",
+            "audited",
+            "too_early",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.undelivered += other.undelivered
-        self.hosts += other.hosts
-        self.found += other.found
-        self.hosts_given_up += other.hosts_given_up
-        self.audited += other.audited
-        self.too_early += other.too_early
         self.commit_s = max(self.commit_s, other.commit_s)
         self.longest_failures = max(self.longest_failures, other.longest_failures)
         self.trouble = self.trouble or other.trouble
+        self.is_paused |= other.is_paused
         self.mended += other.mended
+        self.standings += other.standings
+        self.latencies.update(other.latencies)
         if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
             self.oldest = other.oldest
         self.statuses.update(other.statuses)
@@ -168,6 +210,7 @@ class StatsFold:
 
     def __init__(self) -> None:
         self.stats = Stats()
+        self._seen: dict[int, told.HostsSeen] = {}
         self._shards: dict[int, ShardMeasured] = {}
         self._failures = 0  # pages in a row that failed
         self._folds: dict[type, Callable[[Any], None]] = {
@@ -181,6 +224,7 @@ class StatsFold:
             told.UrlsHeldBack: self._held_back,
             told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
+            told.HostsSeen: self._saw,
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
             Throttled: self._throttled,
@@ -218,6 +262,8 @@ class StatsFold:
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
         stats.crashed += record.error == CRASHED
+        if event.latency_s > 0.0 and not event.is_local:
+            stats.latencies.note(event.latency_s)
         tally = None if event.is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1
@@ -264,14 +310,28 @@ class StatsFold:
     def _given_up(self, _event: told.HostGivenUp) -> None:
         self.stats.hosts_given_up += 1
 
-    def _throttled(self, _event: Throttled) -> None:
+    def _throttled(self, event: Throttled) -> None:
         self.stats.throttles += 1
+        self.stats.retry_afters += event.retry_after_s is not None
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
 
     def _mended(self, event: told.StoreMended) -> None:
         self.stats.mended.append(event.words)
+
+    def _saw(self, event: told.HostsSeen) -> None:
+        self._seen[event.shard] = event
+
+    def standings(self, now: Instant) -> list[HostStanding]:
+        """Return the hosts that were seen last, with the time that is left until each is due."""
+        return [
+            host
+            if host.next_in_s is None
+            else host._replace(next_in_s=max(0.0, host.next_in_s - (now - seen.at)))
+            for seen in self._seen.values()
+            for host in seen.hosts
+        ]
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event
@@ -280,6 +340,7 @@ class StatsFold:
         stats.undelivered = sum(each.undelivered for each in shards)
         stats.queued = sum(each.queued for each in shards)
         stats.hosts = sum(each.places.active for each in shards)
+        stats.hosts_known = sum(each.places.known for each in shards)
         stats.waits = Waits()
         for each in shards:
             stats.waits.add(waits_of(each.places))
@@ -294,9 +355,10 @@ def waits_of(places: HostPlaces) -> Waits:
     return Waits(
         ready=places.ready,
         pace=max(0, paced),
-        retry_after=sum(waiting.get(reason, 0) for reason in HELD),
-        breaker=sum(waiting.get(reason, 0) for reason in BROKEN),
+        asked_to_wait=sum(waiting.get(reason, 0) for reason in ASKED),
+        backing_off=sum(waiting.get(reason, 0) for reason in BACKING_OFF),
         busy=places.busy,
+        paused=places.paused,
         other=places.other,
         next_in_s=places.next_in_s,
     )

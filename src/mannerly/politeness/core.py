@@ -305,6 +305,11 @@ class Politeness:
         """Return the settings in force for a host."""
         return self._own.get(self.key(host), self._shared).settings
 
+    def delay_s(self, host: str) -> float:
+        """Return the delay in force between two requests to a host, in seconds."""
+        state = self._find(host)
+        return self._shared.start_gap_s if state is None else state.delay_s
+
     def not_before(self, host: str) -> Instant:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)

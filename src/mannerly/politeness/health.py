@@ -38,12 +38,14 @@ class HostHealth:
     """The record of a host's throttles and failures."""
 
     __slots__ = (
+        "bad_in_a_row",
         "bad_since",
         "breaker",
         "failures",
         "forbidden",
         "is_stalled",
         "latest",
+        "retry_after_s",
         "retry_budget",
         "throttle_streak",
         "throttles",
@@ -57,8 +59,10 @@ class HostHealth:
         self.failures = 0
         self.forbidden = 0  # 403s that were treated as throttles
         self.bad_since: Instant = inf  # when the current run without a success began
+        self.bad_in_a_row = 0  # refusals and failures of that run
         self.is_stalled = False  # reported once per run without a success
         self.latest = ""  # the latest refusal or failure, in a word or two
+        self.retry_after_s: float | None = None  # what the latest one asked for
 
     def on_answer(
         self,
@@ -129,10 +133,12 @@ class HostHealth:
         self.forbidden += 1
         return True
 
-    def note_bad(self, response: Response, now: Instant) -> None:
+    def note_bad(self, response: Response, retry_after_s: float | None, now: Instant) -> None:
         """Note a throttle or a failure: the first one begins a run without a success."""
+        self.bad_in_a_row = self.bad_in_a_row + 1 if self.bad_since < inf else 1
         self.bad_since = min(self.bad_since, now)
         self.latest = str(response.error) if response.status is None else f"{response.status}"
+        self.retry_after_s = retry_after_s
 
     def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
         """Return True once per run without a success, when the host makes no progress any more.

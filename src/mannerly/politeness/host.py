@@ -395,7 +395,7 @@ class HostState:
         self._update_breaker(health, permit, outcome, now)
         if outcome is NEUTRAL:
             return
-        health.note_bad(response, now)
+        health.note_bad(response, retry_s, now)
         if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from .breaker import BreakerState
@@ -37,6 +38,10 @@ class HostSnapshot:
     phase: str
     adaptive_delay_s: float
     delay_floor_s: float
+    bad_since: Instant  # infinite: the latest answer was no refusal and no failure
+    bad_in_a_row: int  # refusals and failures since then
+    latest_problem: str  # the latest refusal or failure: a status or an error kind
+    retry_after_s: float | None  # what that one asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +90,8 @@ def describe(host: HostState, *, waiters: int) -> HostSnapshot:
         phase=strategy.phase if strategy else "new",
         adaptive_delay_s=lesson.delay_s if lesson else 0.0,
         delay_floor_s=lesson.floor_s if lesson else 0.0,
+        bad_in_a_row=health.bad_in_a_row if health and health.bad_since < inf else 0,
+        bad_since=health.bad_since if health else inf,
+        latest_problem=health.latest if health else "",
+        retry_after_s=health.retry_after_s if health else None,
     )

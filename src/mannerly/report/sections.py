@@ -74,7 +74,7 @@ class Tally:
     @property
     def main_reason(self) -> str:
         """Return the most frequent reason why a page is not listed."""
-        return self.reasons.most_common(1)[0][0] if self.reasons else ""
+        return max(sorted(self.reasons), key=self.reasons.__getitem__, default="")
 
 
 def by_section(facts: Facts) -> dict[str, Tally]:

@@ -69,7 +69,7 @@ def tell(processes: int, directory: Path) -> Halted:
             interrupted = run.end()
         paused_while_stopped = shell.say("pause", DIR) if processes == 2 else None
         with shell.start("resume", DIR, *PACE) as run:
-            eventually(lambda: "Waiting: paused" in run.text)
+            eventually(lambda: "Z Paused pages=" in run.text)
             started = shell.say("status", DIR)
             while_resumed = window(web, started.at - 1.0, 0.5)
             resumed_text = run.text
@@ -141,7 +141,7 @@ def test_crawl_that_was_paused_is_resumed_paused_and_says_so(
     if story.paused_while_stopped is not None:
         assert "(takes effect when the crawl is resumed)" in story.paused_while_stopped.err
     assert f"This crawl is paused. To continue: mannerly unpause {DIR}" in story.resumed_text
-    assert "Waiting: paused; to continue: mannerly unpause" in story.resumed_text
+    assert "Z Paused pages=" in story.resumed_text
     assert not any(story.while_resumed.values())
 
 
@@ -160,10 +160,10 @@ def test_stop_ends_the_run_as_sigterm_does(stories: dict[int, Halted], processes
     story = stories[processes]
     assert story.stop.err == f"Stopping {DIR}. To resume it: mannerly resume {DIR}\n"
     assert story.stopped.code == 143
-    assert f"To resume: mannerly resume {DIR}" in story.stopped.err
+    assert f"  mannerly resume {DIR}\n" in story.stopped.err
     assert story.last.code == 0
     assert "Finished" in story.last.err
-    assert "requests kept each host's minimum delay" in story.last.err
+    assert "requests kept each host's gap" in story.last.err
     assert sorted(story.requested) == sorted(story.wanted)
 
 

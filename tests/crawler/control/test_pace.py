@@ -188,4 +188,4 @@ def test_crawl_does_not_accuse_itself_after_a_change(
     """The crawl's own audit knows the gaps in force: a host may be faster than the crawl began."""
     ended = stories[processes].ended
     assert ended.code == 143
-    assert "requests kept each host's minimum delay" in ended.err
+    assert "requests kept each host's gap" in ended.err

@@ -319,6 +319,15 @@ class Frontier:
             next_due=self.next_due(now),
         )
 
+    def first_of(self, host: str) -> Entry | RobotsRequest | None:
+        """Return what is next in the queue of a host, if it is in memory."""
+        queue = self._places.hosts.get(host)
+        return None if queue is None else queue.peek(0)
+
+    def queues(self) -> Iterable[HostQueue]:
+        """Return the queues of the hosts in the scheduler, to be read only."""
+        return self._places.hosts.values()
+
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
         places = self._places

@@ -1,12 +1,16 @@
-"""Find out why no seed of a crawl could be fetched, and which hosts were given up."""
+"""Find out why no seed of a crawl could be fetched or followed, and which hosts were given up."""
 
 from __future__ import annotations
 
+import re
+from heapq import nlargest
 from http import HTTPStatus
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import PageRecord, Skipped
+from mannerly.crawler.web.seeds import MAX_MOVES
 from mannerly.crawler.web.urls import host_key_of
 
 from .reasons import error_words, skip_words
@@ -17,6 +21,13 @@ if TYPE_CHECKING:
     from .view import View
 
 _FAILED_FROM = 400  # the first status that is an error
+_OK = 200
+_FEW_PAGES = 20  # in a crawl with more, a login page is no obstacle
+# A path or host that says "login" as whole words.
+_LOGIN = re.compile(
+    r"(?:^|[/._?&=-])(?:log-?in|log-?on|sign-?in|sso|oauth2?|saml2?|authenticate)(?:$|[/._?&=-])",
+    re.IGNORECASE,
+)
 
 
 class SeedProblem(NamedTuple):
@@ -25,6 +36,23 @@ class SeedProblem(NamedTuple):
     url: str
     cause: str  # in words
     code: str  # the reason code of the cause, or the status
+
+
+class SeedAstray(NamedTuple):
+    """A seed that leads out of the crawl by redirects, or to a page that asks for a login."""
+
+    url: str
+    status: int  # of the last redirect
+    target: str
+    is_login: bool
+
+
+class GivenUpHost(NamedTuple):
+    """A host with URLs that were given up."""
+
+    host: str
+    urls: int
+    reason: str  # in words
 
 
 def seed_problems(crawl: View, seeds: Iterable[str]) -> list[SeedProblem]:
@@ -43,10 +71,33 @@ def seed_problems(crawl: View, seeds: Iterable[str]) -> list[SeedProblem]:
     return [] if has_page else problems
 
 
-def given_up_hosts(crawl: View, limit: int) -> list[tuple[str, str]]:
-    """Return hosts that were given up, each with the reason in words."""
-    found = (record for reader in crawl.readers for record in reader.hosts() if record.retired)
-    return [(record.host, error_words(record.retired or "")) for record in islice(found, limit)]
+def astray(crawl: View, seeds: Iterable[str]) -> list[SeedAstray]:
+    """Return where the seeds lead to, if each of them leads out of the crawl or to a login page.
+
+    A page that leads to a login counts only in a crawl of few pages: another one has found a way.
+    """
+    found = []
+    for seed in seeds:
+        led = _led_astray(crawl, seed)
+        if led is None:
+            return []
+        found.append(led)
+    if any(each.is_login for each in found):
+        pages = islice((page for page in crawl.pages() if page.status == _OK), _FEW_PAGES + 1)
+        if sum(1 for _ in pages) > _FEW_PAGES:
+            return []
+    return found
+
+
+def given_up_hosts(crawl: View, limit: int) -> list[GivenUpHost]:
+    """Return the hosts with most URLs that were given up, each with the reason in words."""
+    pairs = (pair for reader in crawl.readers for pair in reader.given_up_hosts())
+    found = []
+    for host, urls in nlargest(limit, pairs, key=itemgetter(1)):
+        record = crawl.reader_of(host).host(host)
+        reason = error_words(record.retired) if record is not None and record.retired else ""
+        found.append(GivenUpHost(host, urls, reason or skip_words("robots_unreachable")))
+    return found
 
 
 def _problem(crawl: View, seed: str) -> SeedProblem | None:
@@ -61,6 +112,26 @@ def _problem(crawl: View, seed: str) -> SeedProblem | None:
             words = error_words(cause) if reason.startswith("host_retired: ") else None
             return SeedProblem(seed, words or skip_words(reason), cause or reason)
     return None
+
+
+def _led_astray(crawl: View, seed: str) -> SeedAstray | None:
+    url, status = seed, 0
+    for _ in range(MAX_MOVES):
+        known = crawl.reader_of(host_key_of(url)).find(url)
+        if known is None:  # the last redirect was not followed
+            return SeedAstray(seed, status, url, _is_login(seed, url)) if status else None
+        if not isinstance(known, PageRecord) or known.error is not None:
+            return None
+        if known.redirect_to is None:
+            is_login = status != 0 and _is_login(seed, url)
+            return SeedAstray(seed, status, url, is_login=True) if is_login else None
+        url, status = known.redirect_to, known.status or 0
+    return None
+
+
+def _is_login(seed: str, target: str) -> bool:
+    """Return whether a seed that does not look like a login page leads to one that does."""
+    return _LOGIN.search(target) is not None and _LOGIN.search(seed) is None
 
 
 def _status_words(status: int) -> str:

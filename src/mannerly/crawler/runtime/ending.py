@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from mannerly.crawler.control import SetOption, Stop
 from mannerly.crawler.store import exists
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget, SharedBudget
+    from .news import Told
     from .run import Run
 
 HANGS_S = 1.0  # after the second signal
@@ -58,19 +60,38 @@ class StopSwitch:
         self.wants_end_now |= at_once
 
 
+class Watcher(Protocol):
+    """Shows a run to its operator. A thread of its own calls `stopping` and `leaving`, at once."""
+
+    is_close: bool  # it wants to hear of every change of pace and every wait
+
+    def __call__(self, stats: Stats, elapsed_s: float) -> None:
+        """Show the totals: four times a second."""
+
+    def hear(self, told: Told) -> None:
+        """Show what happened."""
+
+    def stopping(self) -> None:
+        """The first signal came: the run will end."""
+
+    def leaving(self) -> None:
+        """The process ends now, without another step of the run."""
+
+
 class Signals(StopSwitch):
     """SIGINT, SIGTERM and SIGHUP as a switch, while it is entered: one drains, two stop at once.
 
     If the run has not ended `HANGS_S` after the second one, whatever hangs, its child processes are
     killed and this process exits: a thread hears the signals too, because the main thread may be
-    waiting for a disk. `last_words` are printed then.
+    waiting for a disk. `last_words` are printed then. `watcher` is told by that thread.
 
     Only the main thread of a program can take signals; in another one nothing is switched. SIGHUP
     stays ignored if it was (`nohup`).
     """
 
-    def __init__(self, last_words: str = "") -> None:
+    def __init__(self, last_words: str = "", watcher: Watcher | None = None) -> None:
         super().__init__()
+        self._watcher = watcher
         self._last_words = last_words
         self._previous: dict[int, Any] = {}
         self._is_over = threading.Event()
@@ -115,12 +136,17 @@ class Signals(StopSwitch):
                 numbers = rung.recv(16)
                 if not numbers:
                     return
-                heard += [number for number in numbers if number in self._previous]
+                known = [number for number in numbers if number in self._previous]
+                if known and not heard and self._watcher is not None:
+                    self._watcher.stopping()
+                heard += known
         if self._is_over.wait(HANGS_S):
             return
         from .child import kill_all
 
         kill_all()
+        if self._watcher is not None:
+            self._watcher.leaving()
         with suppress(OSError):
             os.write(2, f"\nStopped without waiting. {self._last_words}\n".encode())
         os._exit(130 if set(heard) == {signal.SIGINT} else 143)
@@ -191,9 +217,6 @@ class Draining:
         """Return whether to cancel what is still under way."""
         return interrupts.wants_end_now or now >= self._until
 
-    def told(self, in_flight: int) -> str | None:
-        """Return a sentence for the operator who has stopped the run."""
-        if not self._is_stopped:
-            return None
-        requests = "1 request" if in_flight == 1 else f"{in_flight:,} requests"
-        return f"Stopping: {requests} under way; Ctrl-C again stops at once"
+    def grace_s(self, now: Instant) -> float | None:
+        """Return how much longer they are waited for, if the operator has stopped the run."""
+        return max(0.0, self._until - now) if self._is_stopped else None

@@ -356,6 +356,7 @@ class Engine:
         stats = copy(self._fold.stats)
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
+        stats.standings = self._fold.standings(self._clock.now())
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:

@@ -9,11 +9,13 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from mannerly.crawler.events import Watched
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import StoreError
 
     from .delivery import Delivered
+    from .news import Told
 
 
 class Start(NamedTuple):
@@ -25,6 +27,7 @@ class Start(NamedTuple):
     is_resumed: bool
     delivers: bool  # send every page to the supervisor, and settle it when it is acknowledged
     worker: int  # the number of this process in the run
+    watched: Watched
 
 
 class Round(NamedTuple):
@@ -79,6 +82,7 @@ class Report(NamedTuple):
     in_flight: int
     received: int  # links from other shards, since the worker began
     used: int  # pages started, since the worker began
+    news: Told | None = None  # since the report before
     is_hopeless: bool = False  # only hosts are left that would be given up before they are due
 
 

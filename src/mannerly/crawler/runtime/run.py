@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import RetryUrls
+from mannerly.crawler.events import Watched
 from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
 
     from .delivery import PageQueue
+    from .news import Told
     from .worker import Worker
 
 
@@ -47,6 +50,9 @@ class Run:
     watch: Callable[[Stats, float], None] | None = None
     # Gets every page, which is settled when the program acknowledges it.
     pages: PageQueue | None = None
+    # Gets the events that are worth a log line, with every report; `watched` says which.
+    hear: Callable[[Told], None] | None = None
+    watched: Watched = Watched.NO
     last_order: int = 0  # a Stop up to this control record is from before the run
 
     def show(self, stats: Stats, elapsed_s: float) -> None:
@@ -105,7 +111,15 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     draining: Draining | None = None
     numbers = list(range(store.manifest.shards))
     deliver = None if pages is None else pages.put
-    worker = Worker(store, settings, numbers, budget, is_resumed=this.is_resumed, deliver=deliver)
+    worker = Worker(
+        store,
+        settings,
+        numbers,
+        budget,
+        is_resumed=this.is_resumed,
+        deliver=deliver,
+        watched=this.watched,
+    )
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
@@ -126,7 +140,8 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 next_watch = now + WATCH_S
                 limits.read_orders()
                 worker.look(now)
-                this.show(_shown(worker, draining), now - began)
+                _tell(this, worker)
+                this.show(_shown(worker, draining, now), now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
@@ -138,12 +153,19 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
         raise
     assert ending is not None
     worker.close()
+    _tell(this, worker)
     return ending, engine.stats()
 
 
-def _shown(worker: Worker, draining: Draining | None) -> Stats:
-    """Return the totals to show, with the requests that the end of the run waits for."""
+def _tell(this: Run, worker: Worker) -> None:
+    if this.hear is not None and worker.news is not None:
+        this.hear(worker.news.take())
+
+
+def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
+    """Return the totals to show, with the time that is left for requests under way."""
     stats = worker.stats()
     if draining is not None:
-        stats.trouble = draining.told(worker.engine.in_flight) or stats.trouble
+        stats.in_flight = worker.engine.in_flight
+        stats.grace_s = draining.grace_s(now)
     return stats

@@ -27,7 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.stats import Stats, Waits
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
@@ -97,11 +97,18 @@ class _Member:
     def begin(self, child: Child, worker: int) -> None:
         """Continue with a new process; keep the totals of the one before."""
         self.worker = worker
-        self._past.add(replace(self.report.stats, in_flight=0, queued=0, hosts=0))
+        self._past.add(_past(self.report.stats))
         self.report = _nothing_yet()
         self.child = child
         self.heard_at, self.has_spoken = MonotonicClock().now(), False
         self.is_alive = True
+
+
+def _past(stats: Stats) -> Stats:
+    """Return the totals of a process that has ended, without what was true of that moment."""
+    return replace(
+        stats, in_flight=0, queued=0, hosts=0, hosts_known=0, waits=Waits(), standings=[]
+    )
 
 
 def _nothing_yet() -> Report:
@@ -145,6 +152,9 @@ class Supervisor:
         for member in self._members:
             total.add(member.stats)
         total.trouble = self._trouble() or total.trouble
+        if self._draining is not None:
+            total.in_flight = sum(member.report.in_flight for member in self._alive())
+            total.grace_s = self._draining.grace_s(MonotonicClock().now())
         return total
 
     def run(self) -> Ending:
@@ -222,6 +232,8 @@ class Supervisor:
         match message:
             case Report():
                 member.report = message
+                if message.news is not None and self._run.hear is not None:
+                    self._run.hear(message.news)
                 self._budget.reported(member.index, message.used)
             case Ask():
                 self._budget.asked(member.index)
@@ -306,7 +318,7 @@ class Supervisor:
         )
 
     def _trouble(self) -> str | None:
-        """Return what the operator should know: a worker does not answer, the run is stopping."""
+        """Return what the operator should know: a worker does not answer, or died too often."""
         now = MonotonicClock().now()
         if self._died is not None:
             return self._died
@@ -317,10 +329,7 @@ class Supervisor:
                     f"worker process {member.child.pid} (shards {member.shards}) has not answered "
                     f"for {silent_s:.0f} s; after {STUCK_S:.0f} s it is replaced"
                 )
-        if self._draining is None:
-            return None
-        in_flight = sum(member.report.in_flight for member in self._alive())
-        return self._draining.told(in_flight)
+        return None
 
     # ------------------------------------------------------------------ processes
 
@@ -336,6 +345,7 @@ class Supervisor:
             is_resumed,
             delivers=self._run.pages is not None,
             worker=self._launched,
+            watched=self._run.watched,
         )
         member.begin(Child(WORKER, order, directory=self._directory), self._launched)
         self._selector.register(member.child.channel, selectors.EVENT_READ)

@@ -24,7 +24,7 @@ from mannerly.crawler.control import (
     Stop,
     Unpause,
 )
-from mannerly.crawler.events import Events, StoreMended
+from mannerly.crawler.events import Events, StoreMended, Watched
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
@@ -50,6 +50,7 @@ from .descriptors import room
 from .ending import WATCH_S, require
 from .engine import Engine
 from .messages import machine, worker_id
+from .news import News
 from .offload import Offload
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ HEADROOM = 256  # descriptors for everything but pages: the store, connections k
 CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
-PAUSED = "paused; to continue: mannerly unpause"
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
@@ -86,6 +86,7 @@ class Worker:
         is_resumed: bool,
         deliver: Callable[[list[Delivered]], None] | None = None,
         number: int = 0,
+        watched: Watched = Watched.NO,
     ) -> None:
         self._clock = clock = MonotonicClock()
         self._store = store
@@ -130,6 +131,7 @@ class Worker:
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
         events = Events()
+        self.news = News(events, watched) if watched is not Watched.NO else None
         self._shards = [
             Shard(
                 number,
@@ -143,6 +145,7 @@ class Worker:
                 reader=self._offload,
                 consumer=self._delivery,
                 boot=boot_id(),
+                watched=watched,
             )
             for number, each in zip(numbers, self._stores, strict=True)
         ]
@@ -194,10 +197,9 @@ class Worker:
         return sum(shard.received for shard in self._shards)
 
     def stats(self) -> Stats:
-        """Return the totals of this process; a pause counts as a reason to wait."""
+        """Return the totals of this process, and whether it is paused."""
         stats = self.engine.stats()
-        if self._is_paused:
-            stats.trouble = PAUSED
+        stats.is_paused = self._is_paused
         return stats
 
     def watch(self, descriptor: int) -> None:

@@ -117,9 +117,17 @@ class _Conversation:
         )
 
     def _report(self, *, is_idle: bool, is_hopeless: bool, in_flight: int) -> Report:
-        stats, received = self._worker.stats(), self._worker.received
+        worker = self._worker
+        news = None if worker.news is None else worker.news.take()
         return Report(
-            stats, self._round, is_idle, in_flight, received, self._budget.used, is_hopeless
+            worker.stats(),
+            self._round,
+            is_idle,
+            in_flight,
+            worker.received,
+            self._budget.used,
+            news,
+            is_hopeless,
         )
 
 
@@ -146,6 +154,7 @@ def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
         is_resumed=order.is_resumed,
         deliver=(lambda pages: channel.send(Pages(pages))) if order.delivers else None,
         number=order.worker,
+        watched=order.watched,
     )
     conversation = _Conversation(worker, budget, channel)
     try:

@@ -148,13 +148,16 @@ class Parts:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
+        paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
         places = HostPlaces(
-            active=seen.active,
+            known=self.store.counts().hosts,
+            active=seen.active + seen.inactive,
             ready=seen.ready,
             heaped=seen.heaped,
             waiting=seen.waiting,
             busy=seen.busy,
-            other=seen.hungry + seen.robots_line + seen.asleep,
+            paused=paused,
+            other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),
         )
         return ShardMeasured(self.number, flights.on_wire, flights.delivered, seen.queued, places)

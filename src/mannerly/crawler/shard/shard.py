@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
-from mannerly.crawler.events import Events
+from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.model import Entry, Kind, LocalError, Request
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness.model import THROTTLE
@@ -33,6 +33,7 @@ from .elsewhere import PageResult
 from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
 from .given_up import dropped_because
 from .judge import Judge
+from .looks import HostLooks, next_wait
 from .parts import make_parts
 from .reading import credible, harvest_safely
 from .remaining import Remaining
@@ -60,7 +61,8 @@ class Shard:
     """The hosts of one shard, their queue, their pace and their store.
 
     `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
-    an earlier run can be compared with those of this one.
+    an earlier run can be compared with those of this one. `watched` says what is told of single
+    hosts.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Shard:
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
         boot: str = "",
+        watched: Watched = Watched.NO,
     ) -> None:
         self.number = number
         self.store = store
@@ -91,6 +94,8 @@ class Shard:
         self.left = Remaining(parts)
         self.judge = Judge(parts)
         self._request = RequestMaker(settings, parts.flights)
+        self._looks = HostLooks() if watched is not Watched.NO else None
+        self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
         self._consumer = consumer
         self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
@@ -146,6 +151,10 @@ class Shard:
         host = flight.item.host
         self.parts.hosts.sent(host)
         self._emit(self.parts.audit.sent(host, flight.permit, instant))
+        if self._tells_waits:
+            wait = next_wait(host, self.parts, instant)
+            if wait is not None:
+                self._emit(wait)
 
     def answered(self, flight: InFlight, answer: Fetched, now: Now) -> bool:
         """Learn from an answer, then do what follows; return whether a page got no record."""
@@ -297,6 +306,9 @@ class Shard:
             self._found(received.new, now)
         upkeep(parts, now)
         self._emit(parts.measured(now))
+        seen = None if self._looks is None else self._looks.take(parts, now)
+        if seen is not None:
+            self._emit(seen)
 
     def control(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record, as far as it concerns this shard."""

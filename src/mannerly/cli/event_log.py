@@ -1,0 +1,109 @@
+"""Turn what happens in a crawl into log lines: changes of pace, breakers, hosts given up.
+
+Slowed host=forum.example.org from_per_second=5.2 to_per_second=4.0 refusals=2
+Waiting 5.0 s before request to https://library.example.edu/a
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler import events as told
+from mannerly.politeness import events as polite
+
+from .logs import line_of
+from .terminal import safe_term
+
+if TYPE_CHECKING:
+    from mannerly.crawler.events import Event
+    from mannerly.crawler.runtime.news import Told
+
+# Part of the ordinary course: not printed above a live block, which shows the pace, unless asked.
+ORDINARY = frozenset({polite.Slowed, polite.Closed})
+_HOSTS = 10_000  # whose pace is remembered, to say what it was before
+
+
+class EventLog:
+    """Words for events. It remembers the last pace of each host."""
+
+    def __init__(self, log_format: str, *, leaves_out: frozenset[type] = frozenset()) -> None:
+        self._format = log_format
+        self._leaves_out = leaves_out
+        self._paces: dict[str, float] = {}
+
+    def lines(self, news: Told) -> list[str]:
+        """Return a line for each event."""
+        lines = [self._line(event) for event in news.events if type(event) not in self._leaves_out]
+        if news.left_out:
+            lines.append(line_of(self._format, "Omitted", events=news.left_out))
+        return [line for line in lines if line]
+
+    def _line(self, event: Event) -> str:
+        said = self._said(event)
+        return line_of(self._format, said[0], **said[1]) if said is not None else ""
+
+    def _said(self, event: Event) -> tuple[str, dict[str, object]] | None:
+        match event:
+            case polite.Slowed(host, _, delay_s, streak):
+                return "Slowed", {**self._change(host, delay_s), "refusals": streak}
+            case polite.SpedUp(host, _, delay_s):
+                return "Sped-up", self._change(host, delay_s)
+            case polite.Probing(host, _, delay_s):
+                return "Probing", self._change(host, delay_s)
+            case polite.Recovered(host, _, delay_s):
+                return "Recovered", self._change(host, delay_s)
+            case told.HostWaits(host, url, wait_s):
+                return self._waiting(host, url, wait_s)
+            case told.HostGivenUp(host, reason):
+                from mannerly.crawler.inspection.reasons import error_words
+
+                return "Given-up", {"host": host, "reason": error_words(reason)}
+            case told.SitemapsLimited(host, sitemaps, size):
+                return "Sitemaps-limited", {"host": host, "sitemaps": sitemaps, "bytes": size}
+        return self._warning(event)
+
+    def _warning(self, event: Event) -> tuple[str, dict[str, object]] | None:
+        match event:
+            case polite.Opened(host, at, until, times):
+                fields: dict[str, object] = {"host": host, "for_s": _s(until - at), "times": times}
+                return "Breaker-opened", fields
+            case polite.Closed(host):
+                return "Breaker-closed", {"host": host}
+            case polite.Throttled(host, _, status, retry_after_s):
+                asked = {} if retry_after_s is None else {"retry_after_s": _s(retry_after_s)}
+                return "Refused", {"host": host, "status": status, **asked}
+            case polite.Parked(host, at, until):
+                return "Asked-to-wait", {"host": host, "for_s": _s(until - at)}
+            case polite.LongCrawlDelay(host, _, asked_s, delay_s):
+                return "Long-crawl-delay", {"host": host, "asked_s": asked_s, "kept_s": delay_s}
+            case polite.Stalled(host, _, throttles):
+                return "Stalled", {"host": host, "refusals": throttles}
+            case polite.Revived(host):
+                return "Revived", {"host": host}
+            case polite.ConcurrencyChanged(host, _, concurrency, previous):
+                return "In-flight-limit", {"host": host, "from": previous, "to": concurrency}
+        return None
+
+    def _waiting(self, host: str, url: str, wait_s: float) -> tuple[str, dict[str, object]]:
+        if self._format == "json":
+            return "Waiting", {"host": host, "url": url, "wait_s": _s(wait_s)}
+        return f"Waiting {wait_s:.1f} s before request to {safe_term(url)}", {}
+
+    def _change(self, host: str, delay_s: float) -> dict[str, object]:
+        pace = 1.0 / delay_s if delay_s else 0.0
+        before = self._paces.pop(host, None)
+        if len(self._paces) >= _HOSTS:
+            del self._paces[next(iter(self._paces))]
+        self._paces[host] = pace
+        fields: dict[str, object] = {"host": host}
+        if before is not None:
+            fields["from_per_second"] = _figure(before)
+        return {**fields, "to_per_second": _figure(pace), "delay_s": _figure(delay_s)}
+
+
+def _s(seconds: float) -> float:
+    return round(seconds, 1)
+
+
+def _figure(number: float) -> float:
+    return float(f"{number:.3g}")

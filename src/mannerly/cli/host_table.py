@@ -1,0 +1,121 @@
+"""A table of hosts: what each does or waits for, its pace and limit, its queue.
+
+The same in the live view (key h), in `hosts` and in `watch`. With 100 columns and more it says
+what each host waits for. Numbers are aligned right; a host name is cut in the middle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.standing import HostStatus, LimitedBy
+
+from .figures import span
+from .host_words import GLYPHS, cause, state_words
+from .look import short_host, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mannerly.crawler.standing import HostStanding
+
+    from .look import Line, Look
+
+LEGEND = (*(state for state in HostStatus if state is not HostStatus.DONE),)
+_NARROW = (("Next", 13), ("Pace", 7), ("Limit", 8), ("Queue", 9), ("Refused", 9))
+_STATE, _WHY = 13, 19
+_WIDE = (("Pace", 7), ("Limit", 7), ("Queue", 10), ("Fetched", 10), ("Refused", 9))
+_NEXT = 12
+
+
+def busiest(standings: Sequence[HostStanding], look: Look, *, rows: int) -> list[str]:
+    """Return the hosts with the longest queues, with an empty line before."""
+    hosts = sorted(standings, key=lambda host: -host.queued)[: max(0, rows - 2)]
+    return ["", *host_table(hosts, look)] if hosts else []
+
+
+def host_table(hosts: Sequence[HostStanding], look: Look) -> list[str]:
+    """Return a head and one line a host."""
+    make = _wide_row if look.is_wide else _narrow_row
+    return [look.line(_head(look)), *(look.line(make(host, look)) for host in hosts)]
+
+
+def legend(hosts: Sequence[HostStanding], look: Look) -> str:
+    """Return the glyphs of a table without a column for the state."""
+    states = {host.state for host in hosts}
+    line: Line = []
+    for state, glyph in GLYPHS.items():
+        if state in states:
+            line += ["  " if line else "", glyph, f" {state_words(state)}"]
+    return look.line(line)
+
+
+def _name_columns(look: Look) -> int:
+    if not look.is_wide:
+        return max(10, look.columns - 1 - 3 - sum(columns for _, columns in _NARROW))
+    rest = 2 + _STATE + 1 + _NEXT + 1 + _WHY + sum(columns for _, columns in _WIDE)
+    return min(60, look.columns - 1 - rest)
+
+
+def _head(look: Look) -> Line:
+    name = "Host".ljust(_name_columns(look))
+    if not look.is_wide:
+        return ["   ", name, *(label.rjust(columns) for label, columns in _NARROW)]
+    return [
+        "  ",
+        "State".ljust(_STATE + 1),
+        name,
+        "Next".rjust(_NEXT),
+        " " + "Waiting for".ljust(_WHY),
+        *(label.rjust(columns) for label, columns in _WIDE),
+    ]
+
+
+def _narrow_row(host: HostStanding, look: Look) -> Line:
+    cells = (_next(host), _pace(host), _limit(host), f"{host.queued:,}", f"{host.refused:,}")
+    numbers = [cell.rjust(columns) for cell, (_, columns) in zip(cells, _NARROW, strict=True)]
+    return [GLYPHS[host.state], "  ", _name(host, look), *numbers]
+
+
+def _wide_row(host: HostStanding, look: Look) -> Line:
+    glyph, tone = GLYPHS[host.state]
+    state = state_words(host.state).capitalize().ljust(_STATE)
+    cells = (
+        *(_pace(host), _limit(host), f"{host.queued:,}", f"{host.fetched:,}", f"{host.refused:,}"),
+    )
+    numbers = [cell.rjust(columns) for cell, (_, columns) in zip(cells, _WIDE, strict=True)]
+    why = cause(host, short=True)
+    why = why if width(why) <= _WHY else why[: _WHY - 1] + "…"
+    return [
+        (f"{glyph} {state} ", tone),
+        _name(host, look),
+        _next(host).rjust(_NEXT),
+        " " + why.ljust(_WHY),
+        *numbers,
+    ]
+
+
+def _name(host: HostStanding, look: Look) -> str:
+    columns = _name_columns(look)
+    return short_host(host.host, columns).ljust(columns)
+
+
+def _next(host: HostStanding) -> str:
+    if host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP, HostStatus.DONE):
+        return "–"
+    return span(host.next_in_s) if host.next_in_s and host.next_in_s >= 0.05 else "now"
+
+
+def _pace(host: HostStanding) -> str:
+    if not host.delay_s or host.state is HostStatus.GIVEN_UP:
+        return "–"
+    pace = 1.0 / host.delay_s
+    return f"{pace:.1f}" if pace >= 0.1 else f"{pace:.2f}"
+
+
+def _limit(host: HostStanding) -> str:
+    if host.state is HostStatus.GIVEN_UP:
+        return "–"
+    if host.limited_by is LimitedBy.LEARNED:
+        return f"{host.limit:.1f}" if host.limit >= 0.1 else f"{host.limit:.2f}"
+    return host.limited_by.value or "–"

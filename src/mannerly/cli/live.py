@@ -1,0 +1,251 @@
+"""The state of a running crawl as its operator sees it: a fold over the reports of the run.
+
+`Meter` gets the totals four times a second and returns a `Live`; `block` turns that into lines,
+`log_fields` into a log line. Nothing here reads a clock or knows a terminal.
+
+    Starting    no page yet                 Waiting    nothing can be sent now, or no answer comes
+    Running     pages arrive                Refused    all hosts that are left refuse us
+    Paused      by the operator             Held       by the machine: the disk is full, ...
+    Stopping    the operator stopped it
+
+The time to go is the longest queue x pace of all hosts, so it is said as "at least": a queue may
+still grow. With --max-urls or --duration the end is known, and the bar runs to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.standing import HostStatus
+
+if TYPE_CHECKING:
+    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.stats import Stats, Waits
+
+WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
+LONG_S = 3.0  # a wait of this length is said
+BACK = (HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)
+_REFUSALS = ("401", "403", "429", "503")
+
+
+class CrawlState(StrEnum):
+    """The state of a running crawl."""
+
+    STARTING = "Starting"
+    RUNNING = "Running"
+    WAITING = "Waiting"
+    REFUSED = "Refused"
+    PAUSED = "Paused"
+    HELD = "Held"
+    STOPPING = "Stopping"
+
+
+class Limits(NamedTuple):
+    """The limits of the run, and the pages that earlier runs have fetched."""
+
+    max_urls: int | None = None
+    duration_s: float | None = None
+    workers: int = 0
+    grace_s: float = 2.0
+    give_up_after_s: float = 3600.0
+    pages_before: int = 0
+
+
+class Live(NamedTuple):
+    """A running crawl at one moment."""
+
+    state: CrawlState
+    stats: Stats
+    elapsed_s: float
+    per_second: float
+    idle_s: float  # since the last page
+    grows: bool = False  # more URLs are found than fetched
+    limits: Limits = Limits()
+
+    @property
+    def pages(self) -> int:
+        """Return the pages of the crawl, earlier runs included."""
+        return self.limits.pages_before + self.stats.pages
+
+    @property
+    def counts(self) -> dict[HostStatus, int]:
+        """Return the number of hosts by state."""
+        stats, waits = self.stats, self.stats.waits
+        active = _active(waits)
+        return {
+            HostStatus.FETCHING: waits.fetching,
+            HostStatus.ASKED_TO_WAIT: waits.asked_to_wait,
+            HostStatus.BACKING_OFF: waits.backing_off,
+            HostStatus.PAUSED: waits.paused,
+            HostStatus.GIVEN_UP: stats.hosts_given_up,
+            HostStatus.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
+        }
+
+    @property
+    def hosts(self) -> int:
+        """Return the number of all hosts."""
+        return sum(self.counts.values())
+
+    @property
+    def slowest(self) -> HostStanding | None:
+        """Return the host whose queue takes longest, if that is known."""
+        return max(self.stats.standings, key=lambda host: host.needs_s, default=None)
+
+    @property
+    def back(self) -> list[HostStanding]:
+        """Return the hosts that come back after a wait, the first one first."""
+        waiting = [host for host in self.stats.standings if host.state in BACK and host.next_in_s]
+        return sorted(waiting, key=lambda host: host.next_in_s or inf)
+
+    @property
+    def next_in_s(self) -> float | None:
+        """Return when the next request goes."""
+        return self.stats.waits.next_in_s
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether an answer is waited for unusually long."""
+        oldest = self.stats.oldest
+        return bool(self.stats.in_flight and oldest is not None and oldest.waited_s >= LONG_S)
+
+
+class Meter:
+    """Folds the reports of a run into what is shown."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._reports: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)])
+        self._per_second, self._rated_at = 0.0, -1
+        self._last_page_s = 0.0
+        self._pages_waiting: int | None = None  # the pages when the present wait began
+
+    def update(self, stats: Stats, elapsed_s: float) -> Live:
+        """Add a report; return what to show. The speed changes once a second."""
+        reports, pages = self._reports, stats.pages
+        if pages != reports[-1][1]:
+            self._last_page_s = elapsed_s
+        reports.append((elapsed_s, pages, stats.queued))
+        while len(reports) > 2 and reports[1][0] <= elapsed_s - WINDOW_S:
+            reports.popleft()
+        since_s, before, queued = reports[0]
+        took_s = elapsed_s - since_s
+        if int(elapsed_s) != self._rated_at and took_s > 0:
+            self._rated_at = int(elapsed_s)
+            self._per_second = (pages - before) / took_s
+        live = Live(
+            CrawlState.RUNNING,
+            stats,
+            elapsed_s,
+            self._per_second,
+            elapsed_s - self._last_page_s,
+            stats.queued - queued > pages - before > 0,
+            self._limits,
+        )
+        return live._replace(state=self._state(live))
+
+    def _state(self, live: Live) -> CrawlState:
+        stats = live.stats
+        if stats.grace_s is not None:
+            return CrawlState.STOPPING
+        if stats.is_paused:
+            return CrawlState.PAUSED
+        if stats.trouble:
+            return CrawlState.HELD
+        if self._is_waiting(live):
+            return _why(stats)
+        return CrawlState.RUNNING if stats.pages else CrawlState.STARTING
+
+    def _is_waiting(self, live: Live) -> bool:
+        """Return whether nothing arrives: from a long wait on, until the next page comes."""
+        stats, due_s = live.stats, live.next_in_s
+        if stats.pages != self._pages_waiting:
+            self._pages_waiting = None
+        is_long = not stats.in_flight and due_s is not None and due_s >= LONG_S
+        if is_long or (live.is_late and live.idle_s >= LONG_S):
+            self._pages_waiting = stats.pages
+        return self._pages_waiting is not None
+
+
+def _active(waits: Waits) -> int:
+    return waits.fetching + waits.asked_to_wait + waits.backing_off + waits.paused
+
+
+def _why(stats: Stats) -> CrawlState:
+    waits = stats.waits
+    if not waits.backing_off or waits.fetching or waits.asked_to_wait or stats.in_flight:
+        return CrawlState.WAITING
+    problems = [host.problem for host in stats.standings if host.state is HostStatus.BACKING_OFF]
+    is_refusal = any(problem in _REFUSALS for problem in problems)
+    return CrawlState.REFUSED if is_refusal else CrawlState.WAITING
+
+
+def at_least_s(live: Live) -> float | None:
+    """Return how long the crawl still takes at least, if that can be said."""
+    limits, guesses = live.limits, list[float]()
+    slowest = live.slowest
+    if slowest is not None and slowest.needs_s > 0:
+        guesses.append(slowest.needs_s)
+    if limits.duration_s is not None:
+        guesses.append(max(0.0, limits.duration_s - live.elapsed_s))
+    return min(guesses, default=None)
+
+
+def log_fields(live: Live) -> dict[str, object]:
+    """Return the numbers of a log line, in a fixed order; hosts without those that are zero."""
+    stats = live.stats
+    fields: dict[str, object] = {
+        "pages": live.pages,
+        "per_second": round(live.per_second, 1),
+        "queued": stats.queued,
+        "in_flight": stats.in_flight,
+        "refused": stats.throttles,
+    }
+    if stats.failed:
+        fields["failed"] = sum(stats.failed.values())
+    fields |= {state.value: count for state, count in live.counts.items() if count}
+    left_s = at_least_s(live)
+    if left_s is not None and live.state is CrawlState.RUNNING:
+        fields["at_least_s"] = round(left_s)
+    return fields | _waits_for(live)
+
+
+def _waits_for(live: Live) -> dict[str, object]:
+    """Return what is waited for, in fields."""
+    stats, back = live.stats, live.back
+    if live.state is CrawlState.STOPPING:
+        return {"grace_s": round(stats.grace_s or 0.0, 1)}
+    if live.state is CrawlState.HELD:
+        return {"reason": stats.trouble}
+    if live.state not in (CrawlState.WAITING, CrawlState.REFUSED, CrawlState.STARTING):
+        return {}
+    if live.is_late and stats.oldest is not None:
+        oldest = stats.oldest
+        return {
+            "reason": "answer",
+            "waited_s": round(oldest.waited_s),
+            "timeout_s": round(oldest.timeout_s),
+            "attempt": oldest.attempt,
+            "attempts": oldest.attempts,
+        }
+    fields: dict[str, object] = {"next_host": back[0].host} if back else {}
+    if live.next_in_s is not None:
+        fields["next_in_s"] = round(live.next_in_s, 1)
+    return fields | {"reason": reason_word(stats)}
+
+
+def reason_word(stats: Stats) -> str:
+    """Return what most of the hosts wait for, in one word."""
+    waits = stats.waits
+    words = (
+        (waits.asked_to_wait, "retry_after"),
+        (waits.backing_off, "backing_off"),
+        (waits.ready + waits.pace, "pace"),
+        (waits.busy, "in_flight"),
+        (waits.other, "robots_txt"),
+        (waits.paused, "paused"),
+    )
+    count, word = max(words, key=lambda pair: pair[0])
+    return word if count else "nothing_due" if stats.queued else "nothing_queued"

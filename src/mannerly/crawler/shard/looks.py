@@ -1,0 +1,111 @@
+"""Look at the hosts of a shard for the live view, about once a second, and only while it is shown.
+
+All hosts are compared, but only a few are described: those with the longest queues, the one that
+needs most time, and those that come back first. With many hosts a look is rarer, so that looking
+takes less than half a percent of the time (about 1 µs a host).
+"""
+
+from __future__ import annotations
+
+from heapq import nlargest, nsmallest
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.events import HostsSeen, HostWaits
+from mannerly.crawler.standing import (
+    ASKED,
+    BACKING_OFF,
+    HostStanding,
+    HostStatus,
+    LimitedBy,
+    limited_by,
+)
+from mannerly.politeness.model import NEVER, Reason
+
+if TYPE_CHECKING:
+    from mannerly.crawler.frontier.window import HostQueue
+    from mannerly.crawler.model import Now
+    from mannerly.politeness.model import Instant
+
+    from .parts import Parts
+
+BUSIEST = 20  # hosts that are described for the length of their queue
+SOONEST = 4  # hosts that are described because they come back first
+LOOK_S = 1.0
+WORTH_TELLING_S = 1.0  # of a wait for the next request
+HOSTS_A_SECOND = 5_000  # that are looked at
+
+
+class HostLooks:
+    """Says when the next look at the hosts is due, and takes it."""
+
+    def __init__(self) -> None:
+        self._next: Instant = NEVER
+
+    def take(self, parts: Parts, now: Now) -> HostsSeen | None:
+        """Return what is seen of the hosts; None if the next look is not due yet."""
+        if now.mono < self._next:
+            return None
+        queues = list(parts.frontier.queues())
+        self._next = now.mono + max(LOOK_S, len(queues) / HOSTS_A_SECOND)
+        delay_s = parts.politeness.delay_s
+        chosen = nlargest(BUSIEST, queues, key=_queued)
+        if queues:
+            chosen.append(max(queues, key=lambda queue: _queued(queue) * delay_s(queue.host)))
+        waiting = [queue for queue in queues if queue.reason in (*ASKED, *BACKING_OFF)]
+        chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
+        hosts = {queue.host: _standing(queue, parts, now) for queue in chosen}
+        return HostsSeen(parts.number, now.mono, tuple(hosts.values()))
+
+
+def next_wait(host: str, parts: Parts, now: Instant) -> HostWaits | None:
+    """Return how long the next URL of a host has to wait, if that is worth telling."""
+    wait_s = parts.politeness.not_before(host) - now
+    if wait_s < WORTH_TELLING_S:
+        return None
+    item = parts.frontier.first_of(host)
+    return None if item is None else HostWaits(host, item.url, wait_s)
+
+
+def _queued(queue: HostQueue) -> int:
+    return len(queue) + queue.on_disk
+
+
+def _standing(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
+    host, queued = queue.host, _queued(queue)
+    seen = parts.politeness.host(host)
+    if seen is None:  # it was not asked yet
+        return HostStanding(host, HostStatus.FETCHING, queued, parts.politeness.delay_s(host))
+    state = _state(queue.reason or seen.gate)
+    next_at = queue.due if queue.reason is not None and queue.due else seen.not_before
+    settings = parts.politeness.settings_of(host)
+    by = limited_by(
+        seen.delay_s,
+        crawl_delay_s=seen.crawl_delay_s,
+        least_gap_s=max(settings.floor_s, 1.0 / settings.rate_ceiling),
+        floor_s=seen.delay_floor_s,
+    )
+    is_known = host in parts.hosts.known
+    return HostStanding(
+        host=host,
+        state=state,
+        queued=queued,
+        delay_s=seen.delay_s,
+        next_in_s=None if state is HostStatus.PAUSED else max(0.0, next_at - now.mono),
+        limited_by=by,
+        limit=1.0 / seen.delay_floor_s if by is LimitedBy.LEARNED else 0.0,
+        problem=seen.latest_problem if seen.bad_since < inf else "",
+        times=seen.bad_in_a_row,
+        retry_after_s=seen.retry_after_s,
+        failing_s=now.mono - seen.bad_since if seen.bad_since < inf else 0.0,
+        fetched=parts.hosts.fetched(host) if is_known else 0,
+        refused=seen.throttles,
+    )
+
+
+def _state(reason: Reason | None) -> HostStatus:
+    if reason in ASKED:
+        return HostStatus.ASKED_TO_WAIT
+    if reason in BACKING_OFF:
+        return HostStatus.BACKING_OFF
+    return HostStatus.PAUSED if reason is Reason.PAUSED else HostStatus.FETCHING
