@@ -84,35 +84,12 @@ def test_sections_add_up_to_all_pages(faulty: Crawled) -> None:
     ]
 
 
-def test_sitemap_and_links_are_compared_both_ways(faulty: Crawled) -> None:
-    """An orphan, unlisted pages, and listed ones that should not be."""
-    rows = cells(faulty, "sitemap-pages")
-    facts = dict(section(faulty, "sitemap").extra["facts"])  # type: ignore[call-overload]
-
-    assert [row[:2] for row in rows if row[0] != "not in the sitemap"] == [
-        ["linked from nowhere", "/orphan"],
-        ["should not be listed", "/docs/hidden"],
-        ["should not be listed", "/old"],
-    ]
-    assert {row[1] for row in rows if row[0] == "not in the sitemap"} == {
-        "/docs/c", "/v3", "/slow", "/large"
-    }  # fmt: skip
-    assert list(facts.values()) == [3, 1, 4, 2]
-
-
 def test_noindex_and_canonicalised_pages_are_listed(faulty: Crawled) -> None:
     """With the page that is named instead, and how that one answered."""
     assert sorted(cells(faulty, "indexing")) == [
         ["canonical elsewhere", "/docs/copy", "/docs/c", "200", 1],
         ["noindex", "/docs/hidden", None, None, 1],
     ]
-
-
-def test_duplicates_are_found_by_title_and_by_text(faulty: Crawled) -> None:
-    """Twins have a title in common; a copy has both."""
-    rows = cells(faulty, "duplicates")
-
-    assert [row[:3] for row in rows] == [["Twins", "title", 2], ["C", "title and text", 2]]
 
 
 def test_slow_and_large_pages_come_first(faulty: Crawled) -> None:
