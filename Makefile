@@ -11,7 +11,7 @@ AUDIT_STAMP := $(VENV)/audit/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
-        reference lock sbom audit clean
+        docs reference lock sbom audit clean
 
 # Tests of pure code: no server, no process, no disk to speak of.
 FAST := tests/politeness tests/simulation tests/exports tests/crawler/web tests/crawler/page \
@@ -87,7 +87,11 @@ profile: $(BENCH_STAMP)  ## where a page's microseconds go, stage by stage
 simulate: $(STAMP)  ## watch the learned strategy find a hidden limit (SERVER=bucket:5:10)
 	$(BIN)/mannerly simulate --server $(or $(SERVER),bucket:5:10) $(ARGS)
 
-reference: $(STAMP)  ## regenerate docs/reference/settings.md and docs/reference/options.md from the code
+docs: $(DEV_STAMP)  ## build the documents as a site, .cache/docs/index.html; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d .cache/doctrees . .cache/docs
+	@echo "built: .cache/docs/index.html"
+
+reference: $(STAMP)  ## regenerate the pages of docs/reference/ that come from the code
 	$(BIN)/python -m docs.generate
 
 lock: $(MADE)  ## write locks/*.txt anew from pyproject.toml (needs uv; ARGS=--upgrade takes newer versions)

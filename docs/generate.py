@@ -1,7 +1,8 @@
-"""Generate two pages from the code, so that they cannot disagree with it.
+"""Generate pages of the reference from the code, so that they cannot disagree with it.
 
-    reference/settings.md     the fields of `Settings`
-    reference/options.md      the options of `mannerly crawl`
+    settings.md     the fields of `Settings`
+    options.md      the options of `mannerly crawl`
+    and four more   see `docs.inventory`
 
     python -m docs.generate             write them (`make reference`)
     python -m docs.generate --check     exit 1 if one is out of date; a test does the same
@@ -17,6 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docs import inventory
 from mannerly.crawler.options.table import ALIASES, GROUPS, OPTIONS
 from mannerly.politeness import Settings
 from mannerly.politeness.settings import describe_range
@@ -111,7 +113,14 @@ def options_page() -> str:
     return OPTIONS_HEAD + "\n".join(_options_lines()) + "\n"
 
 
-PAGES = {"settings.md": settings_page, "options.md": options_page}
+PAGES = {
+    "settings.md": settings_page,
+    "options.md": options_page,
+    "command-line.md": inventory.commands_page,
+    "records.md": inventory.records_page,
+    "events.md": inventory.events_page,
+    "api.md": inventory.api_page,
+}
 
 
 def _settings_lines() -> Iterator[str]:

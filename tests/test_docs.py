@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import pytest
 import typer
-from docs import generate
 
+from docs import generate
 from mannerly import politeness
 from mannerly.cli import app
 from mannerly.politeness import Response, Settings
@@ -51,8 +51,9 @@ def named(page: Path) -> str:
 
 
 def python_blocks(page: Path) -> list[str]:
-    """The Python code of a page, block by block."""
-    return re.findall(r"^```python\n(.*?)^```$", TEXTS[page], re.DOTALL | re.MULTILINE)
+    """The Python code of a page, block by block, but for crawls: `tests.docs.console` runs them."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", TEXTS[page], re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if "mannerly.crawl(" not in block]
 
 
 def run_blocks(page: Path) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def _tls_servers(folder: Path) -> dict[str, tuple[Handler, ssl.SSLContext | None
     page = says(answer(b"<p>secret</p>", "200 OK", HTML))
 
     def context(address: str, until: datetime = FAR_OFF) -> ssl.SSLContext:
-        return authority.certificate(x509.IPAddress(IPv4Address(address)), until).context()
+        return authority.certificate(x509.IPAddress(IPv4Address(address)), until=until).context()
 
     old = context("127.30.0.44")
     with warnings.catch_warnings(action="ignore"):

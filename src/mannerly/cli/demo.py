@@ -24,13 +24,27 @@ def demo(
     ] = 30.0,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes of the crawler.")] = 1,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the demo hosts; 0 means any free port.")
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port of the demo hosts; 0 means any free port, with --serve 8080.",
+        ),
     ] = 0,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Only serve the hosts, for crawls of your own, until Ctrl-C."),
+    ] = False,
 ) -> None:
     """Crawl built-in hosts, and check the crawler by their logs.
 
     A dozen hosts on loopback addresses, each with a different hidden limit or feature.
     """
+    if serve:
+        from mannerly.demo.__main__ import main
+
+        raise typer.Exit(main(["--port", str(port)] if port else []))
+
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

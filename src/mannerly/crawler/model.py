@@ -105,24 +105,24 @@ class RobotsRequest(NamedTuple):
 class PageRecord(NamedTuple):
     """One fetched URL. `error` is one of our reason codes, never text from a server."""
 
-    url: str
-    status: int | None
-    depth: int
-    parent: str | None
-    title: str | None
-    content_type: str | None
-    bytes: int
+    url: str  # in its canonical spelling
+    status: int | None  # HTTP status of the answer; None if there was none
+    depth: int  # links between a seed and the page
+    parent: str | None  # URL on which it was found first; None for a seed
+    title: str | None  # content of its title element
+    content_type: str | None  # media type of the answer, without parameters
+    bytes: int  # size of the body, decompressed
     latency_ms: float  # to the first byte of the answer, without connecting
-    fetched_at: float  # wall time
-    attempts: int
-    links: int
-    canonical: str | None
-    redirect_to: str | None
-    error: str | None
-    host: str
+    fetched_at: float  # wall time; ISO 8601 in exports
+    attempts: int  # requests that counted; refusals such as 429 do not
+    links: int  # links found on the page, whether they were followed or not
+    canonical: str | None  # URL that the page names as its canonical one
+    redirect_to: str | None  # where the answer redirects to
+    error: str | None  # one of our reason codes if it failed
+    host: str  # name of the host, with its port if that is not the usual one
     digest: str | None  # of the body, hexadecimal
-    cache_status: str | None = None
-    age: int | None = None
+    cache_status: str | None = None  # what the cache in front of the site says: hit, miss …
+    age: int | None = None  # seconds that the answer was in that cache
     total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
     noindex: bool = False  # the page or its header asks not to be indexed
     description: str | None = None  # of <meta name=description>

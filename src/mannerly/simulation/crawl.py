@@ -215,8 +215,8 @@ class _Crawl:
                 break
             if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_hopeless:
                 engine.give_up_hopeless()
+        self._check()  # before `stop`, which takes requests from hosts that others wait behind
         engine.stop()
-        self._check()
 
     def _check(self) -> None:
         for shard in self._shards:

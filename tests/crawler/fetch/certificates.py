@@ -35,7 +35,7 @@ class Authority:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def certificate(self, name: x509.GeneralName, until: datetime = FAR_OFF) -> Certificate:
+    def certificate(self, *names: x509.GeneralName, until: datetime = FAR_OFF) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
         signed = (
@@ -43,7 +43,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
             .not_valid_after(until)
-            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(key, hashes.SHA256())
         )
         pem, stem = serialization.Encoding.PEM, f"{signed.serial_number:x}"

@@ -1,0 +1,28 @@
+# Two stages: the first builds and has a package index, the second has neither pip's cache nor sources.
+FROM python:3.12-slim AS build
+
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY locks/run.txt locks/run.txt
+COPY src src
+# The locked versions with their hashes; then mannerly itself, without looking for anything else.
+RUN python -m venv /opt/mannerly \
+    && /opt/mannerly/bin/pip install --no-cache-dir --require-hashes --requirement locks/run.txt \
+    && /opt/mannerly/bin/pip install --no-cache-dir --no-deps .
+
+FROM python:3.12-slim
+
+# A number, so that Kubernetes can see that it is not root.
+RUN useradd --uid 10001 --no-create-home --home-dir /data mannerly \
+    && install --directory --owner 10001 --group 10001 --mode 700 /data
+COPY --from=build /opt/mannerly /opt/mannerly
+ENV PATH=/opt/mannerly/bin:$PATH
+
+USER 10001
+WORKDIR /data
+VOLUME /data
+# SIGTERM stops a crawl so that it can be resumed: requests in flight get two seconds (--grace).
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=1m --timeout=10s --start-period=5s CMD ["mannerly", "--version"]
+ENTRYPOINT ["mannerly"]
+CMD ["--help"]
