@@ -130,13 +130,13 @@ class PageRecord(NamedTuple):
     lang: str | None = None  # as the page declares it
     in_sitemap: bool = False  # a sitemap of its site lists it
     lastmod: str | None = None  # of that sitemap, as it is written there
-    etag: str | None = None
+    etag: str | None = None  # the header
     last_modified: str | None = None  # the header
     text_digest: str | None = None  # of the visible text, hexadecimal
     change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
     previous_status: int | None = None  # what the crawl before saw
-    previous_digest: str | None = None
-    previous_fetched_at: float | None = None
+    previous_digest: str | None = None  # digest that it had then
+    previous_fetched_at: float | None = None  # wall time of that; ISO 8601 in exports
 
 
 class PageChange(StrEnum):
