@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
-    from mannerly.report import Rule
+    from mannerly.report import FailRule
 
     from .config import Configuration
     from .progress import Progress
@@ -61,7 +61,7 @@ class RunPlan(NamedTuple):
     configuration: Configuration
     is_resumed: bool
     notices: list[str]  # printed at the start
-    rules: list[Rule]  # of --fail-on
+    rules: list[FailRule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
 

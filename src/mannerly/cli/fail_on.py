@@ -11,7 +11,7 @@ from .terminal import note
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mannerly.report import Rule
+    from mannerly.report import FailRule
     from mannerly.report.findings import Numbers
 
 HELP = (
@@ -25,7 +25,7 @@ FailOn = Annotated[
 BROKEN_RULE = 1  # the exit code
 
 
-def read_rules(texts: Iterable[str] | None) -> list[Rule]:
+def read_rules(texts: Iterable[str] | None) -> list[FailRule]:
     """Read the rules before anything is crawled.
 
     Raises:
@@ -38,12 +38,12 @@ def read_rules(texts: Iterable[str] | None) -> list[Rule]:
     return [parse_rule(text) for text in texts]
 
 
-def broken_rules(rules: Iterable[Rule], numbers: Numbers) -> list[str]:
+def broken_rules(rules: Iterable[FailRule], numbers: Numbers) -> list[str]:
     """Return the rules that are broken, each with its number."""
     return [said for rule in rules if (said := rule.broken(numbers)) is not None]
 
 
-def rules_broken_by(location: str, rules: list[Rule]) -> list[str]:
+def rules_broken_by(location: str, rules: list[FailRule]) -> list[str]:
     """Read a crawl, and return the rules that it breaks; without rules nothing is read."""
     if not rules:
         return []
@@ -54,7 +54,7 @@ def rules_broken_by(location: str, rules: list[Rule]) -> list[str]:
         return broken_rules(rules, find(crawl).numbers)
 
 
-def fail_if_broken(rules: Iterable[Rule], numbers: Numbers) -> None:
+def fail_if_broken(rules: Iterable[FailRule], numbers: Numbers) -> None:
     """Name the broken rules, and exit if there are any."""
     said = broken_rules(rules, numbers)
     for each in said:

@@ -17,6 +17,6 @@ from __future__ import annotations
 
 from .findings import Findings, find
 from .html import write_html
-from .rules import Rule, RuleError, parse_rule
+from .rules import FailRule, RuleError, parse_rule
 
-__all__ = ["Findings", "Rule", "RuleError", "find", "parse_rule", "write_html"]
+__all__ = ["FailRule", "Findings", "RuleError", "find", "parse_rule", "write_html"]

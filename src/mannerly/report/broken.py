@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .facts import links
-from .table import ALL_DETAILS, Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, cut
+from .table import ALL_DETAILS, BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, cut
 from .words import counted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def section(facts: Facts) -> Section:
     for url, target in sorted(facts.broken.items(), key=lambda each: (-each[1].pages, each[0])):
         details = cut(target.lines, target.pages, room)
         room -= len(details.lines)
-        rows.append(Row((url, (answers[url], Tone.BAD), target.pages), details))
+        rows.append(Row((url, (answers[url], BadgeTone.BAD), target.pages), details))
     about = ""
     if rows:
         about = f"{counted(len(rows), 'target')} on {counted(facts.pages_with_broken, 'page')}"

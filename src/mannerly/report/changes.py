@@ -1,11 +1,11 @@
-"""What changed since the last crawl: new, changed and removed pages."""
+"""Changes since the last crawl: new, changed and removed pages."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 from .words import counted, day
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ _COLUMNS = (
 )
 # In this order; the word that people read, and its tone.
 _WORDS = {
-    "removed": ("gone", Tone.BAD),
-    "new": ("new", Tone.NEW),
-    "changed": ("changed", Tone.PLAIN),
+    "removed": ("gone", BadgeTone.BAD),
+    "new": ("new", BadgeTone.NEW),
+    "changed": ("changed", BadgeTone.PLAIN),
 }
 NOT_AGAIN = (
     "This is the first crawl of these pages. After `mannerly recrawl` the differences are here."

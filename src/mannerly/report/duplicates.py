@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .pages import is_html, is_ok
 from .table import (
     ALL_DETAILS,
+    BadgeTone,
     Cell,
     Column,
     CsvFile,
@@ -15,7 +16,6 @@ from .table import (
     Row,
     Section,
     Table,
-    Tone,
     cut,
     rows_of,
 )
@@ -37,14 +37,14 @@ _COLUMNS = (
 )
 
 
-class Group(NamedTuple):
+class DuplicateGroup(NamedTuple):
     """Pages that have something in common."""
 
     same: str
     pages: list[PageRecord]
 
 
-def groups(facts: Facts) -> list[Group]:
+def groups(facts: Facts) -> list[DuplicateGroup]:
     """Return the groups, the largest first. Equal groups of both kinds are one."""
     titles: defaultdict[str, list[PageRecord]] = defaultdict(list)
     texts: defaultdict[str, list[PageRecord]] = defaultdict(list)
@@ -54,17 +54,17 @@ def groups(facts: Facts) -> list[Group]:
                 titles[page.title].append(page)
             if content := page.text_digest or page.digest:
                 texts[content].append(page)
-    by_pages: dict[tuple[str, ...], Group] = {}
+    by_pages: dict[tuple[str, ...], DuplicateGroup] = {}
     for same, found in (("title", titles), ("text", texts)):
         for pages in found.values():
             if len(pages) > 1:
                 key = tuple(page.url for page in pages)
                 both = "title and text" if key in by_pages else same
-                by_pages[key] = Group(both, pages)
+                by_pages[key] = DuplicateGroup(both, pages)
     return sorted(by_pages.values(), key=lambda each: (-len(each.pages), each.pages[0].url))
 
 
-def section(found: list[Group]) -> Section:
+def section(found: list[DuplicateGroup]) -> Section:
     """Return the section of duplicates."""
     room, rows = ALL_DETAILS, []
     for group in found:
@@ -84,20 +84,20 @@ def section(found: list[Group]) -> Section:
     )
 
 
-def _canonical(group: Group) -> tuple[str, Tone]:
+def _canonical(group: DuplicateGroup) -> tuple[str, BadgeTone]:
     named = {page.canonical for page in group.pages}
     if named == {None}:
-        return "none", Tone.WARN
+        return "none", BadgeTone.WARN
     if len(named) == 1:
-        return "one for all", Tone.GOOD
+        return "one for all", BadgeTone.GOOD
     if named <= {None, *(page.url for page in group.pages)} and len(named - {None}) == 1:
-        return "one for some", Tone.WARN
+        return "one for some", BadgeTone.WARN
     if all(page.canonical == page.url for page in group.pages):
-        return "each its own", Tone.WARN
-    return f"{len(named - {None})} different ones", Tone.WARN
+        return "each its own", BadgeTone.WARN
+    return f"{len(named - {None})} different ones", BadgeTone.WARN
 
 
-def _csv(found: list[Group]) -> Iterator[tuple[object, ...]]:
+def _csv(found: list[DuplicateGroup]) -> Iterator[tuple[object, ...]]:
     for number, group in enumerate(found, 1):
         for page in group.pages:
             yield number, group.same, page.title, page.url, page.canonical

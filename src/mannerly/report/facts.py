@@ -44,7 +44,7 @@ class Target:
 
 @dataclass(slots=True)
 class Facts:
-    """What a report needs to know of a crawl."""
+    """The knowledge of a crawl that a report is made of."""
 
     crawl: StoredCrawl
     state: State

@@ -65,7 +65,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a report says."""
+    """The content of a report."""
 
     facts: Facts
     numbers: Numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .pages import answer, is_ok, why_not_indexed
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def section(facts: Facts) -> Section:
     rows = [
         Row(
             (
-                (why, Tone.PLAIN),
+                (why, BadgeTone.PLAIN),
                 page.url,
                 page.canonical if page.canonical != page.url else None,
                 _there(page, facts),
@@ -56,12 +56,12 @@ def section(facts: Facts) -> Section:
     )
 
 
-def _there(page: PageRecord, facts: Facts) -> tuple[str, Tone] | None:
+def _there(page: PageRecord, facts: Facts) -> tuple[str, BadgeTone] | None:
     """Return how the canonical page answered; None if the crawl does not know it."""
     there = facts.pages.get(page.canonical or "")
     if there is None or there is page:
         return None
-    return answer(there), Tone.GOOD if is_ok(there) else Tone.BAD
+    return answer(there), BadgeTone.GOOD if is_ok(there) else BadgeTone.BAD
 
 
 def _csv(facts: Facts, found: list[tuple[PageRecord, str]]) -> Iterator[tuple[object, ...]]:

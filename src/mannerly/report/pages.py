@@ -1,4 +1,4 @@
-"""What a page means for a site: broken, redirected, indexable, and where it belongs.
+"""Judge a page of a site: broken, redirected, indexable, and in which directory.
 
 Every table of the report and every rule of --fail-on asks here, so that "broken" is one thing.
 """

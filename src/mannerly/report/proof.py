@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import TRAFFIC_S
 
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 from .words import clock, counted
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def section(facts: Facts) -> Section:
         table=Table(_COLUMNS, rows, "hosts", sort=1) if rows else None,
         csv=CsvFile("proof.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
         extra={
-            "badge": (word.capitalize(), Tone.GOOD if is_kept else Tone.BAD),
+            "badge": (word.capitalize(), BadgeTone.GOOD if is_kept else BadgeTone.BAD),
             "sentence": sentence(total, is_polite=is_polite),
             "closest": _closest(contacted),
             "traffic": _traffic(facts),

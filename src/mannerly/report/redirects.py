@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import answer
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 from .words import counted
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ def section(found: list[Chain]) -> Section:
 
 def _row(chain: Chain) -> Row:
     if chain.is_loop:
-        kind, tone = ("loop", Tone.BAD), ("never ends", Tone.BAD)
+        kind, tone = ("loop", BadgeTone.BAD), ("never ends", BadgeTone.BAD)
     else:
-        kind = (counted(len(chain.hops), "hop"), Tone.PLAIN)
+        kind = (counted(len(chain.hops), "hop"), BadgeTone.PLAIN)
         is_good = chain.answer.startswith("2")
         is_known = chain.answer != "not fetched"
         tone = (
             f"ends {chain.answer}" if is_known else chain.answer,
-            Tone.GOOD if is_good else Tone.BAD if is_known else Tone.PLAIN,
+            BadgeTone.GOOD if is_good else BadgeTone.BAD if is_known else BadgeTone.PLAIN,
         )
     hops: list[tuple[str, int]] = [*chain.hops, (chain.end, -1 if chain.is_loop else 0)]
     return Row((kind, hops, tone, chain.linked))

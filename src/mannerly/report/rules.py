@@ -69,8 +69,8 @@ MEASURES = {
 }
 
 
-class Rule(NamedTuple):
-    """One rule, and what it was written as."""
+class FailRule(NamedTuple):
+    """One rule of --fail-on, and what it was written as."""
 
     text: str
     name: str
@@ -95,7 +95,7 @@ class Rule(NamedTuple):
         return f"--fail-on {self.text}: {self.name} is {_shown(value, self.unit)}"
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> FailRule:
     """Read a rule.
 
     Raises:
@@ -119,7 +119,7 @@ def parse_rule(text: str) -> Rule:
     if unit == "%" and measure.whole is None:
         raise RuleError(f"--fail-on {text}: {name} is no share, so leave out %")
     limit = float(number) / 1000 if unit == "ms" else float(number)
-    return Rule(text.strip(), name, compare, limit, unit)
+    return FailRule(text.strip(), name, compare, limit, unit)
 
 
 def _allowed() -> str:

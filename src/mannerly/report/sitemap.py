@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import is_html, is_ok, why_not_indexed
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, Tone, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
@@ -72,7 +72,7 @@ def section(facts: Facts, found: list[Disagreement]) -> Section | None:
     rows = [
         Row(
             (
-                (what, Tone.PLAIN if what == _MISSING else Tone.WARN),
+                (what, BadgeTone.PLAIN if what == _MISSING else BadgeTone.WARN),
                 page.url,
                 why_not_indexed(page) or str(page.status),
                 linked[page.url],

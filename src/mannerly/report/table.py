@@ -23,7 +23,7 @@ ALL_DETAILS = 30_000  # under all rows of one table
 
 
 class Cell(StrEnum):
-    """How the cells of a column are shown."""
+    """The ways in which cells of a column are shown."""
 
     TEXT = "text"
     QUIET = "quiet"  # text that matters less
@@ -42,14 +42,14 @@ class Cell(StrEnum):
 
 
 class Phone(StrEnum):
-    """What becomes of a column on a narrow screen."""
+    """The place of a column on a narrow screen."""
 
     SHOWN = "shown"
     UNDER = "under"  # below the first cell
     HIDDEN = "hidden"
 
 
-class Tone(StrEnum):
+class BadgeTone(StrEnum):
     """The tone of a badge; the word says the same."""
 
     GOOD = "good"

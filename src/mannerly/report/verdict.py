@@ -1,4 +1,4 @@
-"""What is broken: targets that do not answer, redirects that never end, anchors that do not exist.
+"""Find what is broken: targets without an answer, redirects that never end, missing anchors.
 
 A redirect that ends at a broken target is no fault of its own: it *leads* to that target, and so
 does every link to it.

@@ -61,6 +61,7 @@ _HEADERS_SUFFICE = 300
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_WITHOUT_BODY = 44  # libcurl's number (curl.h): with it curl sends HEAD
 _SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
@@ -112,8 +113,8 @@ class Transfer:
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
         if request.is_head != self._is_head:
             self._is_head = request.is_head
-            # Without a body curl sends HEAD, and it goes on doing so until it is told to GET.
-            handle.setopt(pycurl.NOBODY if request.is_head else pycurl.HTTPGET, 1)
+            # It goes on sending HEAD until it is told to GET.
+            handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
         handle.setopt(pycurl.URL, request.url)
         self.request = request
         self._is_https = scheme == "https"

@@ -83,7 +83,7 @@ class _Budget:
 
 
 class Spacing(NamedTuple):
-    """What the audit has noted of a budget so far."""
+    """The notes of the audit about one budget so far."""
 
     smallest_gap_s: float = 0.0  # 0: there were no two requests
     required_gap_s: float = 0.0  # in force then
