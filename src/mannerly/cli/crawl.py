@@ -237,7 +237,8 @@ def _check_outputs(configuration: Configuration) -> None:
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     """Return what shows the progress; nothing is shown with --quiet."""
-    from .live import Limits
+    from mannerly.live.meter import Limits
+
     from .progress import Progress
 
     configuration, settings = plan.configuration, plan.settings

@@ -13,8 +13,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mannerly.live.meter import CrawlState, Limits, Live, Meter, log_fields
+
 from .event_log import ORDINARY, EventLog
-from .live import CrawlState, Limits, Live, Meter, log_fields
 from .logs import line_of
 from .look import error_look
 from .terminal import note

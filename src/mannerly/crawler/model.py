@@ -135,8 +135,8 @@ class PageRecord(NamedTuple):
     text_digest: str | None = None  # of the visible text, hexadecimal
     change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
     previous_status: int | None = None  # what the crawl before saw
-    previous_digest: str | None = None  # digest that it had then
-    previous_fetched_at: float | None = None  # wall time of that; ISO 8601 in exports
+    previous_digest: str | None = None  # of the body in the crawl before
+    previous_fetched_at: float | None = None  # wall time of the crawl before; ISO 8601 in exports
 
 
 class PageChange(StrEnum):
