@@ -95,9 +95,10 @@ def test_slow_and_large_pages_come_first(faulty: Crawled) -> None:
     """One page takes more than a second, one has more than 2 MB."""
     slow, large = section(faulty, "slow"), section(faulty, "large")
 
-    assert (slow.count, cells(faulty, "slow")[0][0]) == (1, "/slow")
+    assert slow.count == 1  # the others answer in milliseconds
+    assert cells(faulty, "slow")[0][0] == "/slow"
     assert (large.count, cells(faulty, "large")[0][0]) == (1, "/large")
-    assert cells(faulty, "slow-sections")[0][0] == "/"
+    assert {row[0] for row in cells(faulty, "slow-sections")} == {"/", "/docs/"}
 
 
 def test_proof_counts_what_the_server_saw(faulty: Crawled) -> None:

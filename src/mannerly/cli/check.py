@@ -8,18 +8,18 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from .command_line import CrawlCommand, given_options, takes_options
 from .config import ConfigError, resolve
-from .crawl import ARGUMENT, RunPlan, carry_out, prepare, print_summary, with_options
+from .crawl import RunPlan, carry_out, prepare, print_summary
 from .fail_on import broken_rules
 from .terminal import failing_clearly, note, print_json, safe_term, show
 
@@ -37,13 +37,24 @@ _SOURCES = 5  # printed under a target
 _FOUND = 1  # the exit code
 
 
-def check(urls: list[str] | None, **options: Value | None) -> None:
+@takes_options
+def check(
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URL|FILE|-",
+            help="A URL, a host, a file with one URL per line, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    **options: Value | None,
+) -> None:
     """Crawl a site, ask for everything that it links to, and print what is broken.
 
     Pages are crawled as by `mannerly crawl`. Images, styles, scripts and pages of other sites are
     asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = given_options(options)
     with failing_clearly(), _data_dir(given) as location:
         outputs = _outputs(given.pop("output", []))
         given |= {"data_dir": location, "links": True, "anchors": True}
@@ -200,22 +211,13 @@ def _summarise(checked: Checked) -> None:
         note(f"Not checked: {count:,} {safe_term(reason)}")
 
 
-with_options(
-    check,
-    inspect.Parameter(
-        "urls",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[
-            list[str] | None,
-            typer.Argument(metavar="URL|FILE|-", help=ARGUMENT, show_default=False),
-        ],
-    ),
-    without=("links", "anchors", "verbose"),
-    helps={
+class CheckCommand(CrawlCommand):
+    """Leaves out what a check decides itself; it writes other files than a crawl."""
+
+    left_out = ("links", "anchors", "verbose")
+    helps: ClassVar = {
         "output": "Also write what is broken to a file: .html (the whole report), .csv or .json; "
         "repeatable.",
         "data_dir": "Keep the crawl in this directory (default: a temporary one).",
         "json": "Print what is broken as JSON on standard output.",
-    },
-)
+    }
