@@ -11,7 +11,7 @@ core says of a group holds for all its hosts, including those that are met later
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 LONGEST_UNSURE_S = 86_400.0  # of a wait from before a reboot: it may be over long since
+
+
+# Fields of a record that the audit of the spacing fills.
+_NOTED = (
+    *("smallest_gap_s", "required_gap_s", "smallest_gap_at", "early", "retry_afters"),
+    "retry_afters_broken",
+)
 
 
 class _Counts:
@@ -53,17 +60,17 @@ class _Counts:
         self.requests = record.requests
         self.updated_at = record.updated_at
 
-    def complete(self, host: str) -> HostRecord:
+    def complete(self, host: str, **dates: Any) -> HostRecord:
         """Return the up-to-date record. Pages are counted more often than records are written."""
         make = HostRecord if self.record is None else self.record._replace
         return make(
             host=host,
-            updated_at=self.updated_at,
             fetched=self.fetched,
             refused=self.refused,
             failed=self.failed,
             failures_in_a_row=self.failures_in_a_row,
             requests=self.requests,
+            **(dates or {"updated_at": self.updated_at}),
         )
 
 
@@ -223,26 +230,38 @@ class HostRecords:
         """Return the records that the next commit has to write; the same again if it fails."""
         for lesson in self._politeness.drain(now=now.mono, wall=now.wall):
             self._learn(lesson)
-        records = [self._counts[host].complete(host) for host in self._touched]
-        return [self._dated(record, now) for record in (*self._departed.values(), *records)]
+        changed = [
+            record._replace(**self._dates(host, record, now))
+            for host, record in self._departed.items()
+        ]
+        for host in self._touched:
+            counts = self._counts[host]
+            changed.append(counts.complete(host, **self._dates(host, counts.record, now)))
+        return changed
 
-    def _dated(self, record: HostRecord, now: Now) -> HostRecord:
-        """Add the next instant at which it may be contacted: a crash must not shorten a wait."""
-        host = record.host
+    def _dates(self, host: str, known: HostRecord | None, now: Now) -> dict[str, Any]:
+        """Return the next instant at which it may be contacted: a crash must not shorten a wait.
+
+        With it come the instants of its record, and what the audit has noted so far.
+        """
         wait_s = self._politeness.not_before(host) - now.mono
         spacing = self._audit.noted(self._politeness.key(host))
-        return record._replace(
-            next_at=now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
-            updated_at=now.wall,
-            updated_mono=now.mono,
-            boot=self._boot,
-            smallest_gap_s=spacing.smallest_gap_s or record.smallest_gap_s,
-            required_gap_s=spacing.required_gap_s or record.required_gap_s,
-            smallest_gap_at=_at(spacing.smallest_at, now) or record.smallest_gap_at,
-            early=spacing.early or record.early,
-            retry_afters=spacing.retry_afters or record.retry_afters,
-            retry_afters_broken=spacing.retry_afters_broken or record.retry_afters_broken,
-        )
+        dates = {
+            "next_at": now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
+            "updated_at": now.wall,
+            "updated_mono": now.mono,
+            "boot": self._boot,
+            "smallest_gap_s": spacing.smallest_gap_s,
+            "required_gap_s": spacing.required_gap_s,
+            "smallest_gap_at": _at(spacing.smallest_at, now),
+            "early": spacing.early,
+            "retry_afters": spacing.retry_afters,
+            "retry_afters_broken": spacing.retry_afters_broken,
+        }
+        if known is not None:  # what was noted in earlier runs stays where this one has nothing
+            for name in _NOTED:
+                dates[name] = dates[name] or getattr(known, name)
+        return dates
 
     def committed(self) -> None:
         """The changes are in the store."""
