@@ -11,7 +11,7 @@ from .words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .facts import Facts
+    from .facts import CrawlFacts
     from .table import CsvRow
 
 _FIELDS = ("target", "answer", "linked_from", "text", "kind")
@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 
 
-def section(facts: Facts) -> Section:
+def section(facts: CrawlFacts) -> Section:
     """Return the section of broken links."""
     answers = facts.verdict.answers
     room, rows = ALL_DETAILS, []
@@ -55,7 +55,7 @@ def section(facts: Facts) -> Section:
     )
 
 
-def _csv(facts: Facts, answers: dict[str, str]) -> Iterator[CsvRow]:
+def _csv(facts: CrawlFacts, answers: dict[str, str]) -> Iterator[CsvRow]:
     """Yield one row for each link to a broken target, read from the store again."""
     if not facts.has_links:
         for url, known in facts.broken.items():

@@ -11,7 +11,7 @@ from .words import counted, day
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("change", "url", "what", "status", "previous_status", "linked_from")
 _COLUMNS = (
@@ -31,23 +31,23 @@ NOT_AGAIN = (
 )
 
 
-def counts(facts: Facts) -> Counter[str]:
+def counts(facts: CrawlFacts) -> Counter[str]:
     """Return the number of pages by their change."""
     return Counter(page.change for page in facts.pages.values() if page.change)
 
 
-def since(facts: Facts) -> str:
+def since(facts: CrawlFacts) -> str:
     """Return the day of the last crawl."""
     last = max((page.previous_fetched_at or 0.0 for page in facts.pages.values()), default=0.0)
     return day(last) if last else "the last crawl"
 
 
-def has_changes(facts: Facts) -> bool:
+def has_changes(facts: CrawlFacts) -> bool:
     """Return whether this crawl was run again: then pages have a time before."""
     return any(page.previous_fetched_at for page in facts.pages.values())
 
 
-def section(facts: Facts) -> Section:
+def section(facts: CrawlFacts) -> Section:
     """Return the section of changes."""
     if not has_changes(facts):
         return Section("changes", "What changed", "–", empty=NOT_AGAIN)
@@ -83,7 +83,7 @@ def section(facts: Facts) -> Section:
     )
 
 
-def _what(page: PageRecord, facts: Facts) -> str:
+def _what(page: PageRecord, facts: CrawlFacts) -> str:
     linked = facts.linked[page.url]
     said = []
     if page.change != "new" and page.previous_status != page.status:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("group", "same", "title", "url", "canonical")
 _COLUMNS = (
@@ -44,7 +44,7 @@ class DuplicateGroup(NamedTuple):
     pages: list[PageRecord]
 
 
-def groups(facts: Facts) -> list[DuplicateGroup]:
+def groups(facts: CrawlFacts) -> list[DuplicateGroup]:
     """Return the groups, the largest first. Equal groups of both kinds are one."""
     titles: defaultdict[str, list[PageRecord]] = defaultdict(list)
     texts: defaultdict[str, list[PageRecord]] = defaultdict(list)

@@ -43,7 +43,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Facts:
+class CrawlFacts:
     """The knowledge of a crawl that a report is made of."""
 
     crawl: StoredCrawl
@@ -75,13 +75,13 @@ class Facts:
         return self.seeds[0][: self.seeds[0].index("/", 8)] if self.seeds else ""
 
 
-def read(crawl: StoredCrawl) -> Facts:
+def read(crawl: StoredCrawl) -> CrawlFacts:
     """Read a crawl, whether it is running or not."""
     with crawl.view() as view:
         status = status_of(view, now=time.time())
         pages = {record.url: record for record in view.pages()}
         instants = [page.fetched_at for page in pages.values()]
-        facts = Facts(
+        facts = CrawlFacts(
             crawl=crawl,
             state=status.state,
             seeds=list(view.store.manifest.seeds),
@@ -127,7 +127,7 @@ def links(view: View) -> Iterator[Link]:
     return (link for link in view.links() if link.kind not in STATEMENTS)
 
 
-def _read_links(view: View, facts: Facts) -> None:
+def _read_links(view: View, facts: CrawlFacts) -> None:
     known, broken, verdict = facts.pages.keys(), facts.broken, facts.verdict
     for source, group in groupby(links(view), _source):
         found = list(group)
@@ -145,7 +145,7 @@ def _read_links(view: View, facts: Facts) -> None:
                 broken[url].lines.append((source, link.text or ""))
 
 
-def _from_parents(facts: Facts) -> None:
+def _from_parents(facts: CrawlFacts) -> None:
     """Without a link graph, a page knows the page that it was found on."""
     sources = {each.url: each.parent for each in facts.given_up}
     sources |= {url: page.parent for url, page in facts.pages.items()}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stored import StoredCrawl
 
-    from .facts import Facts
+    from .facts import CrawlFacts
     from .proof import Totals
     from .redirects import Chain
     from .table import Section
@@ -67,7 +67,7 @@ class Numbers:
 class Findings:
     """The content of a report."""
 
-    facts: Facts
+    facts: CrawlFacts
     numbers: Numbers
     sections: list[Section]
     sentence: str
@@ -114,7 +114,7 @@ def find(crawl: StoredCrawl) -> Findings:
     )
 
 
-def _numbers(facts: Facts, found: list[Chain], groups: int) -> Numbers:
+def _numbers(facts: CrawlFacts, found: list[Chain], groups: int) -> Numbers:
     pages = facts.pages.values()
     latencies = [page.latency_ms for page in pages if is_ok(page)]
     mid, p95 = sections.times(latencies) if latencies else (0.0, 0.0)
@@ -151,7 +151,7 @@ def _sentence(numbers: Numbers) -> str:
     return f"{said}{joint} {numbers.loops:,} {ends}"
 
 
-def _about(facts: Facts) -> str:
+def _about(facts: CrawlFacts) -> str:
     hosts = sorted(
         (host for host in facts.hosts if host.fetched), key=lambda host: (-host.fetched, host.host)
     )
@@ -172,7 +172,7 @@ def _about(facts: Facts) -> str:
     return said
 
 
-def _key_numbers(numbers: Numbers, changed: Counter[str], facts: Facts) -> list[KeyNumber]:
+def _key_numbers(numbers: Numbers, changed: Counter[str], facts: CrawlFacts) -> list[KeyNumber]:
     indexable = 100.0 * (1 - numbers.not_indexable / numbers.pages) if numbers.pages else 0.0
     total = numbers.proof
     return [
@@ -215,7 +215,7 @@ def _key_numbers(numbers: Numbers, changed: Counter[str], facts: Facts) -> list[
     ]
 
 
-def _pages_note(facts: Facts, changed: Counter[str]) -> str:
+def _pages_note(facts: CrawlFacts, changed: Counter[str]) -> str:
     if facts.pending:
         return f"{counted(facts.pending, 'URL')} to go"
     if changes.has_changes(facts):

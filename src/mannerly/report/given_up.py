@@ -11,7 +11,7 @@ from mannerly.crawler.web.urls import host_key_of
 from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 
 if TYPE_CHECKING:
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("host", "why", "urls", "fetched", "refused", "failed")
 _COLUMNS = (
@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 
 
-def section(facts: Facts) -> Section:
+def section(facts: CrawlFacts) -> Section:
     """Return the section of hosts that were given up."""
     urls: Counter[str] = Counter()
     whys: dict[str, str] = {}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("url", "why", "canonical", "canonical_answer", "linked_from")
 _COLUMNS = (
@@ -24,7 +24,7 @@ _COLUMNS = (
 )
 
 
-def section(facts: Facts) -> Section:
+def section(facts: CrawlFacts) -> Section:
     """Return the section of pages that are noindex or canonicalised."""
     found = [
         (page, why)
@@ -56,7 +56,7 @@ def section(facts: Facts) -> Section:
     )
 
 
-def _there(page: PageRecord, facts: Facts) -> tuple[str, BadgeTone] | None:
+def _there(page: PageRecord, facts: CrawlFacts) -> tuple[str, BadgeTone] | None:
     """Return how the canonical page answered; None if the crawl does not know it."""
     there = facts.pages.get(page.canonical or "")
     if there is None or there is page:
@@ -64,7 +64,7 @@ def _there(page: PageRecord, facts: Facts) -> tuple[str, BadgeTone] | None:
     return answer(there), BadgeTone.GOOD if is_ok(there) else BadgeTone.BAD
 
 
-def _csv(facts: Facts, found: list[tuple[PageRecord, str]]) -> Iterator[tuple[object, ...]]:
+def _csv(facts: CrawlFacts, found: list[tuple[PageRecord, str]]) -> Iterator[tuple[object, ...]]:
     for page, why in found:
         there = _there(page, facts)
         shown = None if there is None else there[0]

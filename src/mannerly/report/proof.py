@@ -17,7 +17,7 @@ from .words import clock, counted
 if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = (
     "host", "requests", "gap_in_force_s", "smallest_gap_s", "early_requests", "retry_after_asked",
@@ -59,7 +59,7 @@ class Totals(NamedTuple):
         return 100.0 * self.refused / self.requests if self.requests else 0.0
 
 
-def totals(facts: Facts) -> Totals:
+def totals(facts: CrawlFacts) -> Totals:
     """Return the sums over all hosts."""
     hosts = facts.hosts
     return Totals(
@@ -86,7 +86,7 @@ def sentence(total: Totals, *, is_polite: bool = True) -> str:
     return f"{kept} None was sent inside a Retry-After."
 
 
-def section(facts: Facts) -> Section:
+def section(facts: CrawlFacts) -> Section:
     """Return the proof, host by host."""
     total = totals(facts)
     contacted = [host for host in facts.hosts if host.requests]
@@ -186,7 +186,7 @@ def _dots(hosts: list[HostRecord]) -> dict[str, object] | None:
     return {"bins": bins, "early": sum(ratio < _TOLERANCE for ratio in ratios)}
 
 
-def _traffic(facts: Facts) -> dict[str, object] | None:
+def _traffic(facts: CrawlFacts) -> dict[str, object] | None:
     """Return requests and refusals over time, in at most 240 steps; None without two moments."""
     if len(facts.traffic) < 2:
         return None
@@ -203,7 +203,7 @@ def _traffic(facts: Facts) -> dict[str, object] | None:
     return {"start": first, "step_s": step_s, "requests": requests, "refused": refused}
 
 
-def _limits_used(facts: Facts, hosts: list[HostRecord]) -> dict[str, float]:
+def _limits_used(facts: CrawlFacts, hosts: list[HostRecord]) -> dict[str, float]:
     """Return the pace in the second half of a host's pages against its limit, in per cent.
 
     The first half was spent on finding the limit.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("kind", "hops", "start", "end", "answer", "linked_from", "chain")
 _COLUMNS = (
@@ -39,7 +39,7 @@ class Chain(NamedTuple):
     linked: int  # pages that link to the first address
 
 
-def chains(facts: Facts) -> list[Chain]:
+def chains(facts: CrawlFacts) -> list[Chain]:
     """Return chains of two redirects and more, and every loop; the most linked first."""
     pages = facts.pages
     target = {url: page.redirect_to for url, page in pages.items() if page.redirect_to}

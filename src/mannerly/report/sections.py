@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("section", "pages", "2xx", "3xx", "4xx", "5xx", "indexable", "main_reason_why_not")
 _DEPTH_FIELDS = ("depth", "pages", "2xx", "3xx", "4xx", "5xx", "indexable")
@@ -77,7 +77,7 @@ class Tally:
         return max(sorted(self.reasons), key=self.reasons.__getitem__, default="")
 
 
-def by_section(facts: Facts) -> dict[str, Tally]:
+def by_section(facts: CrawlFacts) -> dict[str, Tally]:
     """Return the directories, the largest first; small ones of very many are put together."""
     found: dict[str, Tally] = {}
     main = facts.main_host
@@ -118,7 +118,7 @@ def _csv(tallies: dict[str, Tally]) -> Iterator[tuple[object, ...]]:
         yield (name, each.pages, *each.counts, share, each.main_reason or None)
 
 
-def depth_section(facts: Facts) -> Section:
+def depth_section(facts: CrawlFacts) -> Section:
     """Return the section with the pages by their distance from a seed."""
     tallies: dict[int, Tally] = {}
     for page in facts.pages.values():

@@ -11,7 +11,7 @@ from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table,
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 _FIELDS = ("what", "url", "status", "linked_from", "why_not_indexed")
 _COLUMNS = (
@@ -32,7 +32,7 @@ class Disagreement(NamedTuple):
     page: PageRecord
 
 
-def disagreements(facts: Facts) -> list[Disagreement]:
+def disagreements(facts: CrawlFacts) -> list[Disagreement]:
     """Return them: orphans first, then those with the most links."""
     pages = facts.pages.values()
     if not any(page.in_sitemap for page in pages):
@@ -45,7 +45,7 @@ def disagreements(facts: Facts) -> list[Disagreement]:
     return found
 
 
-def summary(facts: Facts, found: list[Disagreement]) -> Section:
+def summary(facts: CrawlFacts, found: list[Disagreement]) -> Section:
     """Return the numbers of pages in the sitemap, in the links, and in both."""
     listed = sum(bool(page.in_sitemap) for page in facts.pages.values())
     result = Section("sitemap", "Sitemap and links", len(found) if listed else "–", half=True)
@@ -64,7 +64,7 @@ def summary(facts: Facts, found: list[Disagreement]) -> Section:
     return result
 
 
-def section(facts: Facts, found: list[Disagreement]) -> Section | None:
+def section(facts: CrawlFacts, found: list[Disagreement]) -> Section | None:
     """Return the pages themselves; None if there are none."""
     if not found:
         return None
@@ -95,7 +95,7 @@ def section(facts: Facts, found: list[Disagreement]) -> Section | None:
     )
 
 
-def _what(page: PageRecord, facts: Facts) -> str | None:
+def _what(page: PageRecord, facts: CrawlFacts) -> str | None:
     if page.in_sitemap:
         if why_not_indexed(page):
             return _UNWANTED
@@ -105,7 +105,7 @@ def _what(page: PageRecord, facts: Facts) -> str | None:
     return _MISSING if is_page else None
 
 
-def _no_sitemap(facts: Facts) -> str:
+def _no_sitemap(facts: CrawlFacts) -> str:
     if facts.settings.seeding not in ("sitemap", "all"):
         return "This crawl read no sitemap (--seeding-strategy)."
     return "No sitemap was found, or it lists none of these pages."

@@ -10,7 +10,7 @@ from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
 
-    from .facts import Facts
+    from .facts import CrawlFacts
 
 SLOW_MS = 1000.0
 LARGE_BYTES = 2_000_000
@@ -31,7 +31,7 @@ _LARGE_COLUMNS = (
 )
 
 
-def slow_section(facts: Facts) -> Section:
+def slow_section(facts: CrawlFacts) -> Section:
     """Return the section of slow pages: those over one second, or the ten slowest."""
     answered = [page for page in facts.pages.values() if is_ok(page)]
     answered.sort(key=lambda page: (-page.latency_ms, page.url))
@@ -54,7 +54,7 @@ def slow_section(facts: Facts) -> Section:
     )
 
 
-def large_section(facts: Facts) -> Section:
+def large_section(facts: CrawlFacts) -> Section:
     """Return the section of large pages: those over 2 MB, or the ten largest."""
     answered = [page for page in facts.pages.values() if is_ok(page)]
     answered.sort(key=lambda page: (-page.bytes, page.url))
