@@ -18,6 +18,8 @@
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
 nothing to the next process.
+
+It is long because the fields of every value are explained here, and nowhere else.
 """
 
 from __future__ import annotations
