@@ -20,8 +20,8 @@ The memory of all bodies is bounded, too (`body_memory`): when it is scarce a tr
 its time stands still, and if its server does not wait for it, it is asked for again. It goes on
 when the memory for all of its body is claimed.
 
-A transfer knows nothing of the loop, of other transfers, or of time. The module is long because every
-option of a handle has its reason beside it.
+A transfer knows nothing of the loop, of other transfers, or of time. The module is long because
+every option of a handle has its reason beside it.
 """
 
 from __future__ import annotations
