@@ -35,6 +35,7 @@ from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
+from .watch import watch
 from .wipe import wipe
 
 # typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
@@ -72,6 +73,7 @@ app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(rich_help_panel=_LOOK)(status)
+app.command(rich_help_panel=_LOOK)(watch)
 app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)
 app.command(rich_help_panel=_LOOK)(explain)
 app.command(rich_help_panel=_LOOK)(export)
