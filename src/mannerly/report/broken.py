@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .facts import links
-from .table import ALL_DETAILS, BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, cut
+from .table import (
+    ALL_DETAILS,
+    BadgeTone,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    ReportTable,
+    Row,
+    Section,
+    cut,
+)
 from .words import counted
 
 if TYPE_CHECKING:
@@ -50,7 +61,7 @@ def section(facts: CrawlFacts) -> Section:
         empty=f"No link is broken: all {counted(len(facts.pages), 'page')} were reached."
         if facts.pages
         else "No page was fetched yet.",
-        table=Table(_COLUMNS, rows, "targets", sort=2) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "targets", sort=2) if rows else None,
         csv=CsvFile("broken.csv", _FIELDS, lambda: _csv(facts, answers)),
     )
 

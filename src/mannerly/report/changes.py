@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 from .words import counted, day
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def section(facts: CrawlFacts) -> Section:
         len(rows),
         f"since {since(facts)}",
         empty=f"Nothing changed: all {counted(number['same'], 'page')} are the same.",
-        table=Table(_COLUMNS, rows, "changes", sort=-1) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "changes", sort=-1) if rows else None,
         csv=CsvFile("changes.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
         extra={"badges": badges, "same": number["same"]} if rows else {},
     )

@@ -13,9 +13,9 @@ from .table import (
     Column,
     CsvFile,
     Phone,
+    ReportTable,
     Row,
     Section,
-    Table,
     cut,
     rows_of,
 )
@@ -79,7 +79,7 @@ def section(found: list[DuplicateGroup]) -> Section:
         len(found),
         f"{counted(len(found), 'group')}, {counted(pages, 'page')}" if found else "0",
         empty="No two pages have the same title or the same text.",
-        table=Table(_COLUMNS, rows, "groups", sort=2) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "groups", sort=2) if rows else None,
         csv=CsvFile("duplicates.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(found))),
     )
 

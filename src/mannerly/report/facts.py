@@ -35,7 +35,7 @@ STATEMENTS = frozenset({"canonical", "hreflang", "redirect"})
 
 
 @dataclass(slots=True)
-class Target:
+class BrokenTarget:
     """A broken target: who links to it. Only the first lines are kept."""
 
     pages: int = 0
@@ -60,7 +60,7 @@ class CrawlFacts:
     has_links: bool
     traffic: list[Traffic]
     verdict: Verdict
-    broken: dict[str, Target] = field(default_factory=dict)
+    broken: dict[str, BrokenTarget] = field(default_factory=dict)
     linked: Counter[str] = field(default_factory=Counter)  # by URL: pages that link to it
     pages_with_broken: int = 0
 
@@ -100,7 +100,7 @@ def read(crawl: StoredCrawl) -> CrawlFacts:
         facts.verdict = judge(pages, facts.checked, facts.given_up)
         if facts.settings.anchors:
             facts.verdict.answers.update(missing_anchors(view, pages))
-        facts.broken = {url: Target() for url in facts.verdict.answers}
+        facts.broken = {url: BrokenTarget() for url in facts.verdict.answers}
         if facts.has_links:
             _read_links(view, facts)
         else:

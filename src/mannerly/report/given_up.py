@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.inspection.reasons import error_words, skip_words
 from mannerly.crawler.web.urls import host_key_of
 
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 
 if TYPE_CHECKING:
     from .facts import CrawlFacts
@@ -45,6 +45,6 @@ def section(facts: CrawlFacts) -> Section:
         f"{len(rows):,}",
         "`mannerly retry` tries them again." if rows else "",
         empty="No host was given up.",
-        table=Table(_COLUMNS, rows, "hosts", sort=2) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "hosts", sort=2) if rows else None,
         csv=CsvFile("given-up.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
     )

@@ -25,7 +25,7 @@ from .table import SHOWN_ROWS
 
 if TYPE_CHECKING:
     from .findings import Findings
-    from .table import Section, Table
+    from .table import ReportTable, Section
 
 
 def write_html(findings: Findings, path: Path, csv_directory: Path | None = None) -> None:
@@ -94,7 +94,7 @@ def _section(section: Section, csv_directory: str | None) -> dict[str, object]:
     }
 
 
-def _table(table: Table) -> dict[str, object]:
+def _table(table: ReportTable) -> dict[str, object]:
     return {
         "columns": [column._asdict() for column in table.columns],
         "rows": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .pages import answer, is_ok, why_not_indexed
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def section(facts: CrawlFacts) -> Section:
         f"{len(found):,}",
         "These pages were answered, and a search engine will not list them." if found else "",
         empty="No page asks not to be listed, and none names another page as its original.",
-        table=Table(_COLUMNS, rows, "pages", sort=4) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "pages", sort=4) if rows else None,
         csv=CsvFile("indexing.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(facts, found))),
     )
 

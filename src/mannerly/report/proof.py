@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import TRAFFIC_S
 
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 from .words import clock, counted
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def section(facts: CrawlFacts) -> Section:
         "Politeness proof",
         word,
         empty=sentence(total, is_polite=is_polite),
-        table=Table(_COLUMNS, rows, "hosts", sort=1) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "hosts", sort=1) if rows else None,
         csv=CsvFile("proof.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
         extra={
             "badge": (word.capitalize(), BadgeTone.GOOD if is_kept else BadgeTone.BAD),

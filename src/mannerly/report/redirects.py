@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import answer
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 from .words import counted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def section(found: list[Chain]) -> Section:
         f"{len(found):,}",
         "A link to the last address saves every visitor the hops." if found else "",
         empty="No address needs more than one redirect, and no redirect leads back to itself.",
-        table=Table(_COLUMNS, rows, "chains", sort=3) if found else None,
+        table=ReportTable(_COLUMNS, rows, "chains", sort=3) if found else None,
         nav="Redirects",
         csv=CsvFile("redirects.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(found))),
     )

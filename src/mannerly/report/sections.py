@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from .pages import is_ok, section_of, status_class, why_not_indexed
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def section(tallies: dict[str, Tally]) -> Section:
         len(rows),
         "and what can be indexed",
         empty="No page was fetched yet.",
-        table=Table(_COLUMNS, rows, "sections", sort=1, first=10) if rows else None,
+        table=ReportTable(_COLUMNS, rows, "sections", sort=1, first=10) if rows else None,
         csv=CsvFile("sections.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(tallies))),
         extra={"legend": True},
     )
@@ -173,7 +173,7 @@ def slow_section(tallies: dict[str, Tally]) -> Section:
         len(rows),
         "by the median of their pages",
         empty="No page was fetched yet.",
-        table=Table(_SLOW_COLUMNS, rows, "sections", sort=1) if rows else None,
+        table=ReportTable(_SLOW_COLUMNS, rows, "sections", sort=1) if rows else None,
         csv=CsvFile("slow-sections.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
     )
 

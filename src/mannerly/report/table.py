@@ -85,7 +85,7 @@ class Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class Table:
+class ReportTable:
     """A table: it is shown sorted by column `sort`, the largest first unless `ascending`."""
 
     columns: Sequence[Column]
@@ -121,7 +121,7 @@ class Section:
     about: str = ""  # beside the title
     note: str = ""  # under the title
     empty: str = ""  # the sentence in place of a table
-    table: Table | None = None
+    table: ReportTable | None = None
     csv: CsvFile | None = None
     extra: dict[str, object] = field(default_factory=dict)  # what only this section has
     half: bool = False  # half as wide as the page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .pages import is_ok
-from .table import Cell, Column, CsvFile, Phone, Row, Section, Table, rows_of
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
@@ -49,7 +49,7 @@ def slow_section(facts: CrawlFacts) -> Section:
         "Time to the first byte, without connecting."
         + ("" if slow else " The slowest are listed."),
         empty="No page was fetched yet.",
-        table=Table(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
+        table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
         csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
     )
 
@@ -69,7 +69,7 @@ def large_section(facts: CrawlFacts) -> Section:
         f"{large:,} over 2 MB",
         "" if large else "The largest are listed.",
         empty="No page was fetched yet.",
-        table=Table(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
+        table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
         csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
     )
 
