@@ -49,6 +49,7 @@ RUN_DEFAULTS: dict[str, object] = {
     "fresh": False,
     "output": [],
     "content": "none",
+    "fail_on": [],
     "json": False,
     "quiet": False,
     "verbose": False,
