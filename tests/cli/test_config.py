@@ -152,7 +152,6 @@ def test_mistake_in_the_environment_names_the_variable(
         ("FP_CHECK_SEMAPHORE_LIMIT", "99", "check_limit", 99),
         ("MAX_INFLIGHT_PER_HOST", "14", "per_host", 14),
         ("GOVERNOR_ENABLED", "false", "governor", False),
-        ("BBB_JOB_FAILURE_THRESHOLD", "15", "host_failure_limit", 15),
         ("METRIC_EXPORT_INTERVAL_SECS", "60", "log_interval", 60.0),
     ],
 )
