@@ -1,4 +1,4 @@
-"""The service as an ASGI application."""
+"""The service and the page of one crawl, as ASGI applications."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from .access import Access
-from .api import JobsApi
+from .crawl_api import CrawlApi
+from .jobs_api import JobsApi
 from .openapi import openapi
+from .pages import page_routes
 from .problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from .dashboard import OneCrawlApi
+    from .operations import Operation
     from .service import Service
 
 
@@ -43,31 +48,48 @@ def service_app(
                 await task
             service.close()
 
-    async def healthz(_request: Request) -> Response:
-        """Answer as long as the process is alive."""
-        return PlainTextResponse("ok\n")
-
     async def readyz(_request: Request) -> Response:
         """Answer when jobs can be accepted."""
         service.book.jobs()
         return PlainTextResponse("ok\n")
 
-    operations = JobsApi(service).operations()
+    operations = [*JobsApi(service).operations(), *CrawlApi(service.live).operations()]
+    return _app(operations, [Route("/readyz", readyz)], running, hosts, token)
+
+
+def dashboard_app(
+    api: OneCrawlApi, *, hosts: Iterable[str] = (), token: str | None = None
+) -> ASGIApp:
+    """Return the application of the page of one crawl."""
+    return _app(api.operations(), [], None, hosts, token)
+
+
+def _app(
+    operations: list[Operation],
+    more: list[Route],
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None,
+    hosts: Iterable[str],
+    token: str | None,
+) -> ASGIApp:
     document = msgspec.json.encode(openapi(operations))
 
     async def described(_request: Request) -> Response:
         """Describe this API (OpenAPI)."""
         return Response(document, media_type="application/json")
 
-    routes = [
-        *(operation.route() for operation in operations),
-        Route("/api/openapi.json", described),
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-    ]
+    async def healthz(_request: Request) -> Response:
+        """Answer as long as the process is alive."""
+        return PlainTextResponse("ok\n")
+
     app = Starlette(
-        routes=routes,
-        lifespan=running,
+        routes=[
+            *(operation.route() for operation in operations),
+            Route("/api/openapi.json", described),
+            Route("/healthz", healthz),
+            *more,
+            *page_routes(),
+        ],
+        lifespan=lifespan,
         exception_handlers={Problem: _problem, HTTPException: _http_error},
     )
     return Access(app, hosts=hosts, token=token)

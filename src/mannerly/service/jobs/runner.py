@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.stats import Stats
 
     from .book import JobBook
     from .process import ToService
@@ -102,6 +101,7 @@ class JobRunner:
         jobs: int,
         failure_threshold: int,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
+        reported: Callable[[Job, JobReport], None] | None = None,
     ) -> None:
         self._book = book
         self._root = root
@@ -109,6 +109,7 @@ class JobRunner:
         self._jobs = jobs
         self._failure_threshold = failure_threshold
         self._launch = launch
+        self._reported = reported  # called with every report of a job
         self._running: dict[str, _Running] = {}
         self._restarts: dict[str, int] = {}
 
@@ -139,10 +140,10 @@ class JobRunner:
             running.process.close()
         self._running.clear()
 
-    def stats(self, job_id: str) -> tuple[Stats, float] | None:
-        """Return the latest totals of a job that runs, and for how long it has run."""
+    def latest(self, job_id: str) -> JobReport | None:
+        """Return the latest report of a job that runs."""
         running = self._running.get(job_id)
-        return None if running is None or running.report is None else running.report
+        return None if running is None else running.report
 
     def location(self, job: Job) -> Path:
         """Return the data directory of a job's present run."""
@@ -193,12 +194,18 @@ class JobRunner:
                 running.end = message
             else:
                 running.report = message
+                self._pass_on(job_id, message)
                 if message.stats.fetched:
                     self._restarts.pop(job_id, None)
         if not running.process.is_alive:
             running.process.close()
             del self._running[job_id]
             self._is_over(job_id, running, now)
+
+    def _pass_on(self, job_id: str, report: JobReport) -> None:
+        job = None if self._reported is None else self._book.get(job_id)
+        if job is not None and self._reported is not None:
+            self._reported(job, report)
 
     def _is_over(self, job_id: str, running: _Running, now: float) -> None:
         job, end = self._book.get(job_id), running.end
