@@ -81,7 +81,8 @@ if TYPE_CHECKING:
     )
     from typing import Unpack
 
-    from mannerly.crawler.options.values import CrawlOptions, Given
+    from mannerly.crawler.options.keywords import CrawlOptions
+    from mannerly.crawler.options.values import Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Watcher
     from mannerly.crawler.runtime.news import Told

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .core import SharedContext
     from .model import Decision, Instant, Outcome, Response
     from .pace.base import Strategy
-    from .retry import RetryBudget
+    from .retry import RetryBudget, RetryPolicy
 
 # For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
@@ -565,6 +565,16 @@ class HostState:
         return self._gate
 
     # ------------------------------------------------------------------ delay and limit
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether this host is paced at all."""
+        return self._shared.settings.enabled
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """Return when a request to this host is repeated."""
+        return self._shared.retry_policy
 
     @property
     def delay_s(self) -> float:

@@ -374,7 +374,7 @@ class Engine:
             max(0.0, self._clock.now() - flight.permit.sent_at),
             request.timeout_s,
             made + 1,
-            self._by_number[flight.shard].parts.settings.politeness.max_attempts,
+            flight.permit.host.retry_policy.max_attempts,
         )
 
     def stop(self) -> None:

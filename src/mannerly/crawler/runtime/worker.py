@@ -29,7 +29,6 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
-from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.shard.shard import Shard
@@ -43,7 +42,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import first_candidates, rules_of
+from .beginning import fetch_settings, first_candidates, rules_of
 from .boot import boot_id
 from .delivery import Delivery
 from .descriptors import room
@@ -111,13 +110,7 @@ class Worker:
         self._open_network(manifest.seeds)
         self._fetcher = CurlFetcher(
             self._guard,
-            FetchSettings(
-                user_agent=settings.user_agent,
-                max_connections=self._connections(workers),
-                proxy=settings.proxy,
-                ca_file=settings.ca_file,
-                insecure_hosts=settings.insecure_hosts,
-            ),
+            fetch_settings(settings, manifest.seeds, self._connections(workers)),
             memory,
         )
         self._offload: Offload[Reading] = Offload(

@@ -46,7 +46,7 @@ def report(
         parts.given_up.recall(item.host, parts, now)
         parts.hosts.count(item.host, now, refused=1)
     is_final = outcome is NEUTRAL and (
-        response.status not in parts.settings.politeness.retry_statuses
+        response.status not in permit.host.retry_policy.retry_statuses
     )
     if is_final or item.host in parts.given_up:
         return outcome, None

@@ -25,6 +25,7 @@ from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .lists import Lists
+from .own_paces import OwnPaces
 from .routes import Routes
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
@@ -32,7 +33,6 @@ from .unreachable import UnreachableHosts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.control import HostOrders
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Entry, Now, PageRecord, RobotsRecord
@@ -67,8 +67,8 @@ class Parts:
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
+    paces: OwnPaces  # of single hosts
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
-    paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
@@ -217,6 +217,7 @@ def make_parts(
         routes=Routes(number, sharding, rules),
         audit=audit,
         sitemaps=SitemapQuota(settings.max_sitemaps),
+        paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
     )
     return parts
