@@ -77,8 +77,8 @@ function make(place, height, data, lines) {
     legend: { show: false }, cursor: { y: false, sync: { key: "time" }, points: { show: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 90, values: (_plot, times) => times.map((time) => new Date(time * 1000).toLocaleTimeString("en-GB", time % 60 ? {} : { hour: "2-digit", minute: "2-digit" })) },
-      { ...axis, size: 48, space: height > 100 ? 36 : 24, values: (_plot, values) => values.map((value) => (value >= 10000 ? `${value / 1000}k` : String(value))) },
+      { ...axis, grid: { show: false }, size: 26, space: 90, values: (_plot, times) => times.map((time) => new Date(time * 1000).toLocaleTimeString("en-GB", time % 60 ? {} : { hour: "2-digit", minute: "2-digit" })) },
+      { ...axis, size: 48, space: height > 100 ? 36 : 18, values: (_plot, values) => values.map((value) => (value >= 10000 ? `${value / 1000}k` : String(value))) },
     ],
     hooks: place.id === "chart-main" ? { draw: [drawEvents] } : {},
     series: [{}, ...lines],
