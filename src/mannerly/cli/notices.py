@@ -147,9 +147,9 @@ def missing_parts(settings: CrawlSettings) -> list[str]:
     """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
-    from mannerly.crawler.runtime.descriptors import told
+    from mannerly.crawler.runtime.descriptors import too_few
 
-    few = told(settings.workers, settings.processes)
+    few = too_few(settings.workers, settings.processes)
     lines = [few] if few else []
     if find_spec("pcre2") is None:
         lines.append(
@@ -222,14 +222,14 @@ def control_records(location: str) -> list[str]:
     from mannerly.crawler.control import in_force
     from mannerly.crawler.store import exists, open_crawl
 
-    from .steer import told
+    from .steer import described
 
     if not exists(location):
         return []
     store = open_crawl(location)
     orders = in_force(store.orders())
     store.close()
-    return told(orders, location)
+    return described(orders, location)
 
 
 def _named(seeds: Sequence[str]) -> str:

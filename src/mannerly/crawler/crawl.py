@@ -287,7 +287,7 @@ class Crawl(StoredCrawl):
         seconds = time.monotonic() - began
         total = totals(store)
         result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
-        if ending in (Ending.FINISHED, Ending.NO_SEED):
+        if ending is Ending.FINISHED:
             result = _examined(result, store)
         self._result = result
         return result

@@ -64,8 +64,7 @@ def count(record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
     parts.given_up.recall(host, parts, now)
     parts.hosts.count(host, now, fetched=has_status, failed=not has_status, is_failure=is_failure)
-    if is_failure and host not in parts.given_up:
+    if is_failure:
         failures = parts.hosts.failures_in_a_row(host)
         if failures >= parts.settings.host_failure_limit:
-            parts.politeness.retire(host, f"{failures} failures in a row", now=now.mono)
-            parts.given_up.follow(parts, now)
+            parts.given_up.give_up(host, f"{failures} failures in a row", parts, now)

@@ -131,12 +131,12 @@ class Parts:
         site = site_of(host)
         return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
-    def told(self, event: PolitenessEvent) -> None:
+    def heard(self, event: PolitenessEvent) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self.emit(event)
-        self.audit.told(event)
+        self.audit.heard(event)
         if isinstance(event, Retired):
-            self.given_up.tell(event)
+            self.given_up.heard(event)
         elif isinstance(event, Evicted):
             self.hosts.forget(event.host)
             self.audit.forget(event.host)
@@ -177,7 +177,7 @@ def make_parts(
     pace = settings.politeness
 
     def tell(event: PolitenessEvent) -> None:
-        parts.told(event)
+        parts.heard(event)
 
     politeness = Politeness(
         pace,
