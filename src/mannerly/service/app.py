@@ -16,6 +16,7 @@ from starlette.routing import Route
 from .access import Access
 from .crawl_api import CrawlApi
 from .jobs_api import JobsApi
+from .metrics import CONTENT_TYPE, metrics_text
 from .openapi import openapi
 from .pages import page_routes
 from .problems import Problem
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
+
+    from mannerly.crawler.stats import Stats
 
     from .dashboard import OneCrawlApi
     from .operations import Operation
@@ -54,14 +57,26 @@ def service_app(
         return PlainTextResponse("ok\n")
 
     operations = [*JobsApi(service).operations(), *CrawlApi(service.live).operations()]
-    return _app(operations, [Route("/readyz", readyz)], running, hosts, token)
+    more = [Route("/readyz", readyz), _metrics(service.totals, service.limits)]
+    return _app(operations, more, running, hosts, token)
 
 
 def dashboard_app(
     api: OneCrawlApi, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
-    return _app(api.operations(), [], None, hosts, token)
+    more = [_metrics(api.totals, api.limits)]
+    return _app(api.operations(), more, None, hosts, token)
+
+
+def _metrics(totals: Callable[[], Stats], limits: Callable[[], dict[str, float]]) -> Route:
+    text = metrics_text(totals, limits)
+
+    async def metrics(_request: Request) -> Response:
+        """Return the totals for Prometheus."""
+        return Response(text(), media_type=CONTENT_TYPE)
+
+    return Route("/metrics", metrics)
 
 
 def _app(

@@ -133,6 +133,14 @@ class OneCrawlApi:
             raise not_found("crawl with this id")
         return self._live
 
+    def totals(self) -> Stats:
+        """Return the totals of the crawl, for metrics."""
+        return self._live.stats
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits of the crawl, for metrics."""
+        return self._live.limits()
+
     async def jobs(self, _request: Request) -> Response:
         """List the only crawl."""
         return json_answer({"jobs": [{"id": ID, "name": self._live.name, "is_only": True}]})

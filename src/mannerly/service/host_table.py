@@ -86,7 +86,7 @@ class HostTable:
             "queued": line.queued,
             "given_up": line.given_up,
             "next_urls": line.next_urls,
-            "trace": list(self._traces.get(host, ())),
+            "trace": [each._asdict() for each in self._traces.get(host, ())],
             "events": [each for each in events if each["host"] == host][-10:][::-1],
         }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mannerly
 from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.stats import Stats
 from mannerly.crawler.web.words import many
 from mannerly.live.meter import CrawlState, Meter
 from mannerly.live.sentence import ahead, doing
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.runtime.news import Told
-    from mannerly.crawler.stats import Latencies, Stats
+    from mannerly.crawler.stats import Latencies
     from mannerly.live.meter import Limits, Live
 
 _NOTHING_YET = "It waits for its turn."
@@ -87,9 +88,15 @@ class LiveCrawl:
             self._version += 1
 
     @property
-    def is_reported(self) -> bool:
-        """Return whether the process that runs the crawl has reported."""
-        return self._live is not None
+    def stats(self) -> Stats:
+        """Return the totals of the latest report."""
+        return Stats() if self._live is None else self._live.stats
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits that are set, by name."""
+        given = self._limits
+        named = {"max_urls": given.max_urls, "duration": given.duration_s, "workers": given.workers}
+        return {name: value for name, value in (named | self.options).items() if value is not None}
 
     def stored(self, state: str, status: Status | None, now: float, *, words: str = "") -> None:
         """Take the state of a crawl that does not run, from its job and its store."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
+from mannerly.crawler.stats import Stats, Waits
 from mannerly.crawler.store import exists
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.sqlite.lock import OwnerLock
@@ -66,6 +68,7 @@ class Service:
         self.settings = settings
         self.book = JobBook(root / "jobs.db")
         self._live: dict[str, LiveCrawl] = {}
+        self._past = Stats()  # totals of processes that have ended
         self.runner = JobRunner(
             self.book,
             root,
@@ -73,6 +76,7 @@ class Service:
             jobs=jobs,
             failure_threshold=failure_threshold,
             reported=self._report,
+            ended=self._add_up,
         )
         self._guard = NetworkGuard((), settings.allow_net)
         self._webhooks = Webhooks(self.book, self._guard, webhook_secret)
@@ -130,6 +134,17 @@ class Service:
             live.ended()
             live.stored(job.state.value, self._status(job), time.time(), words=job.run.error or "")
         return live
+
+    def totals(self) -> Stats:
+        """Return the totals of all jobs that run or ran since the service was started."""
+        total = Stats()
+        for stats in (self._past, *self.runner.running_stats()):
+            total.add(stats)
+        return total
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits of the service, for metrics."""
+        return {"jobs": self.runner.jobs, "workers": self.settings.workers}
 
     def forget(self, job: Job) -> None:
         """Delete a job from the book."""
@@ -205,6 +220,9 @@ class Service:
         for told in report.told:
             live.hear(told, now)
         live.report(report.stats, report.elapsed_s, now)
+
+    def _add_up(self, report: JobReport) -> None:
+        self._past.add(replace(report.stats, in_flight=0, queued=0, hosts=0, waits=Waits()))
 
     def _check_seeds(self, urls: Iterable[str]) -> None:
         """Refuse addresses and ports that the operator has not allowed.
