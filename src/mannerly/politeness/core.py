@@ -249,6 +249,12 @@ class Politeness:
         """Retire a host that is not paused; return whether it is retired now."""
         return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
 
+    def proves_block(self, host: str) -> None:
+        """Tell that a page which had answered 403 was given later: its 403s mean "too fast"."""
+        state = self._find(host)
+        if state is not None and state.health is not None:
+            state.health.proves_block()
+
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
         state = self._find(host)
