@@ -1,4 +1,4 @@
-"""The part of the API that looks at one crawl and steers it, whoever runs it.
+"""The part of the API that looks at one crawl and steers it, in the service and on its own page.
 
     GET    …/status, hosts, hosts/{host}, errors, queue, explain, proof, history, pages
     GET    …/events                    server-sent events: the live state

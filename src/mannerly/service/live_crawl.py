@@ -1,4 +1,4 @@
-"""What the page shows of one crawl: its live state, its course over time, its hosts and errors.
+"""One crawl as the page shows it: its live state, its course over time, its hosts and errors.
 
 Reports and events come from the process that runs the crawl; everything else is read from its
 store. A crawl that does not run has no reports: then the state is made from the store alone.
