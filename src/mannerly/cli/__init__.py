@@ -24,6 +24,7 @@ from .demo import demo
 from .doctor import doctor
 from .explain import explain
 from .export import export
+from .recrawl import recrawl
 from .resume import resume
 from .retry import retry
 from .serve import serve
@@ -51,6 +52,7 @@ _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
 app.command()(crawl)
 app.command()(resume)
 app.command()(retry)
+app.command()(recrawl)
 app.command()(status)
 app.command()(export)
 app.command()(explain)

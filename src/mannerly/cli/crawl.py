@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from .progress import Progress
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
+KEPT = (
+    *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
+)
 
 NO_NAME = "name_not_resolved"  # the reason code of a host name that does not exist
 _ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
@@ -90,6 +92,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
         settings = configuration.settings()
+        if any(output.startswith("links:") for output in configuration.texts("output")):
+            settings = replace(settings, links=True)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))

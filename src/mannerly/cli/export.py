@@ -13,6 +13,8 @@ from .terminal import USAGE, failing_clearly, note, safe_term
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mannerly.exports import Choice
+
 
 def export(
     location: Location,
@@ -22,9 +24,9 @@ def export(
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
+            metavar="[TABLE:]FILE",
             help="Format by suffix: .jsonl, .csv or .xml (sitemap); - is stdout (JSON lines); "
-            "repeatable.",
+            "repeatable. TABLE is pages (default) or links.",
             show_default=False,
         ),
     ],
@@ -32,23 +34,36 @@ def export(
         bool,
         typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
     ] = False,
+    changed: Annotated[
+        bool,
+        typer.Option("--changed", help="Only pages that are new or changed since the last crawl."),
+    ] = False,
+    unreserved: Annotated[
+        bool,
+        typer.Option(
+            "--unreserved",
+            help="Without pages that their site reserves: noai, tdm-reservation, or a "
+            "Content-Signal of ai-train=no.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Write a crawl's records to files."""
-    from mannerly.exports import ExportError, Format, check_target
+    from mannerly.exports import Choice, ExportError, Format, check_target
 
     with failing_clearly():
         require_crawl(location)
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
-        is_written = write_all(location, output, include_skipped=include_skipped, quiet=quiet)
+        choice = Choice(include_skipped, changed, unreserved)
+        is_written = write_all(location, output, choice, quiet=quiet)
     if not is_written:
         raise typer.Exit(USAGE)
 
 
 def write_all(
-    location: str | Path, outputs: list[str], *, include_skipped: bool = False, quiet: bool = False
+    location: str | Path, outputs: list[str], choice: Choice | None = None, *, quiet: bool = False
 ) -> bool:
     """Write every output, whether or not others fail; name those that failed.
 
@@ -58,12 +73,12 @@ def write_all(
     Raises:
         StoreError: the crawl cannot be read.
     """
-    from mannerly.exports import ExportError, export
+    from mannerly.exports import Choice, ExportError, export
 
     is_written = True
     for target in outputs:
         try:
-            outcome = export(location, target, include_skipped=include_skipped)
+            outcome = export(location, target, choice=choice or Choice())
         except (ExportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the output is closed (`| head`)

@@ -41,7 +41,7 @@ def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int
     return count
 
 
-def _cell(value: str | float | None) -> str | float | None:
+def _cell(value: object) -> object:
     if isinstance(value, str) and value and not value[0].isalnum() and _may_run(value):
         return "'" + value
     return value

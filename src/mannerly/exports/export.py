@@ -7,16 +7,15 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from .tables import ALL, Choice, Table, split_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mannerly.crawler.stored import StoredCrawl
-
-    from .rows import Row
 
 STDOUT = "-"
 
@@ -41,14 +40,14 @@ class Exported:
     format: Format
     records: int
     files: int = 1
+    what: str = "records"
 
     def described(self) -> list[str]:
         """Return it in words; nothing for standard output, which is for data only."""
         if self.target == STDOUT:
             return []
-        what = "URLs" if self.format is Format.XML else "records"
         parts = f", in {self.files} files and an index" if self.files > 1 else ""
-        return [f"Wrote {self.target}: {self.records:,} {what}{parts}"]
+        return [f"Wrote {self.target}: {self.records:,} {self.what}{parts}"]
 
 
 def check_target(target: str, fmt: Format | None = None) -> Format:
@@ -57,6 +56,14 @@ def check_target(target: str, fmt: Format | None = None) -> Format:
     Raises:
         ExportError: its suffix has no format, or it cannot be written.
     """
+    table, target = split_target(target)
+    chosen = _checked_target(target, fmt)
+    if table is not Table.PAGES and chosen is Format.XML:
+        raise ExportError(f"a sitemap lists pages: write the {table} to .jsonl or .csv")
+    return chosen
+
+
+def _checked_target(target: str, fmt: Format | None) -> Format:
     if target == STDOUT:
         chosen = fmt or Format.JSONL
         if chosen is Format.XML:
@@ -75,9 +82,9 @@ def check_target(target: str, fmt: Format | None = None) -> Format:
 
 
 def export(
-    location: str | Path, target: str, fmt: Format | None = None, *, include_skipped: bool = False
+    location: str | Path, target: str, fmt: Format | None = None, choice: Choice = ALL
 ) -> Exported:
-    """Write a crawl's records to a file, or to standard output ("-").
+    """Write a table of a crawl to a file, or to standard output ("-").
 
     Raises:
         ExportError: the target cannot be written to.
@@ -87,15 +94,18 @@ def export(
     from mannerly.crawler.stored import open_crawl
 
     chosen = check_target(target, fmt)
+    table, target = split_target(target)
     with open_crawl(location) as records:
         if chosen is Format.XML:
             from .sitemap import write_sitemap
 
             urls, files = write_sitemap(records.pages(), Path(target))
-            return Exported(target, chosen, urls, files)
+            return Exported(target, chosen, urls, files, "URLs")
+        if table is Table.LINKS and not records.keeps_links:
+            raise ExportError("this crawl kept no links: begin it anew with --links --fresh")
         with _destination(target) as file:
-            count = _write(records, chosen, file, include_skipped=include_skipped)
-    return Exported(target, chosen, count)
+            count = _write(records, table, choice, chosen, file)
+    return Exported(target, chosen, count, what="links" if table is Table.LINKS else "records")
 
 
 def _by_suffix(path: Path) -> Format:
@@ -108,32 +118,15 @@ def _by_suffix(path: Path) -> Format:
     raise ExportError(f'unknown export format "{path.suffix}": {allowed}')
 
 
-def _write(records: StoredCrawl, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
+def _write(records: StoredCrawl, table: Table, choice: Choice, fmt: Format, file: BinaryIO) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
-    from .rows import FIELDS, REASONS
+    from .tables import rows_of
 
-    fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
-    rows = _rows(records, include_skipped=include_skipped)
+    fields, rows = rows_of(records, table, choice, with_metadata=fmt is Format.JSONL)
     if fmt is Format.CSV:
         return write_csv(rows, fields, file)
     return write_jsonl(rows, file)
-
-
-def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:
-    """Yield one row a URL: pages first, then those that were skipped or given up."""
-    from .rows import page_row, skipped_row
-
-    failed: set[str] = set()
-    for record in records.pages():
-        if include_skipped and record.status is None:
-            failed.add(record.url)
-        yield page_row(record)
-    if include_skipped:
-        for each in chain(records.skipped(), records.given_up()):
-            # A page that had failed may have been tried again and given up in the meantime.
-            if each.url not in failed:
-                yield skipped_row(each)
 
 
 @contextmanager

@@ -10,15 +10,21 @@ import msgspec
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import PageRecord
 from mannerly.crawler.page.elements import LinkReader
+from mannerly.crawler.page.metadata import metadata_of
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.web.machine_use import content_signal
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mannerly.crawler.model import Link, Skipped
+    from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.store.base import CrawlStore, Manifest, ShardReader
+
+
+_ORIGINS = 10_000  # whose robots.txt is remembered while pages are read
 
 
 class View(NamedTuple):
@@ -59,6 +65,28 @@ class View(NamedTuple):
         record = reader.find(url)
         if isinstance(record, PageRecord):
             yield from self._link_reader().links(record, reader.elements_of(url))
+
+    def metadata(self) -> Iterator[tuple[PageRecord, Metadata]]:
+        """Yield every page with its metadata; without --links only what robots.txt says."""
+        signals: dict[str, dict[str, object]] = {}
+        for reader in self.readers:
+            for record, kept in reader.elements():
+                found = metadata_of(record.url, kept)
+                origin = record.url[: record.url.index("/", 8)]
+                if origin not in signals:
+                    if len(signals) >= _ORIGINS:
+                        signals.clear()
+                    signals[origin] = self._signals(origin)
+                if signals[origin]:
+                    use = found.setdefault("machine_use", {})
+                    assert isinstance(use, dict)
+                    use["content_signal"] = signals[origin]
+                yield record, found
+
+    def _signals(self, origin: str) -> dict[str, object]:
+        robots = self.reader_of(host_key_of(origin + "/")).robots(origin)
+        agent = settings_of(self.store.manifest).agent_token
+        return dict(content_signal(robots.body if robots is not None else None, agent))
 
     def _link_reader(self) -> LinkReader:
         return LinkReader(settings_of(self.store.manifest).url_rules)

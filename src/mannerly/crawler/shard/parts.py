@@ -25,6 +25,7 @@ from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .lists import Lists
+from .recheck import Rechecks
 from .routes import Routes
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
@@ -67,6 +68,7 @@ class Parts:
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
+    rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
@@ -107,6 +109,12 @@ class Parts:
             if held_back:
                 self.emit(UrlsHeldBack(held_back))
         self.routes.all(links, self.batch)
+
+    def begin_round(self) -> None:
+        """Begin a recrawl: pages that have a record are compared with it from now on."""
+        self.rechecks.is_on = True
+        if self.rules.text_digest == "auto":
+            self.rules.text_digest = "all"
 
     def keep_elements(self, entry: Entry, elements: bytes) -> None:
         """Put the elements of a page into the batch; a large batch is committed soon."""
@@ -218,5 +226,8 @@ def make_parts(
         audit=audit,
         sitemaps=SitemapQuota(settings.max_sitemaps),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
+        rechecks=Rechecks(store),
     )
+    if parts.rechecks.is_on:
+        parts.begin_round()
     return parts

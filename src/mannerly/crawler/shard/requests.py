@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
     from .inflight import Flights
+    from .recheck import Headers, Rechecks
 
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 LIST_MAX_BYTES = 60 * 1024 * 1024
@@ -22,10 +23,11 @@ _PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
 class RequestMaker:
     """Makes the requests of one shard."""
 
-    def __init__(self, settings: CrawlSettings, flights: Flights) -> None:
+    def __init__(self, settings: CrawlSettings, flights: Flights, rechecks: Rechecks) -> None:
         self._settings = settings
         self._begin = flights.begin
-        self._headers = (("From", settings.contact),) if settings.contact else ()
+        self._rechecks = rechecks
+        self._headers: Headers = (("From", settings.contact),) if settings.contact else ()
 
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
@@ -36,4 +38,7 @@ class RequestMaker:
             timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
         elif item.kind != _PAGE:
             size = LIST_MAX_BYTES
-        return Request(item.url, without_port(item.host), timeout_s, size, self._headers, flight)
+        headers = self._headers
+        if self._rechecks.is_on:
+            headers += self._rechecks.validators(item)
+        return Request(item.url, without_port(item.host), timeout_s, size, headers, flight)

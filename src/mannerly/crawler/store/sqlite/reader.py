@@ -106,6 +106,11 @@ _ITEMS = """
     SELECT position, pages.url, items, items.error FROM items JOIN pages ON pages.seq = items.seq
     WHERE position > ? ORDER BY position LIMIT ?
 """
+_LASTMODS = """
+    SELECT lastmod_before, lastmod FROM listed
+    WHERE url = ? AND lastmod_before NOT NULL AND lastmod NOT NULL
+      AND round = (SELECT round FROM totals)
+"""
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
     SELECT host, seq, url, reason, depth, parent FROM given_up
@@ -203,6 +208,11 @@ class SqliteReader(ShardReader):
         """Return the record that a queued URL has of an earlier crawl."""
         row = self._row(_FIND_PAGE, (seq,))
         return self._checked(row, PageRecord) if row else None
+
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+        row = self._row(_LASTMODS, (url,))
+        return self._checked(row, tuple[str, str]) if row else None
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
