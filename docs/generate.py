@@ -7,42 +7,27 @@
     python -m docs.generate             write them (`make reference`)
     python -m docs.generate --check     exit 1 if one is out of date; a test does the same
 
-Each field or option has its own sentence, range and source. This module adds a few words at the top
-and, for the settings, headings, each before a field; a heading without its field is an error.
+Each field or option has its own sentence, range and source, and so has each group its title. This
+module adds a few words at the top.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docs import inventory
-from mannerly.crawler.options.table import ALIASES, GROUPS, OPTIONS
-from mannerly.politeness import Settings
-from mannerly.politeness.settings import describe_range
+from mannerly.crawler.options.table import ALIASES, FIELDS, GROUPS, OPTIONS
+from mannerly.politeness.settings import describe_range, groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from dataclasses import Field
 
-    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.option import Option
 
 FOLDER = Path(__file__).parent / "reference"
-
-HEADINGS = {
-    "enabled": "In general",
-    "start_delay_s": "Pace",
-    "max_retry_after_s": "Limits set by the server",
-    "probe_budget": "Strategy `learned`",
-    "linear_base_delay_s": "Strategy `linear`",
-    "aimd_increase": "Strategy `aimd`",
-    "gradient_tolerance": "Strategy `gradient`",
-    "breaker_error_rate": "Breaker",
-    "max_attempts": "Retries",
-    "idle_ttl_s": "Many hosts",
-}
 
 SETTINGS_HEAD = """\
 # Settings
@@ -63,6 +48,10 @@ mannerly.politeness.errors.SettingsError: setting 'max_rate' is 0; allowed: abov
 
 Names that end in `_s` are seconds, and may be fractions; rates are requests per second to one host.
 *None* as a default means "not set". Zero never means unlimited: write "unlimited".
+
+The column *option* is the name of the setting in `mannerly crawl`, in its environment variable
+(`MANNERLY_BREAKER_OPEN`), in configuration files and among the keywords of the library: see
+[options.md](options.md). `Settings(…)` itself has the names of the first column.
 
 The column *source* says where a default comes from. *requirement*: the project's
 [requirements](../requirements.md). *project choice*: chosen by this project. *ADR*: a
@@ -87,8 +76,37 @@ A project's file may come with a directory that others have made. So it may not 
 directory; `crawl` names the options that it sets.
 
 `mannerly config show --origin` prints every value and where it was set. An unknown name
-or a value that is not allowed is an error, never ignored. `--governor` and other flags of the crawl
-can be turned off: `--no-governor`.
+or a value that is not allowed is an error, never ignored, and the message has the nearest right
+name. `--governor` and other flags of the crawl can be turned off: `--no-governor`.
+
+`mannerly crawl --help` has the most used options, `--help-all` all of them.
+
+## For one host
+
+The options with *yes* in the second column can have another value for single hosts. A host's own
+value wins over that for all hosts, wherever the two were set:
+
+```toml
+max_rate = 4
+
+[host."example.org"]
+max_rate = 1
+breaker_open = 30
+
+[host."127.0.0.1:8080"]
+max_rate = "unlimited"
+```
+
+The same on the command line, in the environment and in the library:
+
+```text
+--host example.org:max_rate=1 --host example.org:breaker_open=30
+MANNERLY_HOST="example.org:max_rate=1 example.org:breaker_open=30"
+host={"example.org": {"max_rate": 1, "breaker_open": 30}}
+```
+
+A name is one host: `example.org` is not `www.example.org`, and there are no patterns. In a crawl
+that runs, `mannerly host set` changes the pace of a host.
 """
 
 ALIASES_HEAD = """
@@ -99,8 +117,10 @@ These environment variables set options, too; an option's own variable is strong
 | variable | option |
 |---|---|"""
 
-SETTINGS_TABLE = "| setting | default | allowed | meaning | source |\n|---|---|---|---|---|"
-OPTIONS_TABLE = "| option | meaning |\n|---|---|"
+SETTINGS_TABLE = (
+    "| setting | option | default | allowed | meaning | source |\n|---|---|---|---|---|---|"
+)
+OPTIONS_TABLE = "| option | for one host | meaning |\n|---|---|---|"
 
 
 def settings_page() -> str:
@@ -124,18 +144,22 @@ PAGES = {
 
 
 def _settings_lines() -> Iterator[str]:
-    headings = dict(HEADINGS)
-    for field in fields(Settings):
-        if field.name in headings:
-            yield f"\n## {headings.pop(field.name)}\n\n{SETTINGS_TABLE}"
-        yield _settings_row(field)
-    if headings:
-        raise ValueError(f"no field for the headings {', '.join(headings)}")
+    for title, members in groups().items():
+        yield f"\n## {title}\n\n{SETTINGS_TABLE}"
+        yield from map(_settings_row, members)
 
 
 def _settings_row(field: Field[Any]) -> str:
     doc, source, rule = (field.metadata[key] for key in ("doc", "source", "rule"))
-    cells = (f"`{field.name}`", _shown(field.default), _allowed(field.default, rule), doc, source)
+    option = OPTIONS[FIELDS.get(field.name, "timeout")]  # the one that has none of its own
+    cells = (
+        f"`{field.name}`",
+        f"`{option.flag}`",
+        _shown(field.default),
+        _allowed(field.default, rule),
+        doc,
+        source,
+    )
     return "| " + " | ".join(cells) + " |"
 
 
@@ -170,7 +194,7 @@ def _option_row(option: Option) -> str:
     spelling = f"{option.short}, {option.flag}" if option.short else option.flag
     form = f"{spelling} {option.metavar}" if option.metavar else spelling
     words = option.help.replace("<", "&lt;")  # else it would be read as a tag
-    return f"| `{form}` | {words} |"
+    return f"| `{form}` | {'yes' if option.for_one_host else ''} | {words} |"
 
 
 def main(arguments: list[str]) -> int:

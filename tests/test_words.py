@@ -12,7 +12,8 @@ import pytest
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
 from mannerly.crawler.model import LocalError
-from mannerly.crawler.options.table import OPTIONS, ValueKind
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.sitemaps import SitemapProblem
 from mannerly.crawler.web.urls import UrlRefusal

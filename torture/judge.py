@@ -99,11 +99,15 @@ def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
         site = case.web.sites.get(host)
         if site is None or site.name == METRONOME:
             continue
-        known_at = next((r.answered_at for r in records if r.path == "/robots.txt"), None)
+        known_at: float | None = None
         for earlier, later in pairwise(records):
             gap_s = case.gap_s
+            if known_at is not None and _is_forgotten(case, known_at, earlier):
+                known_at = None
             if known_at is not None and earlier.t > known_at:
                 gap_s = max(gap_s, site.asked_delay_s)
+            if known_at is None and earlier.path.endswith("/robots.txt") and earlier.status == 200:
+                known_at = earlier.answered_at
             slowed_at = case.slowed.get(host)
             if slowed_at is not None and _holds(case, slowed_at, earlier.t):
                 gap_s = max(gap_s, SLOWER_S)
@@ -119,6 +123,14 @@ def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
                 )
         for record in inside_retry_after(records):
             yield Violation("P4", f"{site.name}: {record.path} inside a Retry-After")
+
+
+def _is_forgotten(case: Case, known_at: float, asked: Record) -> bool:
+    """Return whether rules are asked for again because a kill came before they were committed."""
+    return asked.path == "/robots.txt" and any(
+        deed.act in _KILLS and known_at <= deed.ended and deed.began <= asked.t
+        for deed in case.deeds
+    )
 
 
 def _holds(case: Case, sent_at: float, instant: float) -> bool:

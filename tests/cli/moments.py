@@ -10,7 +10,6 @@ from pathlib import Path
 
 from mannerly.cli.block import block
 from mannerly.cli.host_table import host_table, legend
-from mannerly.cli.live import CrawlState, Limits, Live
 from mannerly.cli.look import Look
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import CrawlResult
@@ -18,6 +17,7 @@ from mannerly.crawler.inspection.seeds import GivenUpHost, SeedAstray, SeedProbl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
 from mannerly.crawler.stats import HostTally, Latencies, OldestRequest, Stats, Waits
+from mannerly.live.meter import CrawlState, Limits, Live
 
 SCREENS = Path(__file__).parent / "screens"
 WIDTHS = (80, 120, 200)

@@ -10,7 +10,6 @@ import pytest
 
 from mannerly.cli.event_log import ORDINARY, EventLog
 from mannerly.cli.figures import many, rate, size, span
-from mannerly.cli.live import CrawlState, Limits, Meter, at_least_s, log_fields
 from mannerly.cli.progress import Progress
 from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
@@ -21,6 +20,7 @@ from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.news import Told
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
+from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
 from mannerly.politeness import events as polite
 
 BUSY = Stats(

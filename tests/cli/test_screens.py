@@ -17,11 +17,11 @@ from tests.cli.moments import ENDS, HOSTS, MOMENTS, SCREENS, screens
 
 from mannerly.cli.block import block
 from mannerly.cli.host_table import busiest, host_table
-from mannerly.cli.live import CrawlState
 from mannerly.cli.look import Look, cut, look_at, short_host, width
 from mannerly.cli.screen import redraw
 from mannerly.cli.summary import summary
 from mannerly.crawler.standing import HostStatus
+from mannerly.live.meter import CrawlState
 
 PAINT = re.compile(r"\x1b\[[0-9;]*m")
 LINES = st.lists(st.text("ab ●é", max_size=30), max_size=7)

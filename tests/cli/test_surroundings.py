@@ -25,7 +25,8 @@ from mannerly.cli import app
 from mannerly.cli.config import resolve
 from mannerly.cli.seeds import SeedError, read_seeds
 from mannerly.cli.terminal import json_escaped, plain
-from mannerly.crawler.options.table import OPTIONS, ProjectUse
+from mannerly.crawler.options.option import ProjectUse
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.exports.jsonl import write_jsonl
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ _SITES = "crawler/runtime/test_hostile_sites.py"
 
 MACHINES = "crawls on many machines"
 LIVE = "the report and the live page"
-REQUESTS = "headers, cookies and credentials of requests"
 
 
 class Row(NamedTuple):

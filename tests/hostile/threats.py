@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hostile.rows import FAULTS, LIVE, MACHINES, REQUESTS, Row
+from tests.hostile.rows import FAULTS, LIVE, MACHINES, Row
 
 _ANSWERS = "hostile/test_answers.py"
 _AROUND = "hostile/test_surroundings.py"
@@ -11,6 +11,9 @@ _GUARD = "crawler/fetch/test_fetch_guard.py"
 _NETWORK = "crawler/fetch/test_network_guard.py"
 _SITEMAPS = "crawler/web/test_sitemaps.py"
 _EXPORTS = "exports/test_exports.py"
+_CREDENTIALS = "cli/test_credentials.py"
+_COOKIES = "crawler/fetch/test_cookies.py"
+_OPTIONS = "cli/test_network_options.py"
 
 THREATS = (
     Row(
@@ -96,7 +99,18 @@ THREATS = (
             "cli/test_crawl_command.py::test_private_seed_is_said_at_the_start",
         ),
     ),
-    Row("S10", "a proxy that hides the address", "", waits_for=REQUESTS),
+    Row(
+        "S10",
+        "a proxy that hides the address, named by an option or by a variable of the environment",
+        "Literal private addresses are refused before the proxy is asked; variables are ignored "
+        "unless --proxy-env is given.",
+        (
+            f"{_OPTIONS}::test_proxy_does_not_open_private_addresses",
+            f"{_CREDENTIALS}::test_proxies_of_the_environment_are_used_if_asked",
+            f"{_CREDENTIALS}::test_guard_holds_for_hosts_that_no_proxy_is_used_for",
+            f"{_CREDENTIALS}::test_password_of_a_proxy_is_not_stored",
+        ),
+    ),
     Row(
         "S11",
         "line breaks and NUL in headers, User-Agent and contact",
@@ -106,8 +120,28 @@ THREATS = (
             f"{_CURL}::test_curl_refuses_headers_that_smuggle",
         ),
     ),
-    Row("S12", "credentials that cross hosts", "", waits_for=REQUESTS),
-    Row("S13", "cookies for whole suffixes, cookie bombs", "", waits_for=REQUESTS),
+    Row(
+        "S12",
+        "a page with credentials that links and redirects to another host",
+        "Headers and logins go to their own origin alone, and are neither printed nor stored.",
+        (
+            f"{_CREDENTIALS}::test_secret_goes_to_its_host_alone",
+            f"{_CREDENTIALS}::test_login_without_a_scheme_is_for_https",
+            f"{_CREDENTIALS}::test_secret_has_to_be_given_again_and_a_reference_has_not",
+            f"{_CREDENTIALS}::test_mistake_is_named_without_the_secret",
+        ),
+    ),
+    Row(
+        "S13",
+        "cookies for whole suffixes or other hosts, cookie bombs",
+        "No cookie is kept unless asked; then it goes to its own host alone, 50 of 4 KB at most.",
+        (
+            f"{_CREDENTIALS}::test_cookies_are_kept_for_each_host_if_asked",
+            f"{_COOKIES}::test_cookie_never_goes_to_another_host",
+            f"{_COOKIES}::test_cookie_of_a_public_suffix_reaches_nobody_else",
+            f"{_COOKIES}::test_bomb_of_cookies_is_bounded",
+        ),
+    ),
     Row(
         "S14",
         "exports: a target that is a link, is half written, or cannot be",

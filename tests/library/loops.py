@@ -15,7 +15,7 @@ from tests.crawler.runtime.harness import PATIENCE_S, ROOT, page_requests, url_o
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mannerly.crawler.options.values import CrawlOptions
+    from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.demo import DemoWeb
 
 # As fast as loopback allows, links alone.

@@ -14,8 +14,9 @@ from tests.crawler.runtime.harness import ROOT
 from tests.library.loops import FAST
 
 import mannerly
-from mannerly.crawler.options.table import KEYWORDS, OPTIONS, ValueKind
-from mannerly.crawler.options.values import CrawlOptions
+from mannerly.crawler.options.keywords import CrawlOptions
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.table import KEYWORDS, OPTIONS
 from mannerly.crawler.settings import in_force
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -34,6 +35,8 @@ OF_KIND: dict[ValueKind, Any] = {
     ValueKind.TEXT: "word",
     ValueKind.FLAG: True,
     ValueKind.LIST: ["http://*"],
+    ValueKind.STATUSES: [429, 503],
+    ValueKind.HOSTS: {"127.0.0.1:9": {"delay": 5.0, "start_rate": 0.25}},
 }
 VALUES: dict[str, Any] = {
     "scope": "site",
@@ -46,7 +49,14 @@ VALUES: dict[str, Any] = {
     "proxy": "http://127.0.0.1:3128",
     "allow_net": ["127.0.0.0/8"],
     "insecure_host": ["127.0.0.1"],
+    "text_digest": "all",
+    "header": ["X-Api-Key: key", "a.example=X-Other: value"],
+    "auth": ["a.example=joe:password"],
     "max_rate": "unlimited",
+    "group_by": "site",
+    "long_crawl_delay": "cap",
+    **dict.fromkeys(("probe_budget", "cruise", "aimd_decrease", "gradient_smoothing"), 0.1),
+    **dict.fromkeys(("breaker_error_rate", "retry_budget"), 0.1),
 }
 
 

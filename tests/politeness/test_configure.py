@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from mannerly.politeness import Grant, Politeness, Response, Settings, Wait
+from mannerly.politeness import GiveUp, Grant, Politeness, Response, Retry, Settings, Wait
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
 
@@ -335,3 +335,37 @@ def test_every_grant_obeys_the_settings_of_its_instant(
                 under_way[host].append(decision.permit)
     for host, settings in own.items():
         assert core.settings_of(host) == settings
+
+
+# ---------------------------------------------------------------------- one host
+
+
+def test_host_can_be_excepted_from_pacing() -> None:
+    """Its requests are granted at once, those of others wait; it can be paced again."""
+    core = Politeness(unhurried())
+    core.configure(unhurried(enabled=False), host=HOST)
+    for host in (HOST, OTHER):
+        assert isinstance(core.reserve(host, now=0.0), Grant)
+
+    at_once = [core.reserve(host, now=0.0) for host in (HOST, OTHER)]
+    ready = [core.ready_at(host, now=0.0) for host in (HOST, OTHER)]
+    core.configure(unhurried(), host=HOST)
+
+    assert [type(each) for each in at_once] == [Grant, Wait]
+    assert (ready[0], ready[1] > 0.0) == (0.0, True)
+    assert isinstance(core.reserve(HOST, now=0.0), Wait)
+
+
+def test_host_has_its_own_retries() -> None:
+    """How often and for which statuses a request is repeated is a matter of each host."""
+    core = Politeness(unhurried(retry_budget=1.0))
+    core.configure(unhurried(retry_budget=1.0, max_attempts=1), host=HOST)
+    answer, decided = Response(502, 0.05), []
+
+    for host in (HOST, OTHER):
+        decision = core.reserve(host, now=0.0)
+        assert isinstance(decision, Grant)
+        outcome = core.report(decision.permit, answer, now=0.05)
+        decided.append(core.retry(decision.permit, answer, outcome, attempt=1, now=0.05))
+
+    assert [type(each) for each in decided] == [GiveUp, Retry]

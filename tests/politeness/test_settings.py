@@ -149,7 +149,7 @@ def test_first_backoff_is_not_above_the_longest() -> None:
     """Two fields that contradict each other are refused together, when they are made."""
     error = refused("retry_base_s", 61.0)
 
-    assert error.allowed == "above 0, at most retry_max_s (60)"
+    assert error.allowed == "above 0, at most the longest backoff (60)"
 
 
 @pytest.mark.parametrize("name", ["seed", "delay_s", "min_delay_s", "max_bandwidth"])

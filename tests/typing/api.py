@@ -31,7 +31,7 @@ from mannerly.politeness import (
 from mannerly.politeness.robots import Robots
 
 if TYPE_CHECKING:
-    from mannerly.crawler.options.values import CrawlOptions
+    from mannerly.crawler.options.keywords import CrawlOptions
 
 
 def contract(core: Politeness) -> float | None:

@@ -5,6 +5,7 @@
     progress, logs       the live line or log lines while a crawl runs
     stored, steer        open a stored crawl, to look at it or to steer it
     terminal             print crawled text safely; print errors
+    help, completion     help in groups, topics, completion in shells
 
 Data goes to stdout and everything else to stderr. A usage error is one sentence and exit code 2.
 Each subcommand imports what it needs when it runs, so that `--help` stays fast.
@@ -18,14 +19,16 @@ from typing import Annotated, Any
 
 import typer
 
-from . import configuration, hosts, steer
-from .crawl import crawl
+from . import completion, configuration, hosts, steer
+from .command_line import CrawlCommand
+from .crawl import EXAMPLES, crawl
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
 from .export import export
+from .help import WIDE, CommandGroup, GroupedCommand, help_command
 from .recrawl import recrawl
-from .resume import resume
+from .resume import ResumeCommand, resume
 from .retry import retry
 from .serve import serve
 from .simulate import simulate
@@ -36,11 +39,22 @@ from .wipe import wipe
 # typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
+_EXAMPLES = """\
+Examples:
+  mannerly crawl example.com --max-urls 500           into ./crawl-example.com
+  mannerly status crawl-example.com                   how far it has come
+  mannerly export crawl-example.com -o pages.jsonl    one JSON record per page
+  mannerly help politeness                            how fast it crawls, and why
+"""
+
 app = typer.Typer(
     name="mannerly",
+    cls=CommandGroup,
     help="The fast, well-mannered web crawler.",
+    epilog=_EXAMPLES,
     no_args_is_help=True,
     add_completion=False,
+    context_settings=WIDE,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -49,19 +63,22 @@ app = typer.Typer(
 # `crawl` and `resume` are read by `config`.
 _ENVIRONMENT = {"auto_envvar_prefix": "MANNERLY"}
 
-app.command()(crawl)
-app.command()(resume)
-app.command()(retry)
-app.command()(recrawl)
-app.command()(status)
-app.command()(export)
-app.command()(explain)
-app.command()(steer.pause)
-app.command()(steer.unpause)
-app.command()(steer.stop)
-app.command()(steer.add)
-app.command("set")(steer.change)
-app.command("hosts")(hosts.hosts)
+_RUN, _LOOK, _STEER = "Run a crawl", "Look at a crawl", "Steer a crawl"
+_CARE, _MORE = "Take care of a crawl", "More"
+
+app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
+app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
+app.command(rich_help_panel=_RUN)(retry)
+app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
+app.command(rich_help_panel=_LOOK)(status)
+app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)
+app.command(rich_help_panel=_LOOK)(explain)
+app.command(rich_help_panel=_LOOK)(export)
+app.command(rich_help_panel=_STEER)(steer.pause)
+app.command(rich_help_panel=_STEER)(steer.unpause)
+app.command(rich_help_panel=_STEER)(steer.stop)
+app.command(rich_help_panel=_STEER)(steer.add)
+app.command("set", rich_help_panel=_STEER)(steer.change)
 
 _host = typer.Typer(
     help="Show, pause or resume one host of a crawl, or set its pace.",
@@ -73,18 +90,22 @@ _host.command("pause")(hosts.pause)
 _host.command("resume")(hosts.resume)
 _host.command("set")(hosts.set_pace)
 _host.command("forget")(hosts.forget)
-app.add_typer(_host, name="host")
+app.add_typer(_host, name="host", rich_help_panel=_STEER)
 
-app.command()(serve)
-app.command()(doctor)
-app.command()(wipe)
+app.command(rich_help_panel=_MORE)(serve)
+app.command(rich_help_panel=_CARE)(doctor)
+app.command(rich_help_panel=_CARE)(wipe)
 
 _config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 _config.command("show")(configuration.show)
-app.add_typer(_config, name="config")
+app.add_typer(_config, name="config", rich_help_panel=_MORE)
 
-app.command(context_settings=_ENVIRONMENT)(simulate)
-app.command()(demo)
+app.command(context_settings=_ENVIRONMENT, rich_help_panel=_MORE)(simulate)
+app.command(rich_help_panel=_MORE)(demo)
+app.command(cls=GroupedCommand, epilog=completion.EXAMPLES, rich_help_panel=_MORE)(
+    completion.completion
+)
+app.command("help", rich_help_panel=_MORE)(help_command)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
@@ -110,8 +131,9 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    completion.prepare()
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name=completion.PROGRAM, standalone_mode=False))
     except typer.Abort:
         note("mannerly: aborted")
         sys.exit(1)

@@ -14,17 +14,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.standing import HostStatus
+from mannerly.live.meter import CrawlState
+from mannerly.live.sentence import ahead, doing
 
 from .figures import many, size, span
 from .host_words import GLYPHS, next_back, state_words
-from .live import CrawlState, at_least_s
 from .look import Tone, short_host, width
 from .terminal import safe_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .live import Live
+    from mannerly.live.meter import Live
+
     from .look import Line, Look
 
 FEW_ROWS, FEW_COLUMNS = 14, 60
@@ -68,17 +70,16 @@ def _first(live: Live, look: Look) -> Line:
     glyph, tone = _STATES[live.state]
     head, took = f"{glyph} {live.state.value}", span(live.elapsed_s)
     room = look.columns - 1 - width(head) - 2 - width(took) - 2
-    said = _clauses(_sentence(live), room)
+    clauses = doing(live, lambda host: short_host(host, _HOST))
+    said = _clauses([safe_term(clause) for clause in clauses], room)
     return [(head, tone), "  ", said, " " * (room - width(said) + 2), took]
 
 
 def _stopping(live: Live) -> Line:
     """Return what a Ctrl-C leads to; it takes the place of everything else on the line."""
     glyph, tone = _STATES[CrawlState.STOPPING]
-    under_way = many(live.stats.in_flight, "request")
-    most = f"{live.stats.grace_s or 0.0:.0f} s at most"
-    said = f"  {under_way} under way, {most}. Ctrl-C again stops at once."
-    return [(f"{glyph} Stopping", tone), said]
+    said = "; ".join(doing(live, str))
+    return [(f"{glyph} Stopping", tone), f"  {said}. Ctrl-C again stops at once."]
 
 
 def _clauses(clauses: list[str], room: int) -> str:
@@ -88,82 +89,6 @@ def _clauses(clauses: list[str], room: int) -> str:
         if width(said) + width(clause) + 2 <= room:
             said = f"{said}; {clause}"
     return said if width(said) <= room else said[: max(0, room - 1)] + "…"
-
-
-def _sentence(live: Live) -> list[str]:
-    stats = live.stats
-    if live.state is CrawlState.PAUSED:
-        return ["by you: mannerly unpause continues"]
-    if live.state is CrawlState.HELD:
-        return [safe_term(stats.trouble or "")]
-    if live.state is CrawlState.RUNNING:
-        return [f"{_speed(live.per_second)} from {_who(live)}", *_asked(live), *_late(live)]
-    if live.is_late:
-        return _late(live)
-    if live.state is CrawlState.REFUSED:
-        return [f"{_left(live, 'refuses us', 'refuse us')}; the next try {_when(live)}"]
-    if live.state is CrawlState.STARTING:
-        return [f"{many(stats.in_flight, 'request')} under way"] if stats.in_flight else ["…"]
-    return [_waiting(live)]
-
-
-def _waiting(live: Live) -> str:
-    waits, back, when = live.stats.waits, live.back, _when(live)
-    if waits.asked_to_wait and not waits.fetching:
-        if waits.asked_to_wait == 1 and back:
-            return f"{short_host(back[0].host, _HOST)} asked us to come back {when}"
-        hosts = many(waits.asked_to_wait, "host")
-        return f"{hosts} asked us to come back, the next one {when}"
-    if waits.backing_off and not waits.fetching:
-        return f"{_left(live, 'fails', 'fail')}; the next try {when}"
-    return f"the next request goes {when}: {many(waits.fetching, 'host')} at its own pace"
-
-
-def _left(live: Live, one: str, more: str) -> str:
-    count = live.stats.waits.backing_off
-    if count == 1 and live.back:
-        return f"{short_host(live.back[0].host, _HOST)} {one}"
-    return f"all {count:,} hosts left {more}"
-
-
-def _when(live: Live) -> str:
-    due_s = live.next_in_s
-    return f"in {span(due_s)}" if due_s else "now"
-
-
-def _who(live: Live) -> str:
-    standings, hosts = live.stats.standings, live.hosts
-    if hosts == 1 and standings:
-        return short_host(standings[0].host, _HOST)
-    return f"{live.counts[HostStatus.FETCHING]:,} of {many(hosts, 'host')}"
-
-
-def _asked(live: Live) -> list[str]:
-    count, back = live.stats.waits.asked_to_wait, live.back
-    if not count or not back:
-        return []
-    return [
-        f"{many(count, 'host')} asked us to wait, the next one for {span(back[0].next_in_s or 0.0)}"
-    ]
-
-
-def _late(live: Live) -> list[str]:
-    oldest = live.stats.oldest
-    if not live.is_late or oldest is None:
-        return []
-    waited = f"{oldest.waited_s:.0f} of {oldest.timeout_s:.0f} s"
-    tried = f"try {oldest.attempt} of {oldest.attempts}"
-    if live.stats.in_flight == 1:
-        return [f"1 waiting for an answer, {waited}, {tried}"]
-    return [f"{live.stats.in_flight:,} waiting for an answer, the oldest {waited}, {tried}"]
-
-
-def _speed(per_second: float) -> str:
-    if per_second >= 100:
-        return f"{per_second:,.0f} pages/s"
-    if per_second >= 0.1 or per_second == 0:
-        return f"{per_second:.1f} pages/s"
-    return f"{per_second * 60:.1f} pages/min"
 
 
 # ---------------------------------------------------------------------- how far it is
@@ -199,42 +124,8 @@ def _end(live: Live) -> tuple[float, float, str]:
 
 
 def _third(live: Live, look: Look) -> str:
-    limits, stats = live.limits, live.stats
-    if live.state is CrawlState.REFUSED:
-        return _refused(live, look)
-    if limits.max_urls is not None and live.per_second > 0:
-        left = min(limits.max_urls - stats.pages, stats.queued + stats.in_flight)
-        if left < stats.queued + stats.in_flight:
-            return f"About {span(left / live.per_second)} to go at {_speed(live.per_second)}"
-    left_s, slowest = at_least_s(live), live.slowest
-    if left_s is None or slowest is None:
-        return ""
-    if left_s == 0.0:
-        return f"--duration is over: {many(stats.in_flight, 'request')} under way"
-    if left_s < slowest.needs_s:
-        return f"{span(left_s)} left of --duration"
-    room = look.columns - 1 - 60
-    host = short_host(slowest.host, max(20, room))
-    pace = _pace(1.0 / slowest.delay_s)
-    return f"At least {span(left_s)} to go: {host} has {many(slowest.queued, 'URL')} at {pace}"
-
-
-def _pace(per_second: float) -> str:
-    return f"{per_second:.1f}/s" if per_second >= 0.1 else f"{per_second * 60:.1f}/min"
-
-
-def _refused(live: Live, look: Look) -> str:
-    failing = [host for host in live.stats.standings if host.state is HostStatus.BACKING_OFF]
-    statuses = sorted({host.problem for host in failing if host.problem})
-    longest_s = max((host.failing_s for host in failing), default=0.0)
-    after = span(live.limits.give_up_after_s)
-    more = " of nothing but refusals" if look.is_wide else ""
-    rule = f"A host is given up after {after}{more} (--give-up-after)."
-    return f"{_and(statuses)} for {span(longest_s)}. {rule}" if statuses else rule
-
-
-def _and(words: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    room = max(20, look.columns - 1 - 60)
+    return ahead(live, lambda host: short_host(host, room), is_short=not look.is_wide)
 
 
 # ---------------------------------------------------------------------- numbers and hosts

@@ -17,20 +17,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.options.table import ALIASES, OPTIONS, ProjectUse, cores
-from mannerly.crawler.options.values import Given, OptionError, checked, from_text, nearest
+from mannerly.crawler.options.option import ProjectUse, ValueKind
+from mannerly.crawler.options.table import ALIASES, OPTIONS, cores
+from mannerly.crawler.options.values import (
+    Given,
+    OptionError,
+    checked,
+    from_entries,
+    from_tables,
+    from_text,
+    nearest,
+    option_of,
+)
 
 from .local_file import LocalFileError, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
 
 PROJECT_FILE = "mannerly.toml"
 MAX_BYTES = 1_000_000  # of a configuration file
+_MISSPELLED = 0.85  # similarity from which a variable counts as ours, misspelled
 
 # The options of one run of the command, and their defaults.
 RUN_DEFAULTS: dict[str, object] = {
@@ -91,7 +102,7 @@ def resolve(
         given |= _allowed(_from_project(directory), directory)
     given |= _from_environment(environment)
     for name, value in command_line.items():
-        given[name] = _read(OPTIONS[name], value, OPTIONS[name].flag)
+        given |= _read(OPTIONS[name], value, OPTIONS[name].flag)
     return Configuration(given)
 
 
@@ -133,10 +144,10 @@ def _from_project(directory: Path) -> dict[str, Given]:
 def _allowed(given: dict[str, Given], directory: Path) -> dict[str, Given]:
     """Return the options of a project file, if it may set them; an empty value is harmless."""
     for name, (value, where, _) in given.items():
-        option = OPTIONS[name]
+        option = option_of(name)
         if not value or option.project_use is ProjectUse.ANY:
             continue
-        paths = value if isinstance(value, list) else [str(value)]
+        paths = map(str, value) if isinstance(value, list) else [str(value)]
         if option.project_use is ProjectUse.PATHS_INSIDE:
             if all(path == "-" or _is_inside(path, directory) for path in paths):
                 continue
@@ -184,7 +195,10 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
             raise ConfigError(f"{place}{key} is not an option{nearest(name, OPTIONS)}")
         if name in given:
             raise ConfigError(f"{place}{key} is set twice, with - and with _")
-        given[name] = checked(option, value, place + key)
+        if option.kind is ValueKind.HOSTS:
+            given |= from_tables(value, place + key)
+        else:
+            given[name] = checked(option, value, place + key)
     return given
 
 
@@ -193,15 +207,18 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     for variable in environment:
         # It may be an option of another command.
         is_unknown = variable.startswith("MANNERLY_") and variable not in places
-        if is_unknown and (guess := nearest(variable, places)):
+        if is_unknown and (guess := nearest(variable, places, alike=_MISSPELLED)):
             raise ConfigError(f"{variable} is not an option{guess}")
-    return {
-        name: _read(OPTIONS[name], environment[variable], variable)
-        for variable, name in places.items()
-        if environment.get(variable)  # an empty variable counts as not set
-    }
+    given: dict[str, Given] = {}
+    for variable, name in places.items():
+        if environment.get(variable):  # an empty variable counts as not set
+            given |= _read(OPTIONS[name], environment[variable], variable)
+    return given
 
 
-def _read(option: Option, value: Value, where: str) -> Given:
+def _read(option: Option, value: Value, where: str) -> dict[str, Given]:
     """Convert and check a value from the command line or the environment."""
-    return checked(option, from_text(option, value) if isinstance(value, str) else value, where)
+    read = from_text(option, value) if isinstance(value, str) else value
+    if option.kind is ValueKind.HOSTS:
+        return from_entries(map(str, read) if isinstance(read, list) else [], where)
+    return {option.name: checked(option, read, where)}

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.table import ALIASES, GROUPS
-from mannerly.crawler.options.values import printable
+from mannerly.crawler.options.values import host_option, printable
 
 from .config import effective, resolve
 from .terminal import failing_clearly, json_escaped, print_json, safe_term
@@ -43,33 +44,52 @@ def show(
     if not json:
         show_lines(as_toml(configuration, values, with_origin=origin))
         return
-    print_json(
-        {
-            name: {"value": value, "origin": _origin(configuration, name)} if origin else value
-            for name, value in values.items()
-        }
-    )
+    print_json(_with_origins(configuration, values) if origin else values)
 
 
 def as_toml(configuration: Configuration, values: dict[str, object], *, with_origin: bool) -> str:
-    """Return every option in the groups of `--help`; one without a value is a comment."""
+    """Return every option in the groups of `--help`; one without a value is a comment.
+
+    The tables of hosts are the end, because TOML has them after all other keys.
+    """
+
+    def line(key: str, name: str, value: object) -> str:
+        text = f"# {name} is not set" if value is None else f"{name} = {_toml(value)}"
+        return f"{text:<44}  # {safe_term(_origin(configuration, key))}" if with_origin else text
+
     lines = []
     for group, options in GROUPS.items():
         lines += [f"# {group}"]
-        for option in options:
-            value = values[option.name]
-            line = (
-                f"# {option.name} is not set"
-                if value is None
-                else (f"{option.name} = {_toml(value)}")
-            )
-            if with_origin:
-                line = f"{line:<44}  # {safe_term(_origin(configuration, option.name))}"
-            lines.append(line)
+        lines += [
+            line(option.name, option.name, values[option.name])
+            for option in options
+            if option.kind is not ValueKind.HOSTS
+        ]
         lines.append("")
     if with_origin:
-        lines += _aliases()
+        lines += [*_aliases(), ""]
+    for host, table in _tables(values).items():
+        lines.append(f"[host.{_toml(host)}]")
+        lines += [line(host_option(host, name), name, value) for name, value in table.items()]
+        lines.append("")
     return "\n".join(lines).rstrip()
+
+
+def _with_origins(configuration: Configuration, values: dict[str, object]) -> dict[str, object]:
+    def shown(key: str, value: object) -> dict[str, object]:
+        return {"value": value, "origin": _origin(configuration, key)}
+
+    hosts = {
+        host: {name: shown(host_option(host, name), value) for name, value in table.items()}
+        for host, table in _tables(values).items()
+    }
+    return {name: shown(name, value) for name, value in values.items()} | {"host": hosts}
+
+
+def _tables(values: dict[str, object]) -> dict[str, dict[str, object]]:
+    tables = values["host"]
+    assert isinstance(tables, dict)
+    return tables
 
 
 def _origin(configuration: Configuration, name: str) -> str:

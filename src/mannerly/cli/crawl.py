@@ -13,27 +13,25 @@ values raise ConfigError.
 
 from __future__ import annotations
 
-import inspect
 import os
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from mannerly.crawler.options.table import GROUPS, OPTIONS, ValueKind
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
 
+from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.options.table import Option
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
@@ -46,8 +44,19 @@ KEPT = (
     *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
 )
 
+EXAMPLES = """\
+Examples:
+  mannerly crawl https://example.com/ --max-urls 500 -o pages.jsonl
+  mannerly crawl example.com --scope site --delay 2       the whole site, gently
+  mannerly crawl seeds.txt --scope any --duration 3600    follow all links, an hour
+  mannerly crawl example.com --host example.com:max_rate=2
+  mannerly crawl --data-dir crawl-example.com             resume that crawl
+
+Every option can also be a variable (MANNERLY_MAX_URLS) or a line in mannerly.toml:
+mannerly help config. What the exit code means: mannerly help exit-codes.
+"""
+
 NO_NAME = "name_not_resolved"  # the reason code of a host name that does not exist
-_ARGUMENT = "A URL, a host, a file with one URL per line, or - for standard input."
 
 
 class RunPlan(NamedTuple):
@@ -63,12 +72,23 @@ class RunPlan(NamedTuple):
     pages_before: int = 0  # that earlier runs have fetched
 
 
-def crawl(urls: list[str] | None, **options: Value | None) -> None:
+@takes_options
+def crawl(
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URL|FILE|-",
+            help="A URL, a host, a file with one URL per line, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    **options: Value | None,
+) -> None:
     """Crawl from URLs, files of URLs, or standard input (-).
 
     To resume a crawl, run the same command again.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = given_options(options)
     with failing_clearly():
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
         run_plan(prepare(urls or [], configuration))
@@ -228,7 +248,8 @@ def _check_outputs(configuration: Configuration) -> None:
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     """Return what shows the progress; nothing is shown with --quiet."""
-    from .live import Limits
+    from mannerly.live.meter import Limits
+
     from .progress import Progress
 
     configuration, settings = plan.configuration, plan.settings
@@ -259,6 +280,8 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.missing_parts(plan.settings),
         *notices.private_seeds(plan.seeds),
         *notices.wider_scope(plan.configuration, plan.settings),
+        *notices.unmet_hosts(plan.seeds, plan.settings),
+        *notices.unsent_credentials(plan.seeds, plan.settings),
     ]
 
 
@@ -302,48 +325,3 @@ def _print_summary(plan: RunPlan, result: CrawlResult) -> None:
         next_command=next_command(plan.location, configuration.texts("output")),
     )
     tell(summary(ended, error_look()) + "\n")
-
-
-def _parameter(option: Option, group: str) -> inspect.Parameter:
-    """Return a parameter for typer. All values are text here: `config` converts and checks them."""
-    names = [option.flag, *([option.short] if option.short else [])]
-    shown: dict[str, Any] = {"help": option.help, "rich_help_panel": group}
-    annotation: Any = Annotated[str | None, typer.Option(*names, metavar=option.metavar, **shown)]
-    if option.kind is ValueKind.LIST:
-        listed = typer.Option(*names, metavar=option.metavar, **shown)
-        annotation = Annotated[list[str] | None, listed]
-    elif option.kind is ValueKind.FLAG:
-        # A flag that a configuration file can turn on needs a form that turns it off.
-        if option.target is not None:
-            names[0] += "/--no-" + option.flag.removeprefix("--")
-        annotation = Annotated[bool | None, typer.Option(*names, **shown)]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(option.name, kind, default=None, annotation=annotation)
-
-
-def with_options(
-    function: Callable[..., None], first: inspect.Parameter, *, without: tuple[str, ...] = ()
-) -> None:
-    """Give a command all options of the table, but those in `without`."""
-    parameters = [first] + [
-        _parameter(option, group)
-        for group, options in GROUPS.items()
-        for option in options
-        if option.name not in without
-    ]
-    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    function.__annotations__ = {each.name: each.annotation for each in parameters}
-
-
-with_options(
-    crawl,
-    inspect.Parameter(
-        "urls",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[
-            list[str] | None,
-            typer.Argument(metavar="URL|FILE|-", help=_ARGUMENT, show_default=False),
-        ],
-    ),
-)

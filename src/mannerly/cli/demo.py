@@ -53,8 +53,8 @@ def demo(
     from mannerly.crawler.web.scope import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
     from mannerly.demo.log import table
+    from mannerly.live.meter import Limits
 
-    from .live import Limits
     from .look import error_look
     from .progress import Progress
     from .summary import Ended, summary

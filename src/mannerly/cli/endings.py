@@ -23,12 +23,13 @@ def exit_code(result: CrawlResult) -> int:
 def is_incomplete(result: CrawlResult) -> bool:
     """Return whether something is missing that no limit explains.
 
-    URLs were given up, now or earlier, or are left; the links of a page that crashed its reader are
-    lost; or every seed leads to another host or to a login page.
+    URLs were given up, now or earlier, or are left; the links of a page are lost, since it crashed
+    its reader or memory lacked for it; or every seed leads to another host or to a login page.
     """
     is_at_end = result.ending.value == "finished"
     left = result.pending > 0 or result.given_up > 0 or bool(result.astray)
-    return (is_at_end and left) or result.stats.crashed > 0
+    stats = result.stats
+    return (is_at_end and left) or stats.crashed > 0 or stats.failed["no_memory"] > 0
 
 
 def _tightest(result: CrawlResult) -> dict[str, object] | None:

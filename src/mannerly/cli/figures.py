@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.web.words import span
+from mannerly.crawler.web.words import many, span
 
 __all__ = ["many", "rate", "size", "span"]
 
@@ -23,8 +23,3 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
-
-
-def many(count: int, one: str, more: str | None = None) -> str:
-    """Return a count with its noun: `1 page`, `2 pages`."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.options.table import OPTIONS, ProjectUse
-from mannerly.crawler.options.values import printable
+from mannerly.crawler.options.option import ProjectUse
+from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.values import nearest, printable
 
 from .config import ConfigError
 from .endings import resume_command
@@ -73,8 +74,12 @@ def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> lis
         if option.project_use is ProjectUse.NONE and option.target is not None:
             value = in_force(settings, option)
             if value:
-                texts = value if isinstance(value, tuple) else (str(printable(name, value)),)
-                allowed += [f"{option.flag} {shlex.quote(text)}" for text in texts]
+                shown = printable(name, value)
+                texts = shown if isinstance(shown, list | tuple) else (shown,)
+                allowed += [
+                    option.flag if text is True else f"{option.flag} {shlex.quote(str(text))}"
+                    for text in texts
+                ]
     owner = foreign_owner(location)
     return [
         f"Resuming the crawl in {safe_term(location)}: {_named(seeds)}"
@@ -142,9 +147,9 @@ def missing_parts(settings: CrawlSettings) -> list[str]:
     """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
-    from mannerly.crawler.runtime.descriptors import told
+    from mannerly.crawler.runtime.descriptors import too_few
 
-    few = told(settings.workers, settings.processes)
+    few = too_few(settings.workers, settings.processes)
     lines = [few] if few else []
     if find_spec("pcre2") is None:
         lines.append(
@@ -178,19 +183,53 @@ def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[s
     return [f"{why}: with --scope host they are left out"]
 
 
+def unsent_credentials(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Name headers and logins that no seed's origin gets: of https where the seed is of http."""
+    from mannerly.crawler.fetch.credentials import read_header, read_login
+    from mannerly.crawler.fetch.guard import split_origin
+
+    met = {split_origin(seed) for seed in seeds}
+    named = [("--auth", read_login(text)[0]) for text in settings.auth]
+    named += [("--header", origin) for text in settings.headers if (origin := read_header(text)[0])]
+    lines = []
+    for flag, (scheme, host, port) in dict.fromkeys(named):
+        plain = ("http", host, 80 if port == 443 else port)
+        if scheme == "https" and plain in met and (scheme, host, port) not in met:
+            place = host if port == 443 else f"{host}:{port}"
+            lines.append(
+                f"{flag} for {place} is sent over https only; for http write "
+                f"{flag} http://{place}=…"
+            )
+    return lines
+
+
+def unmet_hosts(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Name hosts with options of their own that no seed is on: perhaps they are misspelled."""
+    from mannerly.crawler.web.urls import host_key_of
+
+    met = {host_key_of(seed) for seed in seeds}
+    unmet = [host for host in settings.hosts if host not in met]
+    if not seeds or not unmet or settings.scope == "any":
+        return []
+    near = nearest(unmet[0], met)
+    named = ", ".join(safe_term(host, limit=80) for host in unmet[:_NAMED_SEEDS])
+    more = f" and {len(unmet) - _NAMED_SEEDS:,} more" if len(unmet) > _NAMED_SEEDS else ""
+    return [f"Hosts with options of their own, but without a seed: {named}{more}{near}"]
+
+
 def control_records(location: str) -> list[str]:
     """Say what control records change in a resumed run: a paused crawl must not look stuck."""
     from mannerly.crawler.control import in_force
     from mannerly.crawler.store import exists, open_crawl
 
-    from .steer import told
+    from .steer import described
 
     if not exists(location):
         return []
     store = open_crawl(location)
     orders = in_force(store.orders())
     store.close()
-    return told(orders, location)
+    return described(orders, location)
 
 
 def _named(seeds: Sequence[str]) -> str:

@@ -10,11 +10,13 @@ site sent "Retry-After: 60" does not look stuck.
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mannerly.live.meter import CrawlState, Limits, Live, Meter, log_fields
+
 from .event_log import ORDINARY, EventLog
-from .live import CrawlState, Limits, Live, Meter, log_fields
 from .logs import line_of
 from .look import error_look
 from .terminal import note
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
+
+_SECONDS = re.compile(r"\d+ s\b")
 
 
 class Progress:
@@ -137,9 +141,13 @@ class _Log:
         self._format = log_format
         self._interval_s = self._due_s = interval_s
         self._state = CrawlState.STARTING
+        self._trouble = ""  # without its seconds, which change all the time
 
     def show(self, live: Live) -> None:
         is_news = live.state is not self._state and live.state is not CrawlState.RUNNING
+        trouble = _SECONDS.sub("", live.stats.trouble or "")
+        is_news |= bool(trouble) and trouble != self._trouble
+        self._trouble = trouble
         if live.elapsed_s < self._due_s and not is_news:
             return
         self._due_s, self._state = live.elapsed_s + self._interval_s, live.state

@@ -6,16 +6,16 @@ resumed by the same command, or by `mannerly resume`.
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections import Counter
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .command_line import given_options, takes_options
 from .config import resolve
-from .crawl import KEPT, prepare, run_plan, with_options
+from .crawl import prepare, run_plan
 from .stored import opened, require_crawl
 from .terminal import failing_clearly, note, safe_term
 
@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 _ORDER = ("new", "changed", "removed", "same")
 
 
-def recrawl(directory: Path, **options: Value | None) -> None:
+@takes_options
+def recrawl(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+    ],
+    **options: Value | None,
+) -> None:
     """Ask for the pages of a crawl again; fetch only what has changed."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given = given_options(options)
     with failing_clearly():
         require_crawl(directory)
         configuration = resolve(
@@ -54,17 +61,3 @@ def _changes(directory: Path) -> str:
     parts += [f"{unknown:,} not checked"] if unknown else []
     shown = safe_term(f"mannerly export {directory} -o changed.jsonl --changed")
     return f"Pages: {', '.join(parts)}. Export the new and changed ones: {shown}"
-
-
-with_options(
-    recrawl,
-    inspect.Parameter(
-        "directory",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        annotation=Annotated[
-            Path,
-            typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
-        ],
-    ),
-    without=("data_dir", "fresh", *KEPT),
-)

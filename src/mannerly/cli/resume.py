@@ -6,15 +6,15 @@ does not depend on the working directory. The command line and the environment s
 
 from __future__ import annotations
 
-import inspect
 import os
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .command_line import CrawlCommand, given_options, takes_options
 from .config import resolve
-from .crawl import KEPT, prepare, run_plan, with_options
+from .crawl import KEPT, prepare, run_plan
 from .stored import require_crawl
 from .terminal import failing_clearly
 
@@ -22,9 +22,16 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
 
 
-def resume(directory: Path, **options: Value | None) -> None:
+@takes_options
+def resume(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+    ],
+    **options: Value | None,
+) -> None:
     """Resume the crawl in a directory."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given = given_options(options)
     with failing_clearly():
         require_crawl(directory)
         configuration = resolve(
@@ -35,15 +42,7 @@ def resume(directory: Path, **options: Value | None) -> None:
         run_plan(prepare([], configuration))
 
 
-with_options(
-    resume,
-    inspect.Parameter(
-        "directory",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        annotation=Annotated[
-            Path,
-            typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
-        ],
-    ),
-    without=("data_dir", "fresh", *KEPT),
-)
+class ResumeCommand(CrawlCommand):
+    """Leaves out what a resumed crawl keeps."""
+
+    left_out = ("data_dir", "fresh", *KEPT)

@@ -95,7 +95,7 @@ def unpause_command(location: str) -> str:
     return f"mannerly unpause {shlex.quote(location)}"
 
 
-def told(orders: InForce, location: str) -> list[str]:
+def described(orders: InForce, location: str) -> list[str]:
     """Return what control records change in a crawl that is resumed, one sentence each."""
     lines = []
     if orders.is_paused:

@@ -81,7 +81,8 @@ if TYPE_CHECKING:
     )
     from typing import Unpack
 
-    from mannerly.crawler.options.values import CrawlOptions, Given
+    from mannerly.crawler.options.keywords import CrawlOptions
+    from mannerly.crawler.options.values import Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Watcher
     from mannerly.crawler.runtime.news import Told
@@ -286,7 +287,7 @@ class Crawl(StoredCrawl):
         seconds = time.monotonic() - began
         total = totals(store)
         result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
-        if ending in (Ending.FINISHED, Ending.NO_SEED):
+        if ending is Ending.FINISHED:
             result = _examined(result, store)
         self._result = result
         return result

@@ -12,25 +12,28 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.options.table import OPTIONS, ValueKind
-from mannerly.crawler.options.values import OptionError, printable, refusal
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.pace import POLITENESS
+from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
+from mannerly.crawler.options.table import FIELDS, OPTIONS
+from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.crawler.web.urls import UrlRules
 from mannerly.politeness import Settings, SettingsError
 
+from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
 from .web.scope import Scope, ScopeMode
 from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
-from .web.words import without_password
+from .web.words import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mannerly.crawler.options.table import Option
+    from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Given
 
-_POLITENESS = "politeness."
-SEEDING = ("none", "sitemap", "ct", "commoncrawl", "all")
+SEEDING = OPTIONS["seeding_strategy"].choices
 NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
 USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
 
@@ -63,6 +66,10 @@ class CrawlSettings:
 
     politeness: Settings = _option(
         Settings(), "Settings of the politeness core: see docs/reference/settings.md."
+    )
+    hosts: dict[str, dict[str, Any]] = field(
+        default_factory=dict,
+        metadata={"doc": "Politeness settings of single hosts, by host and field.", "low": None},
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
     contact: str | None = _option(None, "E-mail address for site owners: the From header.")
@@ -105,6 +112,14 @@ class CrawlSettings:
         "guard cannot check the addresses that names lead to.",
         is_shown=False,  # it may hold a password
     )
+    proxy_env: bool = _option(
+        False, "Use the proxies of http_proxy, https_proxy, all_proxy and no_proxy."
+    )
+    headers: tuple[str, ...] = _option(
+        (), "Headers for one host, or for the hosts of the seeds.", is_shown=False
+    )
+    auth: tuple[str, ...] = _option((), "Logins, each for one host.", is_shown=False)
+    cookies: bool = _option(False, "Keep the cookies that each host sets, while the crawl runs.")
     ca_file: str | None = _option(
         None, "PEM file of the certificate authorities to trust, instead of the system's."
     )
@@ -166,6 +181,8 @@ class CrawlSettings:
         if self.politeness.group_by == "ip":
             allowed = "host or site in a crawl: addresses of hosts change while it runs"
             raise SettingsError("group_by", "ip", allowed)
+        for host in self.hosts:
+            self.pace_of(host)
         self._check_wire()
 
     def _check_wire(self) -> None:
@@ -173,11 +190,19 @@ class CrawlSettings:
         NetworkGuard(allow_net=self.allow_net)
         check_header("User-Agent", self.user_agent)
         check_header("From", self.contact or "")
-        try:
-            check_proxy(self.proxy)
-        except ValueError as error:
-            shown = without_password(self.proxy or "")
-            raise SettingsError("proxy", shown, str(error)) from None
+        for name, texts, check in (
+            ("proxy", (self.proxy,) if self.proxy else (), check_named_proxy),
+            ("header", self.headers, read_header),
+            ("auth", self.auth, read_login),
+        ):
+            for text in texts:
+                try:
+                    check(text)
+                except ValueError as error:
+                    field = OPTIONS[name].target or name
+                    raise SettingsError(field, hidden(name, text), str(error)) from None
+        if self.proxy and self.proxy_env:
+            raise SettingsError("proxy_env", value=True, allowed="either proxy or proxy_env")
         for host in self.insecure_hosts:
             try:
                 host_name(host)
@@ -186,11 +211,12 @@ class CrawlSettings:
                 raise SettingsError("insecure_hosts", host, allowed) from None
 
     def check_files(self) -> None:
-        """Raise SettingsError if a file that is named here cannot be used.
+        """Raise SettingsError if a file or a secret that is named here cannot be used.
 
-        The constructor does not check files, so that the settings of a stored crawl can be read
-        after a file was removed.
+        The constructor does not check these, so that the settings of a stored crawl can be read
+        after a file was removed. Secrets are not stored.
         """
+        self._check_secrets()
         if self.ca_file is None:
             return
         if not Path(self.ca_file).is_file():
@@ -202,6 +228,44 @@ class CrawlSettings:
         except OSError:  # SSLError is one too
             allowed = "a readable file of certificates in PEM format"
             raise SettingsError("ca_file", self.ca_file, allowed) from None
+
+    def _check_secrets(self) -> None:
+        for name, texts in self._with_secrets().items():
+            field = OPTIONS[name].target or name
+            for text in texts:
+                if is_hidden(name, text):
+                    raise SettingsError(
+                        field,
+                        text,
+                        f"the real value in place of {HIDDEN}: secrets are not stored with a crawl "
+                        f"(a reference such as env:NAME or file:PATH is), so give "
+                        f"{OPTIONS[name].flag} again, or {OPTIONS[name].flag} none",
+                    )
+                try:
+                    full = revealed(name, text)
+                    {"proxy": check_proxy, "header": read_header, "auth": read_login}[name](full)
+                except ValueError as error:
+                    raise SettingsError(field, hidden(name, text), str(error)) from None
+
+    def _with_secrets(self) -> dict[str, tuple[str, ...]]:
+        return {
+            "proxy": (self.proxy,) if self.proxy else (),
+            "header": self.headers,
+            "auth": self.auth,
+        }
+
+    def without_secrets(self) -> CrawlSettings:
+        """Return these settings as they may be stored: with references, but without secrets."""
+        return replace(
+            self,
+            proxy=self.proxy and hidden("proxy", self.proxy),
+            headers=tuple(hidden("header", text) for text in self.headers),
+            auth=tuple(hidden("auth", text) for text in self.auth),
+        )
+
+    def pace_of(self, host: str, rest: Settings | None = None) -> Settings:
+        """Return the politeness settings of a host; what it has no value for is as in `rest`."""
+        return (rest or self.politeness).with_changes(self.hosts.get(host, {}))
 
     @property
     def agent_token(self) -> str:
@@ -220,6 +284,12 @@ class CrawlSettings:
         return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)
 
 
+def check_named_proxy(text: str) -> None:
+    """Raise ValueError for a text that is neither the URL of a proxy nor a reference to one."""
+    if not text.startswith(("env:", "file:")):
+        check_proxy(text)
+
+
 def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettings:
     """Return settings with the options that were given, on top of those of `base`.
 
@@ -231,41 +301,70 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     """
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
-    for name, (value, where, _) in given.items():
-        target = OPTIONS[name].target
-        if target is None:
+    hosts = {host: dict(own) for host, own in base.hosts.items()}
+    for key, each in given.items():
+        option, host = option_of(key), host_of(key)
+        if option.target is None:
             continue
-        chosen = pace if target.startswith(_POLITENESS) else crawl
-        field = target.removeprefix(_POLITENESS)
-        if OPTIONS[name].is_inverse:
-            chosen[field] = 1.0 / _positive(value, where)
-        elif field == "scope":
-            chosen[field] = _scope_mode(value, where)
-        elif OPTIONS[name].kind is ValueKind.FILE:
-            # A crawl may be resumed in another directory.
-            chosen[field] = str(Path(str(value)).expanduser().absolute())
+        field = option.target.removeprefix(POLITENESS)
+        if host is not None:
+            chosen = hosts.setdefault(host, {})
         else:
-            chosen[field] = tuple(value) if isinstance(value, list) else value
+            chosen = crawl if field == option.target else pace
+        chosen[field] = _converted(option, each)
     if _names_other_hosts(crawl.get("seeding"), base) and "scope" not in crawl:
         crawl["scope"] = ScopeMode.SITE
     try:
-        settings = replace(base, **crawl)
+        settings = replace(base, hosts={}, **crawl)
         # The core needs the timeout, too.
-        politeness = replace(base.politeness, request_timeout_s=settings.timeout_s, **pace)
+        politeness = base.politeness.with_changes({"request_timeout_s": settings.timeout_s, **pace})
         settings = replace(settings, politeness=politeness)
         settings.check_files()
     except SettingsError as error:
         raise OptionError(_placed(error, given)) from error
-    return settings
+    for host, own in hosts.items():
+        try:
+            politeness.with_changes(own)
+        except SettingsError as error:
+            raise OptionError(_placed(error, given, host)) from error
+    return replace(settings, hosts=hosts)
+
+
+def _converted(option: Option, given: Given) -> Any:
+    """Return the value of a setting from that of its option."""
+    value, where, _ = given
+    if option.is_inverse:
+        return 1.0 / _positive(value, where)
+    if option.target == "scope":
+        return ScopeMode(str(value))
+    if option.has_secret:
+        texts = value if isinstance(value, list) else [value]
+        full = tuple(absolute(option.name, str(text)) for text in texts if text != NOTHING)
+        return full if option.kind is ValueKind.LIST else next(iter(full), None)
+    if option.kind is ValueKind.FILE:
+        # A crawl may be resumed in another directory.
+        return str(Path(str(value)).expanduser().absolute())
+    return tuple(value) if isinstance(value, list) else value
 
 
 def in_force(settings: CrawlSettings, option: Option) -> object:
     """Return the value of an option."""
     assert option.target is not None
-    if option.target.startswith(_POLITENESS):
-        value = getattr(settings.politeness, option.target.removeprefix(_POLITENESS))
-        return 1.0 / value if option.is_inverse else value
-    return getattr(settings, option.target)
+    if option.kind is ValueKind.HOSTS:
+        return {
+            host: {FIELDS[field]: _shown(OPTIONS[FIELDS[field]], own[field]) for field in own}
+            for host, own in settings.hosts.items()
+        }
+    if not option.target.startswith(POLITENESS):
+        return getattr(settings, option.target)
+    return _shown(option, getattr(settings.politeness, option.target.removeprefix(POLITENESS)))
+
+
+def _shown(option: Option, value: Any) -> object:
+    """Return the value of an option from that of its setting."""
+    if option.kind is ValueKind.STATUSES:
+        return sorted(value)
+    return 1.0 / value if option.is_inverse else value
 
 
 def _positive(value: object, where: str) -> float:
@@ -280,16 +379,11 @@ def _names_other_hosts(seeding: object, base: CrawlSettings) -> bool:
     return is_new and seeding in NAMES_HOSTS and base.scope is ScopeMode.HOST
 
 
-def _scope_mode(value: object, where: str) -> ScopeMode:
-    try:
-        return ScopeMode(str(value))
-    except ValueError:
-        raise OptionError(refusal(where, value, "one of " + ", ".join(ScopeMode))) from None
-
-
-def _placed(error: SettingsError, given: Mapping[str, Given]) -> str:
-    """Return the error with the place where the value was set."""
-    for name, (value, where, _) in given.items():
-        if (OPTIONS[name].target or "").removeprefix(_POLITENESS) == error.field:
-            return refusal(where, printable(name, value), error.allowed)
-    return refusal(error.field, error.value, error.allowed)
+def _placed(error: SettingsError, given: Mapping[str, Given], host: str | None = None) -> str:
+    """Return the error with the place where the value was set, for all hosts or for one."""
+    for key, (value, where, _) in given.items():
+        is_its_field = (option_of(key).target or "").removeprefix(POLITENESS) == error.field
+        if is_its_field and host_of(key) in (host, None):
+            return refusal(where, printable(key, value), error.allowed)
+    name = FIELDS.get(error.field, error.field)
+    return refusal(f"{name} of {host}" if host else name, error.value, error.allowed)

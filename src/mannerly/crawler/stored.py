@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import Link, PageRecord, Skipped
-    from mannerly.crawler.options.values import CrawlOptions
+    from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.store.base import CrawlStore
 

@@ -1,28 +1,32 @@
 """Per-host politeness: decide when a host may be contacted, and learn from its responses.
 
 A sans-IO library: no sockets, asyncio, threads, clock or logging outside `drivers`. The time is
-an argument, decisions are values, and only the standard library is imported.
+an argument, decisions are values, and only the standard library is imported. Modules are imported
+when a name of theirs is used, so that the settings can be read without the rest.
 """
 
 from __future__ import annotations
 
-from .core import Politeness
-from .errors import CircuitOpen, HostUnavailable, PermitError, PolitenessError, SettingsError
-from .model import (
-    Decision,
-    ErrorKind,
-    Grant,
-    Instant,
-    Outcome,
-    Permit,
-    Reason,
-    Refuse,
-    Response,
-    Wait,
-)
-from .retry import GiveUp, Retry
-from .settings import Settings
-from .snapshot import HostSnapshot, Snapshot
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .core import Politeness
+    from .errors import CircuitOpen, HostUnavailable, PermitError, PolitenessError, SettingsError
+    from .model import (
+        Decision,
+        ErrorKind,
+        Grant,
+        Instant,
+        Outcome,
+        Permit,
+        Reason,
+        Refuse,
+        Response,
+        Wait,
+    )
+    from .retry import GiveUp, Retry
+    from .settings import Settings
+    from .snapshot import HostSnapshot, Snapshot
 
 __all__ = [
     "CircuitOpen",
@@ -47,3 +51,29 @@ __all__ = [
     "Snapshot",
     "Wait",
 ]
+
+_HOMES = {
+    "core": ("Politeness",),
+    "errors": ("CircuitOpen", "HostUnavailable", "PermitError", "PolitenessError", "SettingsError"),
+    "model": (
+        *("Decision", "ErrorKind", "Grant", "Instant", "Outcome"),
+        *("Permit", "Reason", "Refuse", "Response", "Wait"),
+    ),
+    "retry": ("GiveUp", "Retry"),
+    "settings": ("Settings",),
+    "snapshot": ("HostSnapshot", "Snapshot"),
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for home, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

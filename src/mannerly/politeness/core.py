@@ -138,7 +138,7 @@ class Politeness:
         self._evicted: list[HostState] = []
         self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
-        self._enabled = self.settings.enabled
+        self._all_enabled = self.settings.enabled  # for every host
         self._waits = self._denied = self._past_requests = 0
         self._throttled = self._retries = self._cancelled = 0
 
@@ -159,7 +159,7 @@ class Politeness:
         state = self._hosts.get(host)
         if state is None:
             state = self._find_or_create(host, now)
-        if not self._enabled:
+        if not (self._all_enabled or state.is_enabled):
             return Grant(state.grant(now))
         decision = state.reserve(now)
         if decision.__class__ is not Grant:
@@ -184,7 +184,9 @@ class Politeness:
     def ready_at(self, host: str, *, now: Instant) -> Instant:
         """Return the earliest instant at which `reserve` may grant; `inf` if not known yet."""
         state = self._hosts.get(host) or self._find(host)
-        return now if state is None or not self._enabled else state.ready_at(now)
+        if state is None:
+            return now
+        return state.ready_at(now) if self._all_enabled or state.is_enabled else now
 
     def robots(self, host: str, *, crawl_delay_s: float | None, now: Instant) -> None:
         """Set the Crawl-delay of the host's robots.txt; None: it has none."""
@@ -224,7 +226,7 @@ class Politeness:
         """Return whether and when to repeat the request of a reported permit. Never sleeps."""
         state = permit.host
         decision = decide(
-            self._shared.retry_policy,
+            state.retry_policy,
             outcome=outcome,
             response=response,
             attempt=attempt,
@@ -241,6 +243,10 @@ class Politeness:
     def retire(self, host: str, reason: str, *, now: Instant) -> None:
         """Refuse all requests to the host until `revive`; `reason` is reported in the event."""
         (self._find(host) or self._find_or_create(host, now)).retire(reason, now)
+
+    def give_up(self, host: str, reason: str, *, now: Instant) -> bool:
+        """Retire a host that is not paused; return whether it is retired now."""
+        return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
 
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
@@ -283,12 +289,15 @@ class Politeness:
         if host is not None:
             key = self.key(host)
             self._own[key] = own = self._shared.with_settings(settings)
+            self._all_enabled &= settings.enabled
             state = self._hosts.get(key)
             if state is not None:
                 state.use(own)
             return
         self.settings = settings
-        self._enabled = settings.enabled
+        self._all_enabled = settings.enabled and all(
+            own.settings.enabled for own in self._own.values()
+        )
         self._shared = shared = self._shared.with_settings(settings)
         for key, state in self._hosts.items():
             if key not in self._own:
@@ -321,7 +330,8 @@ class Politeness:
         Ask immediately before the request is written. If it may, the delay to the next request
         counts from `now`; if not, cancel the permit and ask for another one.
         """
-        return not self._enabled or permit.host.may_leave(permit, now)
+        state = permit.host
+        return not (self._all_enabled or state.is_enabled) or state.may_leave(permit, now)
 
     def sent(self, permit: Permit, *, now: Instant) -> None:
         """Count the delay to the next request from `now`, when a granted request really left."""
@@ -349,9 +359,9 @@ class Politeness:
         """Start a host from the record of an earlier run; `wall` is the wall time at `now`."""
         state = self._hosts.get(record.host) or self._create(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
-        trust = 0.5 ** (age_s / self.settings.memory_half_life_s)
+        shared = self._own.get(record.host, self._shared)
+        trust = 0.5 ** (age_s / shared.settings.memory_half_life_s)
         if record.lesson != _EMPTY_LESSON:
-            shared = self._own.get(record.host, self._shared)
             strategy = shared.make_strategy(shared.settings)
             strategy.recall(record.lesson, trust)
             state.use_strategy(strategy)
@@ -362,7 +372,7 @@ class Politeness:
         if record.failing_since or record.failures_in_a_row or record.breaker_until:
             # The time between two runs does not count as a failure.
             failing_s = max(0.0, record.updated_at - record.failing_since)
-            longest_s = 1.2 * self.settings.breaker_open_max_s
+            longest_s = 1.2 * shared.settings.breaker_open_max_s
             state.restore_health(
                 failing_s=failing_s if record.failing_since else None,
                 failures=record.failures_in_a_row,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .core import SharedContext
     from .model import Decision, Instant, Outcome, Response
     from .pace.base import Strategy
-    from .retry import RetryBudget
+    from .retry import RetryBudget, RetryPolicy
 
 # For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
@@ -400,7 +400,7 @@ class HostState:
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since
         if bad_s >= self._shared.settings.give_up_after_s:
-            self._give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
+            self.give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
 
     def _ensure_health(self) -> HostHealth:
         if self.health is None:
@@ -450,7 +450,7 @@ class HostState:
             self._shared.mark_dirty(self)
             self._park_if_long(now)
         elif retry_s is not None:
-            self._give_up("its Retry-After is too large to read", now)
+            self.give_up("its Retry-After is too large to read", now)
         if self._shared.settings.rate_limit_headers:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
@@ -468,8 +468,9 @@ class HostState:
         settings = self._shared.settings
         asked_s = delay_s
         if asked_s > settings.max_crawl_delay_s:
-            if settings.long_crawl_delay == "skip_host":
-                self.retire(f"crawl-delay of {asked_s:g} s", now)
+            if settings.long_crawl_delay == "skip_host" and self.give_up(
+                f"crawl-delay of {asked_s:g} s", now
+            ):
                 return
             if settings.long_crawl_delay == "cap":
                 delay_s = settings.max_crawl_delay_s
@@ -508,7 +509,7 @@ class HostState:
             self._gate = Reason.BREAKER_OPEN
         shared.emit(events.Opened(self.key, now, breaker.reopen_at, breaker.opens))
         if breaker.opens >= shared.settings.retire_after_opens:
-            self.retire(f"breaker opened {breaker.opens} times in a row", now)
+            self.give_up(f"breaker opened {breaker.opens} times in a row", now)
 
     # ------------------------------------------------------------------ giving up
 
@@ -526,11 +527,17 @@ class HostState:
     def give_up_waiting(self, now: Instant) -> None:
         """Give the host up now, because its next start is too far away."""
         latest = f" (latest answer {self.health.latest})" if self.health is not None else ""
-        self._give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
+        self.give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
 
-    def _give_up(self, reason: str, now: Instant) -> None:
+    def give_up(self, reason: str, now: Instant) -> bool:
+        """Retire a host that cannot be fetched; return whether it is retired now.
+
+        Every way to give a host up leads through here. One that the operator has paused is not
+        given up, because nothing is asked of it; the first reason is the one that is reported.
+        """
         if self._gate not in _SET_BY_OPERATOR:
             self.retire(reason, now)
+        return self._gate is Reason.RETIRED
 
     # ------------------------------------------------------------------ the operator
 
@@ -565,6 +572,16 @@ class HostState:
         return self._gate
 
     # ------------------------------------------------------------------ delay and limit
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether this host is paced at all."""
+        return self._shared.settings.enabled
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """Return when a request to this host is repeated."""
+        return self._shared.retry_policy
 
     @property
     def delay_s(self) -> float:

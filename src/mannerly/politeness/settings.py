@@ -3,15 +3,19 @@
 `Settings` is a frozen dataclass that validates itself: `SettingsError` names the field, the value
 and what is allowed. The reference page (docs/reference/settings.md) is generated from the fields
 below, so the two cannot disagree. Nothing is read from the environment here; the command does that.
+It is long because it is a table of all settings.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal, Self
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from .errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STRATEGIES = ("learned", "linear", "aimd", "gradient", "fixed")
 UNLIMITED: Literal["unlimited"] = "unlimited"
@@ -27,6 +31,7 @@ def _option(
     above: float | None = None,
     choices: tuple[str, ...] | None = None,
     word: str | None = None,
+    for_one_host: bool = True,
 ) -> Any:
     """Return a dataclass field with its documentation and allowed range.
 
@@ -39,9 +44,11 @@ def _option(
         above: the number must be greater than this.
         choices: the allowed strings.
         word: a string that is allowed besides numbers.
+        for_one_host: whether a single host may have its own value.
     """
     rule = {"low": low, "high": high, "above": above, "choices": choices, "word": word}
-    return field(default=default, metadata={"doc": doc, "source": source, "rule": rule})
+    metadata = {"doc": doc, "source": source, "rule": rule, "for_one_host": for_one_host}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +57,7 @@ class Settings:
 
     enabled: bool = _option(
         True,
-        "False grants every request at once; statistics and snapshots still work.",
+        "Pace requests; if off, each is granted at once, and only statistics are kept.",
         "requirement",
     )
     strategy: str = _option(
@@ -60,7 +67,11 @@ class Settings:
         choices=STRATEGIES,
     )
     seed: int | None = _option(
-        None, "Seed of the random jitter, to repeat a run exactly.", "project choice", low=0
+        None,
+        "Seed of the random jitter, to repeat a run exactly.",
+        "project choice",
+        low=0,
+        for_one_host=False,
     )
 
     # ------------------------------------------------------------------ pace
@@ -91,7 +102,7 @@ class Settings:
     max_concurrency: int = _option(8, "Maximum requests in flight to one host.", "Scrapy", low=1)
     delay_factor: float = _option(
         0.0,
-        "After each response, wait this many times its latency; 0: off (Heritrix uses 5).",
+        "After each response, wait this many times its latency; 0 is off, Heritrix uses 5.",
         "project choice",
         low=0,
     )
@@ -106,6 +117,7 @@ class Settings:
         "What shares one request rate: a host, a site (registrable domain) or an IP address.",
         "requirement",
         choices=("host", "site", "ip"),
+        for_one_host=False,
     )
 
     # ------------------------------------------------------------------ limits set by the server
@@ -174,7 +186,7 @@ class Settings:
     )
     aimd_latency_target_s: float | None = _option(
         None,
-        "Target latency; None: 1.5 times the lowest median so far.",
+        "Target latency. Default: 1.5 times the lowest median so far.",
         "requirement",
         above=0,
     )
@@ -228,6 +240,7 @@ class Settings:
         "The caller's request timeout; a breaker probe expires 5 s later.",
         "requirement",
         above=0,
+        for_one_host=False,
     )
 
     # ------------------------------------------------------------------ retries
@@ -259,13 +272,18 @@ class Settings:
         above=0,
     )
     idle_ttl_s: float = _option(
-        3600.0, "Host state that was unused for this long may be dropped.", "requirement", above=0
+        3600.0,
+        "Host state that was unused for this long may be dropped.",
+        "requirement",
+        above=0,
+        for_one_host=False,
     )
     max_hosts: int = _option(
         1_000_000,
         "Maximum number of host states; idle ones are dropped first.",
         "requirement",
         low=1,
+        for_one_host=False,
     )
     stall_after_s: float = _option(
         600.0,
@@ -296,11 +314,15 @@ class Settings:
         for option in fields(self):
             _check(option, getattr(self, option.name))
         statuses: object = self.retry_statuses
-        if not isinstance(statuses, frozenset) or not all(map(_is_status, statuses)):
-            allowed = "a frozenset of HTTP statuses from 100 to 599"
-            raise SettingsError("retry_statuses", statuses, allowed)
+        if not isinstance(statuses, frozenset):
+            raise SettingsError(
+                "retry_statuses", statuses, "a frozenset of HTTP statuses from 100 to 599"
+            )
+        if not all(map(_is_status, statuses)):
+            allowed = "HTTP statuses from 100 to 599"
+            raise SettingsError("retry_statuses", sorted(statuses, key=str), allowed)
         if self.retry_base_s > self.retry_max_s:
-            allowed = f"above 0, at most retry_max_s ({self.retry_max_s:g})"
+            allowed = f"above 0, at most the longest backoff ({self.retry_max_s:g})"
             raise SettingsError("retry_base_s", self.retry_base_s, allowed)
 
     @property
@@ -316,6 +338,39 @@ class Settings:
         if self.min_delay_s is not None:
             return self.min_delay_s
         return min(0.1, 1.0 / self.rate_ceiling)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Settings:
+        """Return these settings with some others; a list of statuses may be of any type."""
+        statuses = changes.get("retry_statuses")
+        if isinstance(statuses, list | tuple | set):
+            changes = {**changes, "retry_statuses": frozenset(statuses)}
+        return replace(self, **changes) if changes else self
+
+
+# The first field of each group of settings, with the group's title.
+_TITLES = {
+    "enabled": "In general",
+    "start_delay_s": "Pace",
+    "max_retry_after_s": "Limits set by the server",
+    "probe_budget": "Strategy learned",
+    "linear_base_delay_s": "Strategy linear",
+    "aimd_increase": "Strategy aimd",
+    "gradient_tolerance": "Strategy gradient",
+    "breaker_error_rate": "Breaker",
+    "max_attempts": "Retries",
+    "give_up_after_s": "Many hosts",
+}
+
+
+def groups() -> dict[str, list[Field[Any]]]:
+    """Return all settings in their groups, by title."""
+    found: dict[str, list[Field[Any]]] = {}
+    members: list[Field[Any]] = []
+    for each in fields(Settings):
+        if each.name in _TITLES:
+            members = found[_TITLES[each.name]] = []
+        members.append(each)
+    return found
 
 
 def _suggestion(name: str) -> str:

@@ -20,10 +20,17 @@ from tests.crawler.runtime.harness import (
     page_requests,
     real_pages,
 )
+from tests.crawler.shard.shard_world import ShardWorld, brisk
 
 from mannerly.cli import terminal
+from mannerly.crawler.crawl import run_crawl
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
+from mannerly.crawler.model import LocalError
+from mannerly.crawler.runtime.budget import PageBudget
+from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawler.store.base import StoreFull
 from mannerly.demo import DemoWeb, Site, plain_sites
+from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +57,19 @@ def watch(stats, _elapsed_s):
     told.add(str(stats.trouble))
 run_crawl(modest(workers=64, delay_s=0.01, duration_s=3.0), seeds, data_dir, watch=watch)
 print(json.dumps(sorted(told)))
+"""
+
+# Lets every worker process lack memory in its first turn.
+NO_MEMORY_FOR_WORKERS = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mannerly.crawler.runtime.worker_process":
+            from mannerly.crawler.runtime.engine import Engine
+            def turn(self, longest_s=0.0):
+                raise MemoryError
+            Engine.turn = turn
+sys.meta_path.insert(0, Finder())
 """
 
 
@@ -108,6 +128,93 @@ def test_a_data_directory_that_is_removed_ends_the_crawl(processes: int, tmp_pat
 
     assert left.answer["error"] in ("StoreError", "StoreMissing")
     assert "was removed while the crawl was running" in left.answer["text"]
+
+
+def test_a_lack_of_memory_has_one_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """2, as for other things that the machine lacks, wherever the memory was needed."""
+    with pytest.raises(terminal.typer.Exit) as ended, terminal.failing_clearly():
+        raise MemoryError
+
+    assert ended.value.exit_code == 2
+    assert "lower --memory-limit or --workers" in capsys.readouterr().err
+
+
+def test_workers_without_memory_end_the_run_with_that_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is replaced; when they die too often, it is a lack of memory and not a crash."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(NO_MEMORY_FOR_WORKERS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    told: list[str] = []
+
+    with DemoWeb(plain_sites(4, pages=2)) as web, pytest.raises(MemoryError):
+        run_crawl(
+            modest(processes=2),
+            web.seeds(),
+            tmp_path / "crawl",
+            watch=lambda stats, _elapsed_s: told.append(stats.trouble or ""),
+        )
+
+    assert any("died with a lack of memory and is replaced" in each for each in told)
+
+
+class _Moments:
+    """The clock of an engine."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+
+    def now(self) -> float:
+        return self.clock.now
+
+    def wall(self) -> float:
+        return self.clock.now
+
+
+def test_two_lacks_of_descriptors_with_time_between_are_two() -> None:
+    """The patience of five minutes begins anew if nothing lacked for half a minute."""
+    time, lacks = _Moments(), [True]
+    world = ShardWorld(
+        *(f"https://a.example/{number}" for number in range(3)), settings=brisk(ignore_robots=True)
+    )
+    lack = FakeReply(error=LocalError.NO_DESCRIPTORS, latency_s=0.0)
+    slow = FakeReply(error=ErrorKind.TIMEOUT, latency_s=4.0)
+    fetcher = FakeFetcher(time.clock, lambda _request: lack if lacks[0] else slow)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+
+    engine.turn()
+    engine.is_paused = True  # the operator makes room
+    time.clock.advance(FULL_PATIENCE_S + 1.0)
+    engine.is_paused = False
+    for _ in range(40):
+        engine.turn()
+    lacks[0] = False
+    for _ in range(200):
+        engine.turn()
+    fetcher.close()
+
+    assert engine.is_idle
+    assert world.stats.pages == 3
+
+
+def test_a_lack_that_does_not_end_ends_the_run() -> None:
+    """After five minutes, with what to do."""
+    time = _Moments()
+    world = ShardWorld("https://a.example/", settings=brisk(ignore_robots=True))
+    lack = FakeReply(error=LocalError.NO_DESCRIPTORS, latency_s=0.0)
+    fetcher = FakeFetcher(time.clock, lambda _request: lack)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+
+    def run() -> None:
+        while time.now() < 2 * FULL_PATIENCE_S:
+            engine.turn()
+
+    with pytest.raises(OSError, match="raise the limit"):
+        run()
+    fetcher.close()
+
+    assert FULL_PATIENCE_S <= time.now() < FULL_PATIENCE_S + 10.0
 
 
 def test_a_disk_that_stays_full_is_no_damage(capsys: pytest.CaptureFixture[str]) -> None:

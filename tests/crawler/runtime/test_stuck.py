@@ -28,7 +28,7 @@ from mannerly.cli.endings import exit_code
 from mannerly.cli.summary import summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.runtime import offload, run, supervisor
+from mannerly.crawler.runtime import member, offload, run, supervisor
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.demo import DemoWeb, Site, plain_sites
 
@@ -148,8 +148,8 @@ def test_a_worker_without_a_sign_of_life_is_named_and_replaced(
     meanwhile: Callable[[Callable[[], None]], None],
 ) -> None:
     """Its URLs are still queued, so the crawl is complete in the end."""
-    monkeypatch.setattr(supervisor, "SILENT_S", 1.0)
-    monkeypatch.setattr(supervisor, "STUCK_S", 3.0)
+    monkeypatch.setattr(member, "SILENT_S", 1.0)
+    monkeypatch.setattr(member, "STUCK_S", 3.0)
     frozen: list[int] = []
     told: list[str] = []
 
@@ -178,8 +178,8 @@ def test_a_frozen_helper_is_replaced_and_its_page_read(
     meanwhile: Callable[[Callable[[], None]], None],
 ) -> None:
     """The page is given to another helper; not a link is lost."""
-    monkeypatch.setattr(offload, "LONGEST_S", 2.0)
-    monkeypatch.setenv("PYTHONPATH", _with_patience(tmp_path, 2.0))
+    monkeypatch.setattr(offload, "LONGEST_S", 6.0)
+    monkeypatch.setenv("PYTHONPATH", _with_patience(tmp_path, 6.0))
     frozen: list[int] = []
 
     def freeze() -> None:
@@ -247,7 +247,7 @@ def test_old_deaths_are_forgiven(
 ) -> None:
     """Only deaths within the last hour count; here an hour takes no time."""
     monkeypatch.setattr(supervisor, "RESTARTS", 1)
-    monkeypatch.setattr(supervisor, "FORGIVEN_S", 0.0)
+    monkeypatch.setattr(member, "FORGIVEN_S", 0.0)
     killed: list[int] = []
     with DemoWeb(plain_sites(4, pages=10)) as web:
         meanwhile(lambda: _kill_workers(4, killed))

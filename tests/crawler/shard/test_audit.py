@@ -126,10 +126,10 @@ def test_a_request_inside_a_retry_after_is_early(headers: dict[str, str], wait_s
 def test_a_request_to_an_open_breaker_is_early() -> None:
     """It says itself until when it is open; a probe after that is not early."""
     audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
-    audit.told(events.Opened(HOST, 0.0, 60.0, 1))
+    audit.heard(events.Opened(HOST, 0.0, 60.0, 1))
 
     while_open = early(audit, given, 59.0)
-    audit.told(events.HalfOpened(HOST, 61.0))
+    audit.heard(events.HalfOpened(HOST, 61.0))
 
     assert while_open == [True]
     assert early(audit, given, 61.0) == [False]
@@ -141,7 +141,7 @@ def test_a_host_that_the_operator_revived_may_be_contacted() -> None:
     audit.blocked(HOST, inf)
     before = early(audit, given, 1.0)
 
-    audit.told(events.Revived(HOST, 2.0))
+    audit.heard(events.Revived(HOST, 2.0))
 
     assert (before, early(audit, given, 3.0)) == ([True], [False])
 

@@ -18,6 +18,7 @@ from mannerly.crawler.model import (
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
+    LACK_TRIES,
     STARVED_RETRY_S,
     Again,
     Follows,
@@ -70,9 +71,10 @@ def follows(
     retry: Retry | GiveUp | None = None,
     *,
     reads_elsewhere: bool = True,
+    lacked: int = 0,
 ) -> Follows:
     means = Means(MAX_ATTEMPTS, RULES, reads_elsewhere)
-    return what_follows(item, said, retry, NOW, means)
+    return what_follows(item, said, retry, NOW, means, lacked=lacked)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,20 @@ def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> N
     page = entry(attempts=MAX_ATTEMPTS)
 
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
+
+
+def test_memory_that_lacks_for_one_page_again_and_again_has_an_end() -> None:
+    """Each wait is twice as long; after nine tries the page has failed, and says why."""
+    page, lack = entry(attempts=MAX_ATTEMPTS), answer(error=LocalError.NO_MEMORY)
+
+    waits = []
+    for lacked in range(LACK_TRIES):
+        again = follows(page, lack, lacked=lacked)
+        assert isinstance(again, Again)
+        waits.append(again.due - NOW.mono)
+
+    assert waits == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0, 64.0]
+    assert follows(page, lack, lacked=LACK_TRIES) == Settled("no_memory")
 
 
 @pytest.mark.parametrize("error", [LocalError.STALE_CONNECTION])

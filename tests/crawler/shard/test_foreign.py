@@ -71,6 +71,26 @@ def test_owner_sends_the_hop_and_keeps_the_answer_for_the_origin() -> None:
     assert HOP.url not in urls_of(owner)
 
 
+def test_owner_does_not_obey_rules_of_an_origin_that_is_not_its_own() -> None:
+    """A Crawl-delay beyond all patience gives up no host of another shard."""
+    owner = ShardWorld(f"{B}/", number=1, shards=2)
+    owner.pass_robots()
+    owner.shard.control(1, FetchRobots((HOP,)), owner.now)
+
+    for _ in range(3):
+        owner.wait(1.0)
+        for request in owner.start():
+            owner.answer(request, 200, b"User-agent: *\nCrawl-delay: 1000000\n")
+        owner.shard.tick(owner.now)
+        owner.shard.commit(owner.now)
+
+    record = owner.store.robots(A)
+    assert record is not None
+    assert record.status == 200
+    assert owner.stats.hosts_given_up == 0
+    assert A.removeprefix("https://") not in owner.parts.politeness
+
+
 def test_pages_go_when_the_owner_has_answered() -> None:
     """The rules hold as if they had been fetched here, and are kept in the store."""
     world = redirected()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import LocalError, PageRecord, RobotsRequest, Skipped
+from mannerly.crawler.control import HostPause, RetryUrls
+from mannerly.crawler.model import Fetched, LocalError, PageRecord, RobotsRequest, Skipped
 from mannerly.crawler.shard import given_up
+from mannerly.crawler.shard.unreachable import TRIES
 from mannerly.politeness.model import ErrorKind
-
-if TYPE_CHECKING:
-    import pytest
-
 
 URLS = [f"https://a.example/{number}" for number in range(6)]
 STUBBORN = replace(BRISK, max_attempts=1, breaker_consecutive=100, breaker_min_samples=100)
@@ -261,6 +259,52 @@ def test_a_robots_that_redirects_to_a_given_up_host_leads_nowhere() -> None:
     found = world.store.find("https://b.example/")
     assert isinstance(found, Skipped)
     assert found.reason == "robots_unreachable"
+
+
+def test_a_second_retry_revives_a_host_again() -> None:
+    """A host that failed after its first retry is asked again after the second."""
+    world = ShardWorld(*URLS, settings=FAILING)
+    world.pass_robots()
+    fail(world, 2)
+    end(world)
+
+    for number in (1, 2):
+        world.shard.control(number, RetryUrls(), world.now)
+        end(world)
+        fail(world, 2)
+        end(world)
+
+    assert world.store.counts().fetched == len(URLS)
+    assert world.stats.hosts_given_up == 3
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+@pytest.mark.parametrize("way", ["failures", "silence", "crawl-delay", "retry-after"])
+def test_whatever_gives_a_host_up_leaves_a_paused_one_alone(way: str, *, is_paused: bool) -> None:
+    """Four ways lead to a given-up host; an order to pause it comes first in each."""
+    pace = replace(STUBBORN, long_crawl_delay="skip_host")
+    settings = brisk(politeness=pace, host_failure_limit=1, ignore_robots=way == "failures")
+    world = ShardWorld(*URLS[:2], settings=settings)
+    (request,) = world.start(room=1)
+    if is_paused:
+        world.shard.control(1, HostPause("a.example"), world.now)
+
+    if way == "failures":
+        world.answer(request, 500)
+    elif way == "silence":
+        for _ in range(TRIES):
+            world.parts.unreachable.learn(
+                flight_of(request).item, Fetched(request, error=ErrorKind.CONNECT)
+            )
+        world.answer(request, error=ErrorKind.CONNECT)
+    elif way == "crawl-delay":
+        world.answer(request, 200, b"User-agent: *\nCrawl-delay: 1000000\n")
+    else:
+        world.answer(request, 503, retry_after="9" * 400)
+    end(world)
+
+    assert world.stats.hosts_given_up == (0 if is_paused else 1)
+    assert world.store.counts().given_up == (0 if is_paused else 1 if way == "failures" else 2)
 
 
 def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:

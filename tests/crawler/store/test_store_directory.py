@@ -222,6 +222,34 @@ def test_a_start_that_was_cut_short_is_made_anew(tmp_path, manifest):
     SqliteStore(tmp_path, 0, ShardOptions(1), shards=2).close()
 
 
+HALF_MADE = """
+import os, signal, sys
+import apsw
+
+connection = apsw.Connection(sys.argv[1])
+connection.execute("PRAGMA cache_size = 1; BEGIN; CREATE TABLE queue (url TEXT)")
+for number in range(1000):
+    connection.execute("INSERT INTO queue VALUES (?)", ("x" * 1000,))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("name", ["shard-1.db", "inbox-0.db", "control.db"])
+def test_a_start_that_was_killed_within_a_file_is_made_anew(tmp_path, manifest, name):
+    """The file has a journal of what was not finished, and a reader cannot undo that."""
+    path = tmp_path / "crawl"
+    path.mkdir(mode=0o700)
+    create_shard(path, 0, shards=2)
+    (path / name).unlink(missing_ok=True)
+    subprocess.run([sys.executable, "-c", HALF_MADE, str(path / name)], check=False, timeout=60)
+    was_hot = (path / f"{name}-journal").stat().st_size > 0
+
+    create(path, manifest).close()
+
+    assert was_hot
+    assert open_crawl(path).manifest == manifest
+
+
 def test_a_crawl_that_lost_its_manifest_is_not_started_over(path, manifest):
     """Shards with URLs in them are a crawl, whatever else is missing."""
     with SqliteStore(path, 0, ShardOptions(9), shards=2) as store:

@@ -12,7 +12,8 @@ the sockets until the next wake-up, handle the finished requests.
 - An answer of 300 or more counts even if its body broke off (`is_truncated`, and `detail` says
   how): the content of a redirect or a refusal is in its headers, and a Retry-After must not be
   lost because the connection broke after it.
-- Redirects are not followed, cookies are neither kept nor sent.
+- Redirects are not followed. Set-Cookie is left out of the answer's headers; cookies are kept and
+  sent only if the fetcher was told to.
 
 An `ErrorKind` says something about the server, so it belongs in the politeness report. With a
 `LocalError` the failure says nothing about the server: its permit is cancelled.

@@ -40,6 +40,8 @@ from mannerly.crawler.model import Fetched, LocalError
 
 from .base import always
 from .body_memory import BodyMemory
+from .cookies import CookieJar, path_of, set_cookie_lines
+from .credentials import Credentials
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
 from .libcurl import pycurl
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
+    from .credentials import Headers, Origin
     from .guard import NetworkGuard
 
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
@@ -83,6 +86,9 @@ class CurlFetcher:
         self._favoured: Transfer | None = None
         self._settings = settings or FetchSettings()
         self._trust = find_trust(self._settings.ca_file)
+        self._credentials = self._settings.credentials or Credentials()
+        self._cookies = CookieJar() if self._settings.keeps_cookies else None
+        self._has_own_headers = bool(self._credentials) or self._cookies is not None
         self._poller = new_poller()
         self._watched: set[int] = set()
         self._alarm_at = math.inf
@@ -133,6 +139,9 @@ class CurlFetcher:
             return
         if len(self._busy) >= self._max_connections:
             raise RuntimeError(f"more than {self._max_connections} requests in flight")
+        headers = request.headers
+        if self._has_own_headers:
+            headers = self._with_own(headers, request.url, origin)
         transfer = (
             self._idle.pop()
             if self._idle
@@ -143,9 +152,10 @@ class CurlFetcher:
                 self._leaves,
                 self._memory,
                 self._to_pause.append,
+                None if self._cookies is None else self._keep_cookies,
             )
         )
-        transfer.load(request, scheme, host, port, self._name_age_s())
+        transfer.load(request, headers, scheme, host, port, self._name_age_s())
         self._busy[transfer.handle] = transfer
         self._multi.add_handle(transfer.handle)
 
@@ -217,6 +227,21 @@ class CurlFetcher:
             return FOREVER
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
+
+    def _with_own(self, headers: Headers, url: str, origin: Origin) -> Headers:
+        """Add what belongs to an origin alone: credentials and cookies."""
+        own = dict(self._credentials.of(origin))
+        if self._cookies is not None:
+            kept = self._cookies.header(origin, path_of(url), time.time())
+            both = [text for text in (own.get("Cookie"), kept) if text]
+            if both:
+                own["Cookie"] = "; ".join(both)
+        return (*headers, *own.items())
+
+    def _keep_cookies(self, request: Request, head: bytes) -> None:
+        origin, lines = split_origin(request.url), set_cookie_lines(head)
+        if lines and origin is not None and self._cookies is not None:
+            self._cookies.take(origin, path_of(request.url), lines, time.time())
 
     def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.urls import canonical
-from mannerly.crawler.web.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
+
+    from .credentials import Credentials
 
 
 _HEADER_VALUE = re.compile(r"[\t -~]*")
 _PROXY = re.compile(
     r"(?:https?|socks5h?)://"
-    r"(?:[^\s:/?#@]*(?::(?P<password>[^\s/?#@]*))?@)?"
+    r"(?:[^\s:/?#@]*(?::[^\s/?#@]*)?@)?"
     r"(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?/?",
     re.IGNORECASE,
 )
@@ -40,8 +41,13 @@ class FetchSettings:
     # below the 1,024 descriptors that most systems give a process.
     max_connections: int = 768
     dns_cache_s: int = 300  # a tenth longer at most: see `curl.py`
-    # The proxy variables of the environment are ignored. It may hold a password.
+    # It may hold a password.
     proxy: str | None = field(default=None, repr=False)
+    # Returns the proxy for a scheme and a host. Without it the variables of the environment that
+    # name proxies are ignored.
+    proxy_for: Callable[[str, str], str | None] | None = field(default=None, repr=False)
+    credentials: Credentials | None = None
+    keeps_cookies: bool = False
     ca_file: str | None = None  # None: see `trust.py`
     insecure_hosts: Collection[str] = frozenset()  # hosts whose certificate is not verified
 
@@ -78,8 +84,6 @@ def check_proxy(proxy: str | None) -> None:
             "a URL like http://host:port or socks5://user:password@host:port, "
             "with http, https, socks5 or socks5h"
         )
-    if match["password"] == HIDDEN:
-        raise ValueError(f"the proxy's real password in place of {HIDDEN}")
 
 
 def host_name(text: str) -> str:

@@ -76,7 +76,9 @@ class Transfer:
         leaves: Callable[[Request, str], bool],
         memory: BodyMemory,
         on_paused: Callable[[Transfer], None],
+        on_headers: Callable[[Request, bytes], None] | None = None,
     ) -> None:
+        self._on_headers = on_headers
         self._leaves = leaves
         self._memory = memory
         self._on_paused = on_paused
@@ -88,17 +90,28 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._proxy = settings.proxy
         self._head = BytesIO()
         self._configure(settings, trust)
 
-    def load(self, request: Request, scheme: str, host: str, port: int, name_age_s: int) -> None:
+    def load(
+        self,
+        request: Request,
+        headers: tuple[tuple[str, str], ...],
+        scheme: str,
+        host: str,
+        port: int,
+        name_age_s: int,
+    ) -> None:
         """Put a request on the handle. Raises ValueError for headers that cannot be sent.
 
         When it ends, looked-up names that are older than `name_age_s` are forgotten.
         """
         handle = self.handle
-        if request.headers != self._headers_set:
-            self._set_headers(request.headers)
+        if headers != self._headers_set:
+            self._set_headers(headers)
+        if self._settings.proxy_for is not None:
+            self._set_proxy(self._settings.proxy_for(scheme, host))
         if request.timeout_s != self._timeout_set_s:
             handle.setopt(pycurl.TIMEOUT_MS, max(1, int(request.timeout_s * 1000)))
             self._timeout_set_s = request.timeout_s
@@ -153,6 +166,8 @@ class Transfer:
             detail,
             is_answer and (self._is_cut or failure is not None),
         )
+        if self._on_headers is not None and headers is not None:
+            self._on_headers(self.request, head)
         self.unload()
         return fetched
 
@@ -198,9 +213,7 @@ class Transfer:
         option(pycurl.HTTP09_ALLOWED, 0)
         option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
         option(pycurl.USERAGENT, settings.user_agent)
-        option(pycurl.PROXY, settings.proxy or "")
-        if settings.proxy and settings.proxy.lower().startswith("http:"):
-            option(pycurl.PROXYPORT, 80)  # if the URL has none; curl's own default is 1080
+        self._apply_proxy()
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
         option(_SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's headers are not the server's
         option(pycurl.CONNECTTIMEOUT_MS, max(1, int(settings.connect_timeout_s * 1000)))
@@ -212,6 +225,17 @@ class Transfer:
         option(pycurl.WRITEFUNCTION, self._on_body)
         option(pycurl.PREREQFUNCTION, self._on_send)
         option(pycurl.OPENSOCKETFUNCTION, self._on_open_socket)
+
+    def _set_proxy(self, proxy: str | None) -> None:
+        if proxy != self._proxy:
+            self._proxy = proxy
+            self._apply_proxy()
+
+    def _apply_proxy(self) -> None:
+        proxy = self._proxy or ""
+        self.handle.setopt(pycurl.PROXY, proxy)  # empty: none, not that of the environment
+        # If the URL has no port; curl's own default is 1080.
+        self.handle.setopt(pycurl.PROXYPORT, 80 if proxy.lower().startswith("http:") else 0)
 
     def _set_headers(self, headers: tuple[tuple[str, str], ...]) -> None:
         for name, value in headers:
@@ -249,7 +273,7 @@ class Transfer:
 
     def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1
-        seen = "" if self._settings.proxy else address  # else it is the proxy's
+        seen = "" if self._proxy else address  # else it is the proxy's
         if self._sends == 1 and self._leaves(self.request, seen):
             return pycurl.PREREQFUNC_OK  # type: ignore[no-any-return]
         is_first = self._sends == 1
@@ -258,7 +282,7 @@ class Transfer:
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:
         # With a proxy the peer is the proxy, which the user named; the proxy resolves names.
-        if not self._settings.proxy:
+        if not self._proxy:
             verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)
             if verdict is not AddressVerdict.ALLOWED:
                 self._refusal = LocalError(verdict.value)

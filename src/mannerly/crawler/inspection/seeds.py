@@ -56,7 +56,7 @@ class GivenUpHost(NamedTuple):
 
 
 def seed_problems(crawl: View, seeds: Iterable[str]) -> list[SeedProblem]:
-    """Return the problem of every seed; nothing if the crawl has fetched any page.
+    """Return the problem of every seed of a finished crawl; nothing if it has fetched any page.
 
     A response with an error status, such as 403, does not count. Usually the first seed was
     fetched, and then this is one look-up.
@@ -67,7 +67,7 @@ def seed_problems(crawl: View, seeds: Iterable[str]) -> list[SeedProblem]:
         if problem is None:
             return []
         problems.append(problem)
-    has_page = any(record.status and record.status < _FAILED_FROM for record in crawl.pages())
+    has_page = any(_is_fetched(record) for record in crawl.pages())
     return [] if has_page else problems
 
 
@@ -103,15 +103,21 @@ def given_up_hosts(crawl: View, limit: int) -> list[GivenUpHost]:
 def _problem(crawl: View, seed: str) -> SeedProblem | None:
     known = crawl.reader_of(host_key_of(seed)).find(seed)
     match known:
+        case None:
+            return SeedProblem(seed, "it never came to the crawl's queue", "unknown")
         case PageRecord(status=None, error=error):
             return SeedProblem(seed, error_words(error or "unknown"), error or "unknown")
-        case PageRecord(status=int(status)) if status >= _FAILED_FROM:
+        case PageRecord(status=int(status)) if not _is_fetched(known):
             return SeedProblem(seed, _status_words(status), str(status))
         case Skipped(reason=reason):
             cause = reason.partition(": ")[2]
             words = error_words(cause) if reason.startswith("host_retired: ") else None
             return SeedProblem(seed, words or skip_words(reason), cause or reason)
     return None
+
+
+def _is_fetched(record: PageRecord) -> bool:
+    return record.status is not None and record.status < _FAILED_FROM
 
 
 def _led_astray(crawl: View, seed: str) -> SeedAstray | None:

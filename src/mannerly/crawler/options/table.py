@@ -7,6 +7,9 @@ field of the politeness core's `Settings`; without one it is for one run of the 
 are not repeated here: the settings check themselves. Each help text says what the option does, its
 unit and its default.
 
+The most used settings of the politeness core have an entry here, with a short name; all others are
+made from their fields (`options.pace`).
+
 It is long because it is a table with one entry for each of the options. It imports nothing of the
 crawler: `mannerly --help` must stay fast.
 """
@@ -14,58 +17,11 @@ crawler: `mannerly --help` must stay fast.
 from __future__ import annotations
 
 import os
-from enum import Enum
-from typing import NamedTuple
 
+from mannerly.politeness.settings import STRATEGIES
 
-class ValueKind(Enum):
-    """The type of an option's value; the text is shown in errors."""
-
-    INTEGER = "a whole number"
-    NUMBER = "a number"
-    BYTES = "a number of bytes, also as 64KB, 256MB or 1GB"
-    RATE = 'a number, or "unlimited"'
-    TEXT = "text of visible characters"
-    FLAG = "true or false"
-    LIST = "a list of texts"
-    FILE = "the path of a file"
-
-
-class ProjectUse(Enum):
-    """The values of an option that a project file may set.
-
-    A project file may come with a directory that was downloaded or is shared. So it must not open
-    the network, weaken checks, delete a crawl, or write outside its directory.
-    """
-
-    ANY = "any"
-    PATHS_INSIDE = "paths inside its directory"
-    NONE = "none"
-
-
-class Option(NamedTuple):
-    """One option. `help` is its text in `--help`."""
-
-    name: str
-    kind: ValueKind
-    help: str
-    target: str | None = None
-    metavar: str | None = None
-    short: str | None = None
-    choices: tuple[str, ...] = ()
-    has_password: bool = False  # a URL whose password is never printed
-    project_use: ProjectUse = ProjectUse.ANY
-    is_inverse: bool = False  # a rate whose setting is the delay between two requests
-
-    @property
-    def flag(self) -> str:
-        """Return its name on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        """Return its environment variable."""
-        return "MANNERLY_" + self.name.upper()
+from .option import Option, ProjectUse, ValueKind
+from .pace import POLITENESS, pace_options
 
 
 def _limits() -> tuple[Option, ...]:
@@ -105,6 +61,7 @@ def _limits() -> tuple[Option, ...]:
             "flight; then cancel them and keep their URLs queued (default 2).",
             "grace_s",
             "S",
+            is_advanced=True,
         ),
         Option(
             "scope",
@@ -113,6 +70,7 @@ def _limits() -> tuple[Option, ...]:
             "(directory), or any host.",
             "scope",
             "WORD",
+            choices=("host", "site", "prefix", "any"),
         ),
         Option(
             "include",
@@ -133,6 +91,7 @@ def _limits() -> tuple[Option, ...]:
             ValueKind.FLAG,
             "Remove utm_… and other tracking parameters from links (default on).",
             "drop_tracking",
+            is_advanced=True,
         ),
         Option(
             "links",
@@ -149,6 +108,8 @@ def _limits() -> tuple[Option, ...]:
             "all, or none.",
             "text_digest",
             "WORD",
+            choices=("auto", "all", "none"),
+            is_advanced=True,
         ),
         Option(
             "seeding_strategy",
@@ -158,6 +119,7 @@ def _limits() -> tuple[Option, ...]:
             "unless --scope is given.",
             "seeding",
             "WORD",
+            choices=("none", "sitemap", "ct", "commoncrawl", "all"),
         ),
         Option(
             "max_sitemaps",
@@ -165,20 +127,25 @@ def _limits() -> tuple[Option, ...]:
             "Fetch at most this many sitemaps of one host in one run (default 500).",
             "max_sitemaps",
             "N",
+            is_advanced=True,
         ),
         Option(
             "ct_url",
             ValueKind.TEXT,
-            "URL of the certificate-transparency index; {site} is replaced by the site.",
+            "URL of the certificate-transparency index; {site} is replaced by the site (default: "
+            "crt.sh).",
             "ct_url",
             "URL",
+            is_advanced=True,
         ),
         Option(
             "commoncrawl_url",
             ValueKind.TEXT,
-            "URL of the Common Crawl index; {site} is replaced by the site.",
+            "URL of the Common Crawl index; {site} is replaced by the site (default: "
+            "index.commoncrawl.org).",
             "commoncrawl_url",
             "URL",
+            is_advanced=True,
         ),
     )
 
@@ -192,6 +159,8 @@ def _politeness() -> tuple[Option, ...]:
             "fixed.",
             "politeness.strategy",
             "NAME",
+            for_one_host=True,
+            choices=STRATEGIES,
         ),
         Option(
             "delay",
@@ -200,6 +169,7 @@ def _politeness() -> tuple[Option, ...]:
             "--strategy fixed (default: set by the strategy; with fixed, 1 / --max-rate).",
             "politeness.delay_s",
             "S",
+            for_one_host=True,
         ),
         Option(
             "max_rate",
@@ -207,6 +177,7 @@ def _politeness() -> tuple[Option, ...]:
             "Maximum requests per second to one host (default 8), or unlimited.",
             "politeness.max_rate",
             "R",
+            for_one_host=True,
         ),
         Option(
             "start_rate",
@@ -216,6 +187,7 @@ def _politeness() -> tuple[Option, ...]:
             "politeness.start_delay_s",
             "R",
             is_inverse=True,
+            for_one_host=True,
         ),
         Option(
             "address_max_rate",
@@ -224,6 +196,7 @@ def _politeness() -> tuple[Option, ...]:
             "(default 64).",
             "address_max_rate",
             "R",
+            is_advanced=True,
         ),
         Option(
             "per_host",
@@ -231,6 +204,7 @@ def _politeness() -> tuple[Option, ...]:
             "Maximum requests in flight to one host (default 8).",
             "politeness.max_concurrency",
             "N",
+            for_one_host=True,
         ),
         Option(
             "ignore_robots",
@@ -244,6 +218,8 @@ def _politeness() -> tuple[Option, ...]:
             "If robots.txt cannot be fetched: disallow (default, RFC 9309) or allow all URLs.",
             "robots_unreachable",
             "WORD",
+            is_advanced=True,
+            choices=("disallow", "allow"),
         ),
         Option(
             "robots_timeout",
@@ -251,6 +227,7 @@ def _politeness() -> tuple[Option, ...]:
             "Timeout of a request for robots.txt, in seconds (default 3).",
             "robots_timeout_s",
             "S",
+            is_advanced=True,
         ),
         Option(
             "robots_limit",
@@ -258,6 +235,7 @@ def _politeness() -> tuple[Option, ...]:
             "Maximum robots.txt files fetched at once (default 64).",
             "robots_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "robots_patience",
@@ -266,6 +244,7 @@ def _politeness() -> tuple[Option, ...]:
             "up (default 150).",
             "robots_patience_s",
             "S",
+            is_advanced=True,
         ),
         Option(
             "user_agent",
@@ -288,6 +267,7 @@ def _politeness() -> tuple[Option, ...]:
             "Give a host up after this many failures in a row (default 20).",
             "host_failure_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "give_up_after",
@@ -297,6 +277,15 @@ def _politeness() -> tuple[Option, ...]:
             "(default 3600).",
             "politeness.give_up_after_s",
             "S",
+            for_one_host=True,
+        ),
+        Option(
+            "host",
+            ValueKind.HOSTS,
+            "An option of this group or the next ones for one host, such as example.org:delay=5; "
+            "repeatable.",
+            "hosts",
+            "HOST:NAME=VALUE",
         ),
     )
 
@@ -330,6 +319,7 @@ def _resources() -> tuple[Option, ...]:
             "Cut response bodies after this many bytes, decompressed (default 10MB).",
             "max_bytes",
             "BYTES",
+            is_advanced=True,
         ),
         Option(
             "memory_limit",
@@ -345,6 +335,7 @@ def _resources() -> tuple[Option, ...]:
             "Maximum redirects followed from one URL (default 10).",
             "max_redirects",
             "N",
+            is_advanced=True,
         ),
         Option(
             "allow_net",
@@ -355,15 +346,51 @@ def _resources() -> tuple[Option, ...]:
             project_use=ProjectUse.NONE,
         ),
         Option(
+            "header",
+            ValueKind.LIST,
+            "Send a header to one host, or without HOST= to the hosts of the seeds. VALUE may be "
+            "env:NAME or file:PATH; repeatable.",
+            "headers",
+            "[HOST=]NAME:VALUE",
+            has_secret=True,
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "auth",
+            ValueKind.LIST,
+            "Log in to one host over https: user:password, bearer:TOKEN, env:NAME or file:PATH. "
+            "For http, write http:// before HOST; repeatable.",
+            "auth",
+            "HOST=LOGIN",
+            has_secret=True,
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "cookies",
+            ValueKind.FLAG,
+            "Keep the cookies that each host sets, send them to it alone, and forget them at the "
+            "end of the run (default off).",
+            "cookies",
+        ),
+        Option(
             "proxy",
             ValueKind.TEXT,
             "Send all requests through this proxy: http://, https://, socks5:// or socks5h://, "
-            "with user:password@ if needed. The network guard cannot see which addresses the "
-            "proxy contacts.",
+            "with user:password@ or user:env:NAME@ if needed (default: none). The network guard "
+            "cannot see which addresses the proxy contacts.",
             "proxy",
             "URL",
-            has_password=True,
+            has_secret=True,
             project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "proxy_env",
+            ValueKind.FLAG,
+            "Use the proxies of the variables http_proxy, https_proxy, all_proxy and no_proxy, "
+            "which are ignored otherwise (default off).",
+            "proxy_env",
+            project_use=ProjectUse.NONE,
+            is_advanced=True,
         ),
         Option(
             "ca_file",
@@ -372,6 +399,7 @@ def _resources() -> tuple[Option, ...]:
             "ca_file",
             "FILE",
             project_use=ProjectUse.NONE,
+            is_advanced=True,
         ),
         Option(
             "insecure_host",
@@ -380,6 +408,7 @@ def _resources() -> tuple[Option, ...]:
             "insecure_hosts",
             "HOST",
             project_use=ProjectUse.NONE,
+            is_advanced=True,
         ),
         Option(
             "frontier_limit",
@@ -387,6 +416,7 @@ def _resources() -> tuple[Option, ...]:
             "Maximum URLs in the queue; further URLs wait on disk (default 5,000,000).",
             "frontier_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "heap_limit",
@@ -394,6 +424,7 @@ def _resources() -> tuple[Option, ...]:
             "Maximum hosts scheduled at once; further hosts wait (default 500,000).",
             "heap_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "parse_limit",
@@ -402,6 +433,7 @@ def _resources() -> tuple[Option, ...]:
             "256).",
             "parse_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "parse_processes",
@@ -409,6 +441,7 @@ def _resources() -> tuple[Option, ...]:
             "Maximum helper processes that parse big pages, in each process (default 2).",
             "parse_processes",
             "N",
+            is_advanced=True,
         ),
         Option(
             "check_limit",
@@ -416,18 +449,21 @@ def _resources() -> tuple[Option, ...]:
             "Maximum URLs that one query of the store checks for known ones (default 512).",
             "check_limit",
             "N",
+            is_advanced=True,
         ),
         Option(
             "governor",
             ValueKind.FLAG,
             "Lower concurrency while this machine is the bottleneck (default on).",
             "governor",
+            is_advanced=True,
         ),
         Option(
             "durable",
             ValueKind.FLAG,
             "fsync every commit: survives power loss, slower (default off).",
             "durable",
+            is_advanced=True,
         ),
     )
 
@@ -476,20 +512,35 @@ def _run() -> tuple[Option, ...]:
             ValueKind.NUMBER,
             "Seconds between two log lines (default 10).",
             metavar="S",
+            is_advanced=True,
         ),
     )
 
 
-GROUPS = {
-    "What to crawl": _limits(),
-    "Politeness": _politeness(),
-    "Network and resources": _resources(),
-    "This run": _run(),
-}
+def _groups() -> dict[str, tuple[Option, ...]]:
+    politeness = _politeness()
+    named = [(option.target or "").removeprefix(POLITENESS) for option in politeness]
+    return {
+        "What to crawl": _limits(),
+        "Politeness": politeness,
+        **pace_options(named),
+        "Network and resources": _resources(),
+        "This run": _run(),
+    }
+
+
+GROUPS = _groups()
 OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
 
 # The options that are keywords of the library: all but those of one run of the command.
 KEYWORDS = tuple(name for name, option in OPTIONS.items() if option.target is not None)
+
+# The options that set fields of the politeness core, by the names of those fields.
+FIELDS = {
+    option.target.removeprefix(POLITENESS): name
+    for name, option in OPTIONS.items()
+    if option.target is not None and option.target.startswith(POLITENESS)
+}
 
 # Other names of environment variables, by the options that they set.
 ALIASES = {

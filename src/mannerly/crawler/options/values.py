@@ -9,77 +9,26 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence  # noqa: TC003 - read by typing.get_type_hints
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mannerly.crawler.web.words import without_password
-
-from .table import KEYWORDS, OPTIONS, Option, ValueKind
+from .option import ValueKind
+from .secrets import hidden
+from .table import FIELDS, KEYWORDS, OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Value: TypeAlias = "str | int | float | bool | list[str]"
+    from .option import Option
+
+Value: TypeAlias = "str | int | float | bool | list[str] | list[int]"
 
 _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
+_HOST_KEY = 'host."'  # the beginning of the keys that are for one host
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
-_ALIKE = 0.85  # similarity (difflib) from which a name counts as misspelled
-
-
-class CrawlOptions(TypedDict, total=False):
-    """The options of a crawl as keywords of the library, for type checkers."""
-
-    max_urls: int | None
-    max_depth: int | None
-    max_per_host: int | None
-    duration: float | None
-    grace: float | None
-    scope: str | None
-    include: str | Sequence[str] | None
-    exclude: str | Sequence[str] | None
-    drop_tracking: bool | None
-    links: bool | None
-    text_digest: str | None
-    seeding_strategy: str | None
-    max_sitemaps: int | None
-    ct_url: str | None
-    commoncrawl_url: str | None
-    strategy: str | None
-    delay: float | None
-    max_rate: float | Literal["unlimited"] | None
-    start_rate: float | None
-    address_max_rate: float | None
-    per_host: int | None
-    ignore_robots: bool | None
-    robots_unreachable: str | None
-    robots_timeout: float | None
-    robots_limit: int | None
-    robots_patience: float | None
-    user_agent: str | None
-    contact: str | None
-    host_failure_limit: int | None
-    give_up_after: float | None
-    workers: int | None
-    processes: int | None
-    timeout: float | None
-    max_bytes: int | str | None
-    memory_limit: int | str | None
-    max_redirects: int | None
-    allow_net: str | Sequence[str] | None
-    proxy: str | None
-    ca_file: str | os.PathLike[str] | None
-    insecure_host: str | Sequence[str] | None
-    frontier_limit: int | None
-    heap_limit: int | None
-    parse_limit: int | None
-    parse_processes: int | None
-    check_limit: int | None
-    governor: bool | None
-    durable: bool | None
+_ALIKE = 0.6  # similarity (difflib) from which a name is suggested for an unknown one
 
 
 class OptionError(ValueError):
@@ -88,6 +37,9 @@ class OptionError(ValueError):
 
 class Given(NamedTuple):
     """A value that was set. `where` names the place, for error messages.
+
+    Values that were set are kept by the name of their option, those for a single host by a key like
+    host."example.org".delay: see `host_of` and `option_of`.
 
     `file` is the name of the project file that it comes from, if it comes from one.
     """
@@ -132,14 +84,99 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
             value = os.fspath(value)
         if option.kind is ValueKind.LIST and isinstance(value, (str, tuple)):
             value = [value] if isinstance(value, str) else list(value)
-        if value is not None:
+        if option.kind is ValueKind.STATUSES and isinstance(value, (frozenset, set, tuple)):
+            value = sorted(value)
+        if option.kind is ValueKind.HOSTS and value is not None:
+            given |= from_tables(value, name)
+        elif value is not None:
             given[name] = checked(option, value, name)
     return given
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+# ---------------------------------------------------------------------- options of single hosts
+
+
+def from_tables(tables: object, place: str) -> dict[str, Given]:
+    """Check tables of options, one for each host, such as {"example.org": {"delay": 5}}.
+
+    Raises:
+        OptionError: not such tables; no host; an unknown option, or one that holds for all hosts.
+    """
+    if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+        example = 'a table of options for each host, as in [host."example.org"]'
+        raise OptionError(refusal(place, tables, example))
+    given: dict[str, Given] = {}
+    for host, table in tables.items():
+        for name, value in table.items():
+            where = f'{place}."{host}".{name}'
+            found = _for_host(str(host), str(name), value, where)
+            if not found.keys().isdisjoint(given):
+                raise OptionError(f"{where} is set twice, in two spellings")
+            given |= found
+    return given
+
+
+def from_entries(entries: Iterable[str], place: str) -> dict[str, Given]:
+    """Check options of single hosts as texts such as example.org:delay=5; the last one wins.
+
+    Raises:
+        OptionError: as `from_tables`.
+    """
+    given: dict[str, Given] = {}
+    for entry in entries:
+        left, equals, text = entry.partition("=")
+        host, colon, name = left.rpartition(":")
+        if not (equals and colon and host and name and text):
+            raise OptionError(refusal(place, entry, "HOST:NAME=VALUE, as in example.org:delay=5"))
+        option = OPTIONS.get(name.replace("-", "_"))
+        value = text if option is None else from_text(option, text)
+        given |= _for_host(host, name, value, f"{place} {host}:{name}")
+    return given
+
+
+def host_option(host: str, name: str) -> str:
+    """Return the key of an option that was set for one host."""
+    return f'{_HOST_KEY}{host}".{name}'
+
+
+def host_of(key: str) -> str | None:
+    """Return the host that a key of `given` is for; None: for all hosts."""
+    return key[len(_HOST_KEY) : key.rindex('"')] if key.startswith(_HOST_KEY) else None
+
+
+def option_of(key: str) -> Option:
+    """Return the option that a key of `given` sets, for all hosts or for one."""
+    return OPTIONS[key.rpartition(".")[2]]
+
+
+def _for_host(host: str, spelled: str, value: object, where: str) -> dict[str, Given]:
+    """Check one option of one host; its key is that of a TOML file."""
+    from mannerly.politeness.keys import host_key
+
+    name = spelled.replace("-", "_")
+    option = OPTIONS.get(name)
+    if option is None:
+        near = nearest(name, (each for each in OPTIONS if OPTIONS[each].for_one_host))
+        raise OptionError(f"{where} is not an option of a host{near}")
+    if not option.for_one_host:
+        raise OptionError(f"{where} cannot be set for one host: {name} holds for the whole crawl")
+    try:
+        key = host_key(host)
+    except ValueError:
+        allowed = "a host name or address such as www.example.org or 127.0.0.1:8080, no pattern"
+        raise OptionError(refusal(f"the host of {where}", host, allowed)) from None
+    return {host_option(key, name): checked(option, value, where)}
+
+
+# ---------------------------------------------------------------------- values
+
+
+def nearest(name: str, names: Iterable[str], *, alike: float = _ALIKE) -> str:
     """Return "; did you mean …?" if a name looks misspelled, else an empty text."""
-    close = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
+    from difflib import get_close_matches  # slow to import, and rarely needed
+
+    right = FIELDS.get(name)  # the name that the setting has in the politeness core
+    close = [right] if right else get_close_matches(name, list(names), n=1, cutoff=alike)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -148,10 +185,12 @@ def from_text(option: Option, text: str) -> object:
     match option.kind:
         case ValueKind.FLAG:
             return _WORDS.get(text.lower(), text)
-        case ValueKind.LIST:
+        case ValueKind.LIST | ValueKind.HOSTS:
             return text.split()
         case ValueKind.INTEGER:
-            return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
+            return _integer(text)
+        case ValueKind.STATUSES:
+            return [_integer(word) for word in re.split(r"[\s,]+", text.strip())]
         case ValueKind.NUMBER | ValueKind.RATE if text != "unlimited":
             try:
                 return float(text)
@@ -160,16 +199,23 @@ def from_text(option: Option, text: str) -> object:
     return text
 
 
-def printable(name: str, value: object) -> object:
-    """Return the value of an option as it may be printed: without the password of a URL."""
-    if not OPTIONS[name].has_password or not isinstance(value, str):
+def printable(name: str, value: object) -> Any:
+    """Return the value of an option as it may be printed: without secrets."""
+    option = option_of(name)
+    if not option.has_secret:
         return value
-    return without_password(value)
+    if isinstance(value, list | tuple):
+        return [hidden(option.name, str(text)) for text in value]
+    return hidden(option.name, value) if isinstance(value, str) else value
 
 
 def refusal(where: str, value: object, allowed: str) -> str:
     """Return the error message for a value that is not allowed."""
     return f"{where} is {value!r}; allowed: {allowed}"
+
+
+def _integer(text: str) -> object:
+    return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
 
 
 def _bytes(text: str) -> object:
@@ -193,5 +239,7 @@ def _fits(kind: ValueKind, value: object) -> bool:
             return is_number or value == "unlimited"
         case ValueKind.LIST:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        case ValueKind.STATUSES:
+            return isinstance(value, list) and all(type(item) is int for item in value)
     # A line end in a user agent would begin another header.
     return isinstance(value, str) and value.isprintable() and bool(value.strip())

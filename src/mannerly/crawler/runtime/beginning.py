@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mannerly.crawler.fetch.credentials import Credentials
+from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate
+from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.store.base import Manifest
@@ -54,6 +57,27 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
     return candidates
 
 
+def fetch_settings(
+    settings: CrawlSettings, seeds: list[str], max_connections: int
+) -> FetchSettings:
+    """Return the settings of the fetcher; secrets that are referred to are read here."""
+    proxies = None
+    if settings.proxy_env:
+        from mannerly.crawler.fetch.environment_proxies import EnvironmentProxies  # slow to import
+
+        proxies = EnvironmentProxies()
+    return FetchSettings(
+        user_agent=settings.user_agent,
+        max_connections=max_connections,
+        proxy=settings.proxy and revealed("proxy", settings.proxy),
+        proxy_for=proxies,
+        ca_file=settings.ca_file,
+        insecure_hosts=settings.insecure_hosts,
+        credentials=Credentials(settings.headers, settings.auth, seeds),
+        keeps_cookies=settings.cookies,
+    )
+
+
 def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
     """Return the manifest of a crawl that begins now.
 
@@ -65,7 +89,7 @@ def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
     settings.scope_of(seeds)  # raises ValueError
     return Manifest.new(
         seeds=seeds,
-        settings=msgspec.to_builtins(settings),
+        settings=msgspec.to_builtins(settings.without_secrets()),
         shards=settings.processes,
         created_at=time.time(),
     )

@@ -45,6 +45,8 @@ def main(module: str, descriptor: int | None = None) -> None:
         status = 0
     except EOFError:  # the parent is gone, so there is nothing to do
         pass
+    except MemoryError:  # the parent sees that it died, and says so
+        pass
     except Exception:  # noqa: BLE001 - print it as the interpreter would, then end at once
         sys.excepthook(*sys.exc_info())
     finally:

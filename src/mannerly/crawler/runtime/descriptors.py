@@ -30,7 +30,7 @@ def room(shards: int) -> Room:
     return Room(connections, max(1, connections * 2 // 3))
 
 
-def told(workers: int, processes: int) -> str | None:
+def too_few(workers: int, processes: int) -> str | None:
     """Return a sentence if fewer requests will be in flight than asked for; None if not."""
     allowed = room(1).requests * processes
     if allowed >= workers:

@@ -15,6 +15,8 @@ from mannerly.crawler.control import SetOption, Stop
 from mannerly.crawler.store import exists
 from mannerly.crawler.store.base import StoreError
 
+from .order_book import OrderBook
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -170,18 +172,16 @@ class RunLimits:
 
     def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
         self._duration_s = run.settings.duration_s
-        self._store = run.store
         self._budget = budget
         self._interrupts = run.interrupts
         self._is_stopped = False
         self._last_before = run.last_order
-        self._last = 0  # the number of the last control record that was read
+        self._orders = OrderBook(run.store)
         self.read_orders()
 
     def read_orders(self) -> None:
         """Act on the control records that are new, as far as they are about the run's end."""
-        for number, order in self._store.orders(after=self._last):
-            self._last = number
+        for number, order in self._orders.news():
             match order:
                 case Stop():
                     self._is_stopped = number > self._last_before

@@ -362,6 +362,8 @@ class Engine:
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:
             megabytes = self._memory.used // 1_000_000
             stats.trouble = f"waiting for memory: bodies take {megabytes} MB (--memory-limit)"
+        elif stats.trouble is None and self._offload is not None:
+            stats.trouble = self._offload.trouble(self._clock.now())
         return stats
 
     def _oldest(self) -> OldestRequest | None:
@@ -374,7 +376,7 @@ class Engine:
             max(0.0, self._clock.now() - flight.permit.sent_at),
             request.timeout_s,
             made + 1,
-            self._by_number[flight.shard].parts.settings.politeness.max_attempts,
+            flight.permit.host.retry_policy.max_attempts,
         )
 
     def stop(self) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .delivery import Delivered
     from .news import Told
 
+OUT_OF_MEMORY = 71  # the exit status of a worker that ended for lack of memory
+
 
 class Start(NamedTuple):
     """The first message to a worker: the crawl, its settings and the worker's shards."""

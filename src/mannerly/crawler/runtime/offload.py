@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
+SILENT_S = 10.0  # a helper that takes longer for a page is named
+NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
 TREE = 24  # and so many times the largest page: four copies of it, and its tree
@@ -67,6 +69,7 @@ class Offload(Generic[T]):
         self._memory = HELPER_BYTES + TREE * max_bytes if max_bytes else None
         self._idle_s = idle_s
         self._thread: threading.Thread | None = None
+        self._helpers: _Helpers | None = None
 
     @property
     def descriptor(self) -> int:
@@ -88,10 +91,16 @@ class Offload(Generic[T]):
         self._given.put([_Piece(self._last, work, size)])
         if self._thread is None:
             return_freed_memory()  # the first large page
-            helpers = _Helpers(self._given, self._done, self._limit, self._memory, self._idle_s)
+            self._helpers = helpers = _Helpers(
+                self._given, self._done, self._limit, self._memory, self._idle_s
+            )
             thread = threading.Thread(target=helpers.run, name="mannerly-offload", daemon=True)
             thread.start()
             self._thread = thread
+
+    def trouble(self, now: float) -> str | None:
+        """Return a sentence about a helper that does not answer, or one that died lately."""
+        return None if self._helpers is None else self._helpers.trouble(now)
 
     def collect(self) -> list[tuple[T, object]]:
         """Return the results that have arrived, without waiting."""
@@ -141,6 +150,8 @@ class _Helpers:
         self._memory = memory
         self._idle_s = idle_s
         self._line: deque[_Piece] = deque()
+        self._death = ""  # of a helper, in words, and until when that is said
+        self._named_until = 0.0
         self._helpers: list[_Helper] = []
         self._selector = selectors.DefaultSelector()
         self._selector.register(given, selectors.EVENT_READ)
@@ -156,6 +167,17 @@ class _Helpers:
             for helper in list(self._helpers):
                 self._end(helper)
             self._selector.close()
+
+    def trouble(self, now: float) -> str | None:
+        """Return what the operator should know. Any thread may call this: it only reads."""
+        for helper in list(self._helpers):
+            took_s = now - (helper.until - LONGEST_S)
+            if helper.piece is not None and took_s >= SILENT_S:
+                return (
+                    f"parse helper {helper.child.pid} has worked on one page for {took_s:.0f} s; "
+                    f"after {LONGEST_S:.0f} s it is replaced"
+                )
+        return self._death if now < self._named_until else None
 
     def _take_given(self) -> bool:
         """Queue the work that came in; return whether to go on."""
@@ -213,12 +235,19 @@ class _Helpers:
             self._done.put([(helper.piece.number, result)])
             helper.piece, helper.until = None, time.monotonic() + self._idle_s
         if helper.child.channel.is_ended:
+            self._name(helper)
             self._end(helper)
 
     def _end_overdue(self) -> None:
         now = time.monotonic()
         for helper in [each for each in self._helpers if each.until <= now]:
             self._end(helper)
+
+    def _name(self, helper: _Helper) -> None:
+        """Say for some seconds that a helper died. Most end because there is nothing to do."""
+        does = "read a page" if helper.piece is not None else "waited for work"
+        self._death = f"parse helper {helper.child.pid} died while it {does}"
+        self._named_until = time.monotonic() + NAMED_S
 
     def _start(self) -> _Helper:
         helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)

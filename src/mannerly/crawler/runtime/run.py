@@ -92,8 +92,6 @@ def run(this: Run) -> tuple[Ending, Stats]:
     stats.queued = total["queued"]  # the store has the last word
     if ending is Ending.MAX_URLS and not total["pending"]:
         ending = Ending.FINISHED
-    if ending is Ending.FINISHED and not total["fetched"]:
-        ending = Ending.NO_SEED
     return ending, stats
 
 

@@ -11,9 +11,8 @@ then the workers are told to give them up.
 
 A worker that dies is started again and continues with its shards from the store, as after a crash
 of the whole crawl. Pages that it was granted are lost to this run, never fetched twice (`budget`).
-One that gives no sign of life is named after `SILENT_S`, and after `STUCK_S` it is killed and
-replaced. If a worker dies too often within an hour, the run ends. A worker that reports an error
-ends the crawl with that error.
+One that gives no sign of life is named, then killed and replaced (`member`). If a worker dies too
+often within an hour, the run ends. A worker that reports an error ends the crawl with that error.
 
 Workers are children (`child`) in process groups of their own, so a terminal's Ctrl-C reaches this
 process only. It does not import the engine, so the workers start sooner.
@@ -23,18 +22,20 @@ from __future__ import annotations
 
 import selectors
 from contextlib import suppress
-from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.stats import Stats, Waits
+from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
 from .budget import SharedBudget
 from .child import Child
 from .ending import WATCH_S, Draining, Ending, RunLimits, require
+from .member import RESTARTS, Member
 from .messages import (
+    OUT_OF_MEMORY,
     Acknowledged,
     Alive,
     Ask,
@@ -57,66 +58,18 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered
+    from .engine import Clock
     from .messages import ToSupervisor, ToWorker
     from .run import Run
 
 WORKER = "mannerly.crawler.runtime.worker_process"
-RESTARTS = 5  # of one worker within FORGIVEN_S; after that the run ends
-FORGIVEN_S = 3600.0
-SILENT_S = 10.0  # a worker reports four times a second; one that does not is named
-STUCK_S = 20.0  # and then it is killed and replaced
-STARTING_S = 120.0  # the same for one that is just opening its store
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
 STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
 
-class _Member:
-    """One worker process, and its predecessors with the same shards."""
-
-    child: Child
-
-    def __init__(self, index: int, shards: list[int]) -> None:
-        self.index = index
-        self.shards = shards
-        self.deaths: list[Instant] = []  # lately
-        self.heard_at: Instant = 0.0
-        self.has_spoken = False  # it may take long to open a large store
-        self.worker = 0  # the number of its present process
-        self.is_alive = False
-        self._past = Stats()  # totals of its predecessors
-        self.report = _nothing_yet()
-
-    @property
-    def stats(self) -> Stats:
-        total = Stats()
-        total.add(self._past)
-        total.add(self.report.stats)
-        return total
-
-    def begin(self, child: Child, worker: int) -> None:
-        """Continue with a new process; keep the totals of the one before."""
-        self.worker = worker
-        self._past.add(_past(self.report.stats))
-        self.report = _nothing_yet()
-        self.child = child
-        self.heard_at, self.has_spoken = MonotonicClock().now(), False
-        self.is_alive = True
-
-
-def _past(stats: Stats) -> Stats:
-    """Return the totals of a process that has ended, without what was true of that moment."""
-    return replace(
-        stats, in_flight=0, queued=0, hosts=0, hosts_known=0, waits=Waits(), standings=[]
-    )
-
-
-def _nothing_yet() -> Report:
-    return Report(Stats(), -1, is_idle=False, in_flight=0, received=0, used=0)
-
-
 class Supervisor:
-    """The workers of one run."""
+    """The workers of one run. Only `run` and `close` wait, by the clock that they are given."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -125,45 +78,42 @@ class Supervisor:
         shards, count = run.store.manifest.shards, run.settings.processes
         self._budget = SharedBudget(run.settings.max_urls, count)
         self._limits = RunLimits(run, self._budget)
-        self._members = [
-            _Member(index, list(range(index, shards, count))) for index in range(count)
-        ]
+        self._members = [Member(index, list(range(index, shards, count))) for index in range(count)]
         self._round = self._launched = 0
         self._draining: Draining | None = None
         self._end_by: Instant | None = None  # for workers that were told to end
         self._died: str | None = None  # why the run ends with CRASHED
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
-        self._next_alive = self._next_look = MonotonicClock().now()
+        self._next_alive = self._next_look = -inf
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
         if run.pages is not None:
             run.pages.route = self.acknowledge
-        try:
-            for member in self._members:
-                self._launch(member, is_resumed=run.is_resumed)
-        except BaseException:
-            self.close()
-            raise
 
-    def stats(self) -> Stats:
+    def launch(self, now: Instant) -> None:
+        """Start the workers."""
+        for member in self._members:
+            self._launch(member, now, is_resumed=self._run.is_resumed)
+
+    def stats(self, now: Instant) -> Stats:
         """Return the totals of all workers, past ones included."""
         total = Stats()
         for member in self._members:
             total.add(member.stats)
-        total.trouble = self._trouble() or total.trouble
+        total.trouble = self._trouble(now) or total.trouble
         if self._draining is not None:
             total.in_flight = sum(member.report.in_flight for member in self._alive())
-            total.grace_s = self._draining.grace_s(MonotonicClock().now())
+            total.grace_s = self._draining.grace_s(now)
         return total
 
-    def run(self) -> Ending:
+    def run(self, clock: Clock) -> Ending:
         """Run until all workers have ended; return the reason.
 
         Raises:
             StoreError: a worker cannot continue.
+            MemoryError: a worker died too often for lack of memory.
         """
-        clock = MonotonicClock()
         began = clock.now()
         ending: Ending | None = None
         while ending is None or self._alive():
@@ -171,7 +121,7 @@ class Supervisor:
             now = clock.now()
             for member in self._alive():
                 self._hear(member, now)
-                if self._is_stuck(member, now):
+                if member.is_stuck(now):
                     member.child.kill()
                 if member.child.channel.is_ended:
                     self._reap(member)
@@ -180,7 +130,7 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                self._run.show(self.stats(), now - began)
+                self._run.show(self.stats(now), now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
@@ -208,12 +158,12 @@ class Supervisor:
         """Note that the program is done with a page. Any thread may call this."""
         self._acknowledged.put([page])
 
-    def close(self) -> None:
+    def close(self, clock: Clock) -> None:
         """End all workers."""
         self._tell(End())
-        by = MonotonicClock().now() + STOP_S
+        by = clock.now() + STOP_S
         for member in self._alive():
-            member.child.end(max(0.0, by - MonotonicClock().now()))
+            member.child.end(max(0.0, by - clock.now()))
             with suppress(StoreError):  # the first error that was reported ends the crawl
                 self._hear(member, by)
             self._reap(member)
@@ -222,13 +172,13 @@ class Supervisor:
 
     # ------------------------------------------------------------------ messages from workers
 
-    def _hear(self, member: _Member, now: Instant) -> None:
+    def _hear(self, member: Member, now: Instant) -> None:
         for message in member.child.channel.receive():
             member.heard_at = now
             member.has_spoken = True
             self._take(member, message)
 
-    def _take(self, member: _Member, message: ToSupervisor) -> None:
+    def _take(self, member: Member, message: ToSupervisor) -> None:
         match message:
             case Report():
                 member.report = message
@@ -243,6 +193,7 @@ class Supervisor:
                 if self._run.pages is not None:
                     self._run.pages.put(pages)
             case Failed(error):
+                require(self._run.store)  # else that is the cause, whatever a worker noticed of it
                 raise error
 
     # ------------------------------------------------------------------ messages to workers
@@ -317,26 +268,18 @@ class Supervisor:
             or all(report.round == self._round and report.in_flight == 0 for report in reports)
         )
 
-    def _trouble(self) -> str | None:
-        """Return what the operator should know: a worker does not answer, or died too often."""
-        now = MonotonicClock().now()
+    def _trouble(self, now: Instant) -> str | None:
+        """Return what the operator should know: a worker does not answer, or died."""
         if self._died is not None:
             return self._died
-        for member in self._alive():
-            silent_s = now - member.heard_at
-            if member.has_spoken and silent_s >= SILENT_S:
-                return (
-                    f"worker process {member.child.pid} (shards {member.shards}) has not answered "
-                    f"for {silent_s:.0f} s; after {STUCK_S:.0f} s it is replaced"
-                )
-        return None
+        return next((words for each in self._members if (words := each.trouble(now))), None)
 
     # ------------------------------------------------------------------ processes
 
-    def _alive(self) -> list[_Member]:
+    def _alive(self) -> list[Member]:
         return [member for member in self._members if member.is_alive]
 
-    def _launch(self, member: _Member, *, is_resumed: bool) -> None:
+    def _launch(self, member: Member, now: Instant, *, is_resumed: bool) -> None:
         self._launched += 1
         order = Start(
             self._run.store.location,
@@ -347,11 +290,11 @@ class Supervisor:
             worker=self._launched,
             watched=self._run.watched,
         )
-        member.begin(Child(WORKER, order, directory=self._directory), self._launched)
+        member.begin(Child(WORKER, order, directory=self._directory), self._launched, now)
         self._selector.register(member.child.channel, selectors.EVENT_READ)
         member.child.channel.send(Round(self._round))
 
-    def _reap(self, member: _Member) -> None:
+    def _reap(self, member: Member) -> None:
         """Reap a worker that has ended, expected or not."""
         member.is_alive = False
         if self._run.pages is not None:
@@ -364,31 +307,29 @@ class Supervisor:
         with suppress(StoreError):  # the card expires by itself
             self._run.store.retire(worker_id(member.child.pid))
 
-    def _is_stuck(self, member: _Member, now: Instant) -> bool:
-        """Return whether a worker gives no sign of life: it is killed then, and replaced."""
-        return now - member.heard_at >= (STUCK_S if member.has_spoken else STARTING_S)
-
-    def _restart(self, member: _Member, now: Instant) -> bool:
+    def _restart(self, member: Member, now: Instant) -> bool:
         """Replace a worker that ended; return False if its like died too often lately."""
-        member.deaths = [at for at in member.deaths if now - at < FORGIVEN_S] + [now]
+        member.died(now)
         if len(member.deaths) > RESTARTS:
-            status = member.child.exit_status
-            how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+            if member.child.exit_status == OUT_OF_MEMORY:
+                raise MemoryError
             self._died = (
                 f"the worker process of shards {member.shards} died {len(member.deaths)} times "
-                f"within an hour, lastly with {how}"
+                f"within an hour, lastly with {member.last_status}"
             )
             return False
         require(self._run.store)
-        self._launch(member, is_resumed=True)
+        self._launch(member, now, is_resumed=True)
         return True
 
 
 def supervise(run: Run) -> tuple[Ending, Stats]:
     """Run a crawl in several processes, until it ends."""
+    clock = MonotonicClock()
     supervisor = Supervisor(run)
     try:
-        ending = supervisor.run()
+        supervisor.launch(clock.now())
+        ending = supervisor.run(clock)
     finally:
-        supervisor.close()
-    return ending, supervisor.stats()
+        supervisor.close(clock)
+    return ending, supervisor.stats(clock.now())

@@ -29,7 +29,6 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
-from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.shard.shard import Shard
@@ -43,7 +42,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import first_candidates, rules_of
+from .beginning import fetch_settings, first_candidates, rules_of
 from .boot import boot_id
 from .delivery import Delivery
 from .descriptors import room
@@ -52,6 +51,7 @@ from .engine import Engine
 from .messages import machine, worker_id
 from .news import News
 from .offload import Offload
+from .order_book import OrderBook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,6 +70,7 @@ HEADROOM = 256  # descriptors for everything but pages: the store, connections k
 CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
+LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth a word
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
@@ -111,13 +112,7 @@ class Worker:
         self._open_network(manifest.seeds)
         self._fetcher = CurlFetcher(
             self._guard,
-            FetchSettings(
-                user_agent=settings.user_agent,
-                max_connections=self._connections(workers),
-                proxy=settings.proxy,
-                ca_file=settings.ca_file,
-                insecure_hosts=settings.insecure_hosts,
-            ),
+            fetch_settings(settings, manifest.seeds, self._connections(workers)),
             memory,
         )
         self._offload: Offload[Reading] = Offload(
@@ -171,7 +166,7 @@ class Worker:
             shard.offer([each for each in first if sharding.shard_of(each.host) == shard.number])
         self.engine.commit()
         self._is_paused = self._is_held = False
-        self._last_order = 0
+        self._orders = OrderBook(store)
         self._next_orders = self._next_card = self._next_check = now.mono
         self._failed_cards = 0
         self.look(now.mono)
@@ -189,7 +184,7 @@ class Worker:
     @property
     def _has_no_news(self) -> bool:
         unread = any(self._store.unread(each) for each in self._numbers)
-        return not unread and not self._store.orders(after=self._last_order)  # they may add seeds
+        return not unread and not self._orders.has_news  # they may add seeds
 
     @property
     def received(self) -> int:
@@ -200,6 +195,7 @@ class Worker:
         """Return the totals of this process, and whether it is paused."""
         stats = self.engine.stats()
         stats.is_paused = self._is_paused
+        stats.trouble = stats.trouble or self._orders.trouble
         return stats
 
     def watch(self, descriptor: int) -> None:
@@ -224,11 +220,10 @@ class Worker:
         """
         if now >= self._next_orders:
             self._next_orders = now + WATCH_S
-            for number, order in self._store.orders(after=self._last_order):
-                self._last_order = number
+            for number, order in self._orders.news():
                 self._act(number, order, Now(now, self._clock.wall()))
             if self._store.manifest.shards > 1:
-                self._tell_others()
+                self._tell_others(now)
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
@@ -280,15 +275,15 @@ class Worker:
                 for shard in self._shards:
                     shard.control(number, order, now)
 
-    def _tell_others(self) -> None:
+    def _tell_others(self, now: Instant) -> None:
         """Order what concerns the shards of other workers, too."""
-        with suppress(StoreFull):  # the engine waits for room and reports that
-            if self._rules.moved:
-                self._store.order(SeedsMoved(tuple(self._rules.moved)))
-                self._rules.moved.clear()
-            for shard in self._shards:
-                if requests := shard.parts.foreign.take_new():
-                    self._store.order(FetchRobots(tuple(requests)))
+        if self._rules.moved:
+            self._orders.send(SeedsMoved(tuple(self._rules.moved)))
+            self._rules.moved.clear()
+        for shard in self._shards:
+            if requests := shard.parts.foreign.take_new():
+                self._orders.send(FetchRobots(tuple(requests)))
+        self._orders.flush(now)
 
     def _take_robots(self, now: Now) -> None:
         """Take over the robots.txt that other shards have fetched for shards of this worker."""
@@ -323,7 +318,7 @@ class Worker:
         return min(workers + HEADROOM, self._room.connections)
 
     def _renew(self) -> None:
-        stats = self.engine.stats()
+        stats = self.stats()
         card = WorkerCard(
             worker_id(os.getpid()),
             machine(),
@@ -331,7 +326,7 @@ class Worker:
             self._numbers,
             stats.pages,
             self._clock.wall(),
-            self._waits_for(stats.trouble),
+            self._waits_for(stats),
         )
         try:
             self._store.renew(card)
@@ -343,14 +338,23 @@ class Worker:
             if self._failed_cards >= CARD_FAILURES:
                 raise
 
-    def _waits_for(self, trouble: str | None) -> str | None:
+    def _waits_for(self, stats: Stats) -> str | None:
         """Return why this worker makes no progress, if it knows."""
         if self._is_paused:
             return "paused"
-        if trouble is None and self.engine.waits_for_program:
+        if stats.trouble is not None:
+            return stats.trouble
+        if self.engine.waits_for_program:
             ready = self.engine.undelivered
             return f"waiting for the program that reads the pages: {ready} ready"
-        return trouble
+        next_in_s = stats.waits.next_in_s
+        if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
+            hosts = f"{stats.hosts:,} hosts" if stats.hosts != 1 else "1 host"
+            return (
+                f"no request is due for {next_in_s:.0f} s: {hosts} with a pause, a slow pace or a "
+                "robots.txt that is asked for again"
+            )
+        return None
 
     def _retire(self) -> None:
         with suppress(StoreError):  # the card expires by itself

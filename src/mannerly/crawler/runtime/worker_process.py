@@ -9,6 +9,7 @@ Ctrl-Z, for instance), the worker starts no request.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store import open_crawl
@@ -19,6 +20,7 @@ from .budget import PageBudget
 from .ending import WATCH_S
 from .engine import TICK_S
 from .messages import (
+    OUT_OF_MEMORY,
     Acknowledged,
     Ask,
     Drain,
@@ -142,6 +144,8 @@ def main(channel: Channel) -> None:
             store.close()
     except (StoreError, OSError) as error:
         channel.send(Failed(error))
+    except MemoryError:  # a new process may have more: the supervisor starts one
+        os._exit(OUT_OF_MEMORY)
 
 
 def _work(store: CrawlStore, order: Start, channel: Channel) -> None:

@@ -121,7 +121,7 @@ class SpacingAudit:
         budget = self._budget(key)
         budget.silent_until = max(budget.silent_until, until)
 
-    def told(self, event: polite.Event) -> None:
+    def heard(self, event: polite.Event) -> None:
         """Note when the breaker of a budget is open."""
         if isinstance(event, polite.Opened):
             self._budget(event.host).open_until = event.until

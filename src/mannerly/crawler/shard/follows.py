@@ -4,7 +4,9 @@
     ------------------------------------------    -----------------------------------------------
     to a request for robots.txt                   LearnRules: the origin's rules, or another hop
     held back before it was sent                  Again; that is not a try
-    no memory or descriptors for it now           Again after 2 s, however often
+    no descriptors for it now, or no room         Again after 2 s, however often
+    no memory for it now                          Again after 2 s, doubled with every try; after
+                                                  `LACK_TRIES` tries Settled, with that as its error
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused, and its host is given up             Abandoned, with the URLs that are queued
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 LOCAL_RETRY_S = 0.5  # doubled with every try
 STARVED_RETRY_S = 2.0
+LONGEST_STARVED_S = 64.0
+LACK_TRIES = 9  # 5 minutes in all; if nothing else succeeds meanwhile, the run ends before that
 
 
 class Again(NamedTuple):
@@ -78,9 +82,15 @@ class Means(NamedTuple):
     reads_elsewhere: bool  # there are helper processes for long work
 
 
-def starved(entry: Entry, now: Now) -> Again:
-    """Return what follows when this machine could not do it: the page loses no attempt."""
-    return Again(entry, now.mono + STARVED_RETRY_S)
+def starved(entry: Entry, now: Now, lacked: int = 0) -> Again | Settled:
+    """Return what follows when this machine could not do it: the page loses no attempt.
+
+    `lacked` says how often memory lacked for it before. Other pages may need less, so it has an end
+    of its own.
+    """
+    if lacked >= LACK_TRIES:
+        return Settled(LocalError.NO_MEMORY.value)
+    return Again(entry, now.mono + min(STARVED_RETRY_S * 2.0**lacked, LONGEST_STARVED_S))
 
 
 def what_follows(
@@ -90,10 +100,12 @@ def what_follows(
     now: Now,
     means: Means,
     given_up: str | None = None,
+    lacked: int = 0,
 ) -> Follows:
     """Return what to do with an answer. It changes nothing.
 
-    `given_up` is the reason if the answer was a refusal and its host was given up.
+    `given_up` is the reason if the answer was a refusal and its host was given up, `lacked` how
+    often memory lacked for this page before.
     """
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
@@ -101,7 +113,7 @@ def what_follows(
         return Again(item, now.mono)
     if isinstance(answer.error, LocalError):
         if answer.error in STARVED or answer.error is LocalError.NO_ROOM:
-            return starved(item, now)
+            return starved(item, now, lacked)
         if answer.error in PASSING and item.attempts < means.max_attempts:
             due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
             return Again(item._replace(attempts=item.attempts + 1), due)

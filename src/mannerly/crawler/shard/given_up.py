@@ -29,7 +29,7 @@ class GivenUpHosts:
 
     def __init__(self) -> None:
         self._reasons: dict[str, str] = {}
-        self._told: list[tuple[str, str]] = []  # budgets that the core gave up, and why
+        self._heard: list[tuple[str, str]] = []  # budgets that the core gave up, and why
         self._revived: str | None = None  # the last host that came back with its URLs
 
     def __bool__(self) -> bool:
@@ -42,9 +42,14 @@ class GivenUpHosts:
         """Return why a host was given up, while its queue is not empty yet; None if it was not."""
         return self._reasons.get(host)
 
-    def tell(self, event: polite.Retired) -> None:
+    def heard(self, event: polite.Retired) -> None:
         """Note that the politeness core has given up a budget."""
-        self._told.append((event.host, event.reason))
+        self._heard.append((event.host, event.reason))
+
+    def give_up(self, host: str, reason: str, parts: Parts, now: Now) -> None:
+        """Give up a host for what the shard has seen of it."""
+        parts.politeness.give_up(host, reason, now=now.mono)
+        self.follow(parts, now)
 
     def give_up_waiting(self, parts: Parts, now: Now) -> None:
         """Give up every host that has URLs queued: all of them wait for too long."""
@@ -54,11 +59,11 @@ class GivenUpHosts:
 
     def follow(self, parts: Parts, now: Now) -> None:
         """Give up the hosts of the budgets that the core has given up."""
-        for key, reason in self._told:
+        for key, reason in self._heard:
             for host in parts.hosts.give_up(key, reason, now):
                 self._reasons[host] = reason
                 parts.emit(told.HostGivenUp(host, reason))
-        self._told.clear()
+        self._heard.clear()
 
     def recall(self, host: str, parts: Parts, now: Now) -> None:
         """Recall a host at its first turn in this run: it may have been given up before."""

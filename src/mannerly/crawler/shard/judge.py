@@ -54,7 +54,8 @@ class Judge:
         given_up = hosts.given_up(host)
         if given_up is not None:
             return Drop(dropped_because(given_up))
-        if self._is_connecting(self._key(host)) and self._parts.politeness.settings.enabled:
+        key = self._key(host)
+        if self._is_connecting(key) and self._parts.politeness.settings_of(key).enabled:
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED

@@ -46,7 +46,7 @@ def report(
         parts.given_up.recall(item.host, parts, now)
         parts.hosts.count(item.host, now, refused=1)
     is_final = outcome is NEUTRAL and (
-        response.status not in parts.settings.politeness.retry_statuses
+        response.status not in permit.host.retry_policy.retry_statuses
     )
     if is_final or item.host in parts.given_up:
         return outcome, None
@@ -73,8 +73,7 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
         failed=is_new and not has_status,
         is_failure=is_failure,
     )
-    if is_failure and host not in parts.given_up:
+    if is_failure:
         failures = parts.hosts.failures_in_a_row(host)
         if failures >= parts.settings.host_failure_limit:
-            parts.politeness.retire(host, f"{failures} failures in a row", now=now.mono)
-            parts.given_up.follow(parts, now)
+            parts.given_up.give_up(host, f"{failures} failures in a row", parts, now)

@@ -15,7 +15,6 @@ from mannerly.crawler.control import (
     Exclude,
     FetchRobots,
     HostForget,
-    HostOrders,
     HostPause,
     HostResume,
     HostSet,
@@ -23,7 +22,6 @@ from mannerly.crawler.control import (
     RetryUrls,
     SeedsMoved,
     SetOption,
-    merged,
 )
 from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
@@ -113,9 +111,7 @@ def _steer(
             else:  # an old one ends an old pause only: the host may have failed since
                 politeness.unpause(host, now=now.mono)
         case HostSet():
-            key = politeness.key(host)
-            parts.paces[key] = merged(parts.paces.get(key, HostOrders()), order)
-            _set_own_pace(key, parts)
+            parts.paces.order(politeness.key(host), order)
         case HostForget() if is_new:
             _take_in_again(host, parts, now)
             politeness.unlearn(host)
@@ -138,19 +134,5 @@ def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     parts.politeness.configure(settings)
     parts.addresses.configure(settings)
     parts.audit.configure(settings)
-    for key in parts.paces:
-        _set_own_pace(key, parts)
+    parts.paces.apply()
     parts.frontier.wake_all(now=now.mono)
-
-
-def _set_own_pace(key: str, parts: Parts) -> None:
-    """Set the pace of a budget: what was ordered for it, and the crawl's for the rest."""
-    settings, pace = parts.politeness.settings, parts.paces[key]
-    if pace.delay_s is not None:
-        settings = replace(settings, delay_s=pace.delay_s)
-    if pace.max_rate is not None:
-        settings = replace(settings, max_rate=pace.max_rate)
-    if pace.per_host is not None:
-        settings = replace(settings, max_concurrency=pace.per_host)
-    parts.politeness.configure(settings, host=key)
-    parts.audit.configure(settings, key=key)

@@ -25,6 +25,7 @@ from .given_up import GivenUpHosts
 from .hosts import HostRecords
 from .inflight import Flights
 from .lists import Lists
+from .own_paces import OwnPaces
 from .recheck import Rechecks
 from .routes import Routes
 from .sitemaps import SitemapQuota
@@ -33,7 +34,6 @@ from .unreachable import UnreachableHosts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.control import HostOrders
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, Entry, Now, PageRecord, RobotsRecord
@@ -68,9 +68,9 @@ class Parts:
     audit: SpacingAudit
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
+    paces: OwnPaces  # of single hosts
     rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
-    paces: dict[str, HostOrders] = field(default_factory=dict)  # set by `host set`, by budget
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
@@ -139,12 +139,12 @@ class Parts:
         site = site_of(host)
         return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
 
-    def told(self, event: PolitenessEvent) -> None:
+    def heard(self, event: PolitenessEvent) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self.emit(event)
-        self.audit.told(event)
+        self.audit.heard(event)
         if isinstance(event, Retired):
-            self.given_up.tell(event)
+            self.given_up.heard(event)
         elif isinstance(event, Evicted):
             self.hosts.forget(event.host)
             self.audit.forget(event.host)
@@ -185,7 +185,7 @@ def make_parts(
     pace = settings.politeness
 
     def tell(event: PolitenessEvent) -> None:
-        parts.told(event)
+        parts.heard(event)
 
     politeness = Politeness(
         pace,
@@ -225,6 +225,7 @@ def make_parts(
         routes=Routes(number, sharding, rules),
         audit=audit,
         sitemaps=SitemapQuota(settings.max_sitemaps),
+        paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
         rechecks=Rechecks(store),
     )

@@ -20,11 +20,12 @@ Invariant: every entry that was handed out is in exactly one of: in flight, put 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events, Watched
-from mannerly.crawler.model import Entry, Kind, LocalError, Request
+from mannerly.crawler.model import Entry, Fetched, Kind, LocalError, Request, RobotsRequest
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness.model import THROTTLE
 
@@ -43,7 +44,7 @@ from .upkeep import upkeep
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Fetched, InFlight, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -98,6 +99,7 @@ class Shard:
         self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
         self._consumer = consumer
+        self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
         self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
@@ -161,7 +163,8 @@ class Shard:
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
         given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
-        follows = what_follows(item, answer, retry, now, self._means, given_up)
+        lacked = self._lacks(item) if answer.error is LocalError.NO_MEMORY else 0
+        follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
         is_page_again = False
         if isinstance(follows, Again):
             if answer.error is not LocalError.HELD:  # else it has not been tried
@@ -201,6 +204,8 @@ class Shard:
             parts.lists.settle(parts)
             return
         self.flights.settle(flight)
+        if self._lacked:
+            self._lacked.pop(entry.seq, None)
         record, candidates, passed_over = found.record, found.found, found.passed_over
         parts.batch.pages.append((entry, record))
         if found.elements is not None:
@@ -234,11 +239,23 @@ class Shard:
         try:
             found = harvest_safely(entry, answer, self.parts, now, work, failure)
         except MemoryError:
-            self._emit(told.PageRetried(entry, is_refusal=False))
-            return self._put_back(flight, starved(entry, now), now)
+            follows = starved(entry, now, self._lacks(entry))
+            if isinstance(follows, Again):
+                self._emit(told.PageRetried(entry, is_refusal=False))
+                return self._put_back(flight, follows, now)
+            failure = follows.failure
+            answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
+            found = harvest_safely(entry, answer, self.parts, now, None, failure)
         result = PageResult(outcome, answer.latency_s, found, failure is not None)
         self._finish(flight, answer, result, now)
         return False
+
+    def _lacks(self, item: Entry | RobotsRequest) -> int:
+        """Count that memory lacked for a page; return how often it did before."""
+        if isinstance(item, RobotsRequest):
+            return 0
+        self._lacked[item.seq] += 1
+        return self._lacked[item.seq] - 1
 
     def _put_back(self, flight: InFlight, again: Again, now: Now) -> bool:
         """Ask for an entry again later; return whether it is a page."""

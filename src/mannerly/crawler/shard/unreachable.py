@@ -60,8 +60,7 @@ class UnreachableHosts:
                 del self._silent[host]  # an older copy, or none is needed: its pages answer
             elif silence.tries >= TRIES:
                 del self._silent[host]
-                parts.politeness.retire(host, silence.cause, now=now.mono)
+                parts.given_up.give_up(host, silence.cause, parts, now)
             else:
                 parts.robots.expire(silence.origin, now.mono)
                 parts.frontier.wake(host, now=now.mono)
-        parts.given_up.follow(parts, now)

@@ -118,6 +118,10 @@ class StoreFull(StoreError):  # noqa: N818 - a state of the disk
     """The disk is full or the file cannot grow: pause until there is room."""
 
 
+class StoreBusy(StoreError):  # noqa: N818 - a state of the file
+    """Another process is writing at this moment. Nothing was changed: try again later."""
+
+
 @dataclass(slots=True)
 class Batch:
     """Everything that one commit applies."""

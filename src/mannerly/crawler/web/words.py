@@ -1,4 +1,4 @@
-"""Texts that people read: durations in words, URLs without their passwords."""
+"""Texts that people read: counts and durations in words, URLs without their passwords."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def span(seconds: float) -> str:
             both = f"{whole // unit_s} {unit} {rest} {part}"
             return both if rest else f"{whole // unit_s} {unit}"
     raise AssertionError(seconds)
+
+
+def many(count: int, one: str, more: str | None = None) -> str:
+    """Return a count with its noun: `1 page`, `2 pages`."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def without_password(url: str) -> str:

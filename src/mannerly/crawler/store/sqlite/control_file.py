@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mannerly.crawler import control
-from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
+from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, WorkerCard
 
-from .database import START_OVER, Database, StoreBusy
+from .database import START_OVER, Database
 from .schema import CONTROL
 
 if TYPE_CHECKING:

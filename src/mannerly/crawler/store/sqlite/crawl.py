@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE, ControlFile
-from .database import START_OVER, Database
+from .database import START_OVER, Database, missing
 from .files import DIRECTORY_MODE
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
@@ -106,7 +106,7 @@ class SqliteCrawl:
         files += [make(path, shard) for make in (shard_path, inbox_path) for shard in shards]
         for file in files:
             if not file.is_file():
-                raise StoreError(f"{file} is missing: {START_OVER}")
+                raise missing(file)
         return cls(path, manifest)
 
     @classmethod
@@ -164,7 +164,7 @@ class SqliteCrawl:
         """Repair what can be repaired of a directory; return what was done."""
         from .doctor import repair
 
-        cls.open(location).close()
+        _manifest(Path(location))  # one of an earlier release is migrated first
         return repair(Path(location))
 
     def __repr__(self) -> str:
@@ -292,6 +292,7 @@ def _remove_false_start(path: Path) -> None:
     """
     databases = [file for file in path.iterdir() if file.suffix == ".db" and not _is_lock(file)]
     for file in databases:
+        Database.roll_back(file)
         if file.stat().st_size and not _is_untouched(file):
             raise StoreError(f"{path} holds a crawl without its {MANIFEST}: {START_OVER}")
     for file in path.iterdir():

@@ -1,7 +1,9 @@
 """A file of the store: create, open, ask and write it, and translate SQLite's errors.
 
     disk full, file cannot grow    StoreFull    the batch was rolled back; offer it again later
-    another process is writing     StoreBusy    for a moment; only inboxes have two writers
+    another process is writing     StoreBusy    for a moment; inboxes and `control.db` have many
+    no descriptor left to open it  StoreBusy
+    no memory                      MemoryError  the batch was rolled back
     everything else                StoreError   with the file, the reason and what to do
 
 Files are in WAL mode: a commit appends, readers are never in the way, and a crash leaves the last
@@ -15,14 +17,14 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import apsw
 import msgspec
 
-from mannerly.crawler.store.base import StoreError, StoreFull
+from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 
 from .files import check_regular, open_regular
 
@@ -63,10 +65,14 @@ MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
 ANY_VERSION = 0  # as the version of a kind of file that is opened
 REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
+REBUILT = ".new.db"  # the suffix of a file that a repair builds, until it is put in its place
 
 
-class StoreBusy(StoreError):  # noqa: N818 - named like StoreFull
-    """Another process is writing to the file at this moment."""
+def missing(path: Path) -> StoreError:
+    """Return the error about a file that is not there."""
+    if path.with_suffix(REBUILT).exists():
+        return StoreError(f"{path} is missing, because a repair was interrupted: {REPAIR}")
+    return StoreError(f"{path} is missing: {START_OVER}")
 
 
 class Database:
@@ -152,6 +158,13 @@ class Database:
         return cls(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
+    def roll_back(cls, path: Path) -> None:
+        """Undo what a kill left half done while a file was made: a reader may not do that."""
+        if path.with_name(path.name + "-journal").exists():
+            with closing(cls.unchecked(path)) as database:
+                database.rows("SELECT count(*) FROM sqlite_schema")
+
+    @classmethod
     def _opened(
         cls,
         path: Path,
@@ -161,7 +174,7 @@ class Database:
         busy_ms: int = _RECOVERY_MS,
     ) -> Self:
         if not path.exists():
-            raise StoreError(f"{path} is missing: {START_OVER}")
+            raise missing(path)
         database = cls(path, flags, vfs, busy_ms)
         with database.closed_on_error(), database.translated():
             database._identify(kind)
@@ -297,7 +310,10 @@ def _schema_of(kind: FileKind) -> Schema:
     return database._schema()
 
 
-def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
+def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError | MemoryError:
+    extended: int = getattr(error, "extendedresult", 0)
+    if isinstance(error, apsw.NoMemError) or extended == apsw.SQLITE_IOERR_NOMEM:
+        return MemoryError(f"no memory for {path}")
     if isinstance(error, apsw.FullError) or (
         isinstance(error, apsw.IOError) and system_errno in _NO_ROOM
     ):
@@ -306,4 +322,15 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError:
         return StoreError(f"{path} is damaged ({error}): {REPAIR}, or {START_OVER}")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
+    if isinstance(error, apsw.CantOpenError) and _lacks_descriptors():
+        return StoreBusy(f"no file descriptor is left to open {path}: raise the limit (ulimit -n)")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")
+
+
+def _lacks_descriptors() -> bool:
+    """Return whether this process may open no file any more: SQLite does not say why it failed."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False

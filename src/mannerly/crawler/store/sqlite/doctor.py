@@ -1,13 +1,14 @@
 """Examine a data directory, and repair what can be repaired.
 
     counters          set to what the tables say
-    unreadable rows   moved aside: to `shard-<n>.damaged`, one JSON line each, out of the table
+    unreadable rows   moved aside: to `shard-<n>.damaged`, one JSON line each with all columns
     missing rows      a URL that is known and has no place any more is queued again, a URL that has
                       a place becomes known, a host that URLs belong to is added
     corrupt pages     the file is built anew from all rows that can still be read; the old one is
                       kept as `shard-<n>.damaged.db`
 
-A repair holds the crawl and all its shards. It can be repeated: what is sound stays as it is.
+A repair holds the crawl and all its shards. It can be repeated, also after a crash in the middle of
+it: what is sound stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mannerly.crawler.web.urls import host_key_of
 
 from .control_file import CONTROL_FILE, ControlFile
 from .counters import mend_counters, wrong_counters
-from .database import Database
+from .database import REBUILT, Database, missing
 from .files import open_regular
 from .inbox import inbox_path, unread_links
 from .manifest import hold_everything, read_manifest
@@ -44,6 +45,14 @@ class _Table(NamedTuple):
     key: tuple[str, ...]
     columns: tuple[str, ...]
     shape: Any
+
+
+class _Unreadable(NamedTuple):
+    """A row that makes no record: its table, its key, and what its columns hold."""
+
+    table: str
+    key: Row
+    values: dict[str, object]
 
 
 # The two fields that `listed` has are not the table's: any value of their types will do.
@@ -110,6 +119,10 @@ def repair(path: Path) -> list[str]:
         manifest = read_manifest(path)
         for shard in range(manifest.shards):
             file = shard_path(path, shard)
+            if _replaced(file):
+                done.append(f"{file}: put the file in place that an earlier repair had built")
+            if not file.exists():
+                raise missing(file)
             if _is_corrupt(file):
                 done.append(_rebuild(file, shard, manifest.shards))
             with closing(Database.open(file, SHARD)) as database:
@@ -170,7 +183,7 @@ def _repaired(database: Database) -> list[str]:
         aside = database.path.with_suffix(".damaged")
         _put_aside(aside, unreadable)
         with database.transaction(on_disk=True):
-            for table, key in unreadable:
+            for table, key, _ in unreadable:
                 names = [f"CAST({name} AS BLOB) IS CAST(? AS BLOB)" for name in _TABLES[table].key]
                 database.execute(f"DELETE FROM {table} WHERE {' AND '.join(names)}", key)  # noqa: S608
         done.append(f"moved {len(unreadable):,} unreadable rows to {aside.name}")
@@ -196,8 +209,8 @@ def _repaired(database: Database) -> list[str]:
     return done + [f"mended the counter {each}" for each in mend_counters(database)]
 
 
-def _unreadable(database: Database) -> Iterator[tuple[str, Row]]:
-    """Yield the rows that make no record: their table, and their key."""
+def _unreadable(database: Database) -> Iterator[_Unreadable]:
+    """Yield the rows that make no record."""
     for table, (key, columns, shape) in _TABLES.items():
         for row in _rows(database, table, (*key, *columns)):
             values = list(row[len(key) :])
@@ -209,7 +222,8 @@ def _unreadable(database: Database) -> Iterator[tuple[str, Row]]:
                 else:
                     database.checked(values, shape)
             except StoreError:
-                yield table, row[: len(key)]
+                columns_and_values = zip(columns, row[len(key) :], strict=True)
+                yield _Unreadable(table, row[: len(key)], dict(columns_and_values))
 
 
 def _rows(
@@ -234,16 +248,21 @@ def _decoded(value: Any) -> str | bytes:
         return bytes(value)
 
 
-def _put_aside(path: Path, rows: list[tuple[str, Row]]) -> None:
+def _put_aside(path: Path, rows: list[_Unreadable]) -> None:
+    """Write rows to a file, and wait until they are on disk: they leave their table next."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(open_regular(path, flags), "w") as file:
-        for table, key in rows:
-            file.write(json.dumps({"table": table, "key": [repr(each) for each in key]}) + "\n")
+        for table, key, values in rows:
+            row = {name: repr(value) for name, value in values.items()}
+            line = {"table": table, "key": [repr(each) for each in key], "row": row}
+            file.write(json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _rebuild(path: Path, shard: int, shards: int) -> str:
     """Copy every row that can be read into a new file, and put that in the place of the old."""
-    new, kept = path.with_suffix(".new.db"), path.with_suffix(".damaged.db")
+    new, kept = path.with_suffix(REBUILT), path.with_suffix(".damaged.db")
     for suffix in ("", "-wal", "-shm", "-journal"):
         new.with_name(new.name + suffix).unlink(missing_ok=True)
     copied = 0
@@ -254,11 +273,20 @@ def _rebuild(path: Path, shard: int, shards: int) -> str:
             for table in [*_TABLES, "outbox", "retries", "elements", "listed"]:
                 copied += _copy(source, target, table)
         mend_counters(target)
-    path.replace(kept)
+    path.replace(kept)  # from here on the new file is whole, and `_replaced` can go on
+    _replaced(path)
+    return f"{path}: built anew from {copied:,} rows; the damaged file is {kept.name}"
+
+
+def _replaced(path: Path) -> bool:
+    """Put a rebuilt file in its place if the old one was moved away; return whether it was."""
+    new = path.with_suffix(REBUILT)
+    if path.exists() or not new.exists():
+        return False
     for suffix in ("-wal", "-shm"):  # they belong to the old file
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     new.replace(path)
-    return f"{path}: built anew from {copied:,} rows; the damaged file is {kept.name}"
+    return True
 
 
 def _copy(source: Database, target: Database, table: str) -> int:

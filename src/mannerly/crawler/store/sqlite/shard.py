@@ -26,6 +26,7 @@ from mannerly.crawler.store.base import (
     BroughtBack,
     Committed,
     ShardStore,
+    StoreBusy,
     StoreError,
     check_recipients,
 )
@@ -33,7 +34,7 @@ from mannerly.crawler.store.base import (
 from .bring_back import bring_back
 from .change import Applied, Change, HostIds
 from .counters import mend_counters
-from .database import START_OVER, Database, StoreBusy
+from .database import START_OVER, Database
 from .files import write_file
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock

@@ -1,7 +1,7 @@
 """The state of a running crawl as its operator sees it: a fold over the reports of the run.
 
-`Meter` gets the totals four times a second and returns a `Live`; `block` turns that into lines,
-`log_fields` into a log line. Nothing here reads a clock or knows a terminal.
+`Meter` gets the totals four times a second and returns a `Live`; `sentence` puts it into words,
+and `log_fields` into a log line.
 
     Starting    no page yet                 Waiting    nothing can be sent now, or no answer comes
     Running     pages arrive                Refused    all hosts that are left refuse us

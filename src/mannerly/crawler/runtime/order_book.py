@@ -1,0 +1,71 @@
+"""Control records, as a run reads and writes them: what is busy or full is tried again later.
+
+Any process may write control records, and one that was stopped in the middle of that keeps the
+others waiting. No run ends for this: what is new is read later, and what this run has to say to its
+other workers is kept until it is written.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.base import StoreBusy, StoreFull
+
+if TYPE_CHECKING:
+    from mannerly.crawler.control import Control
+    from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.model import Instant
+
+AGAIN_S = 5.0  # between two tries to write: each may wait for seconds, and the loop with it
+
+
+class OrderBook:
+    """The control records of a crawl, for one reader of its run."""
+
+    def __init__(self, store: CrawlStore) -> None:
+        self._store = store
+        self._last = 0  # the number of the last one that was read
+        self._unsent: list[Control] = []
+        self._next_try: Instant = -inf
+        self.trouble: str | None = None  # why records cannot be read or written at present
+
+    def news(self) -> list[tuple[int, Control]]:
+        """Return the records that are new, with their numbers; nothing while the file is busy."""
+        try:
+            new = self._store.orders(after=self._last)
+        except StoreBusy as error:
+            self.trouble = str(error)
+            return []
+        if not self._unsent:
+            self.trouble = None
+        if new:
+            self._last = new[-1][0]
+        return new
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether there may be records to act on, or some that are not written yet."""
+        if self._unsent:
+            return True
+        try:
+            return bool(self._store.orders(after=self._last))
+        except StoreBusy:
+            return True
+
+    def send(self, *records: Control) -> None:
+        """Take in records that `flush` will write."""
+        self._unsent += records
+
+    def flush(self, now: Instant) -> None:
+        """Write what was sent; what cannot be written now stays for a later turn."""
+        if not self._unsent or now < self._next_try:
+            return
+        try:
+            while self._unsent:
+                self._store.order(self._unsent[0])
+                del self._unsent[0]
+            self.trouble = None
+        except (StoreBusy, StoreFull) as error:
+            self.trouble = str(error)
+            self._next_try = now + AGAIN_S

@@ -1,0 +1,138 @@
+"""Say in words what a crawl does or waits for, and what its end depends on.
+
+`doing` returns clauses, the most important first, so that a narrow screen can leave the last ones
+out. `ahead` returns one sentence. Names of hosts pass through `name`, which may cut them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.web.words import many, span
+
+from .meter import CrawlState, at_least_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .meter import Live
+
+
+def doing(live: Live, name: Callable[[str], str]) -> list[str]:
+    """Return what a crawl does or waits for, as clauses of a sentence."""
+    stats = live.stats
+    if live.state is CrawlState.PAUSED:
+        return ["by you: mannerly unpause continues"]
+    if live.state is CrawlState.HELD:
+        return [stats.trouble or ""]
+    if live.state is CrawlState.STOPPING:
+        under_way = many(stats.in_flight, "request")
+        return [f"{under_way} under way, {stats.grace_s or 0.0:.0f} s at most"]
+    if live.state is CrawlState.RUNNING:
+        return [f"{speed(live.per_second)} from {_who(live, name)}", *_asked(live), *_late(live)]
+    if live.is_late:
+        return _late(live)
+    if live.state is CrawlState.REFUSED:
+        return [f"{_left(live, 'refuses us', 'refuse us', name)}; the next try {_when(live)}"]
+    if live.state is CrawlState.STARTING:
+        return [f"{many(stats.in_flight, 'request')} under way"] if stats.in_flight else ["…"]
+    return [_waiting(live, name)]
+
+
+def ahead(live: Live, name: Callable[[str], str], *, is_short: bool = False) -> str:
+    """Return how long the crawl still takes at least, and why; nothing if that is not known."""
+    limits, stats = live.limits, live.stats
+    if live.state is CrawlState.REFUSED:
+        return _refused(live, is_short=is_short)
+    if limits.max_urls is not None and live.per_second > 0:
+        left = min(limits.max_urls - stats.pages, stats.queued + stats.in_flight)
+        if left < stats.queued + stats.in_flight:
+            return f"About {span(left / live.per_second)} to go at {speed(live.per_second)}"
+    left_s, slowest = at_least_s(live), live.slowest
+    if left_s is None or slowest is None:
+        return ""
+    if left_s == 0.0:
+        return f"--duration is over: {many(stats.in_flight, 'request')} under way"
+    if left_s < slowest.needs_s:
+        return f"{span(left_s)} left of --duration"
+    queue, pace = many(slowest.queued, "URL"), _pace(1.0 / slowest.delay_s)
+    return f"At least {span(left_s)} to go: {name(slowest.host)} has {queue} at {pace}"
+
+
+def speed(per_second: float) -> str:
+    """Return a number of pages by time: 31.4 pages/s."""
+    if per_second >= 100:
+        return f"{per_second:,.0f} pages/s"
+    if per_second >= 0.1 or per_second == 0:
+        return f"{per_second:.1f} pages/s"
+    return f"{per_second * 60:.1f} pages/min"
+
+
+def _waiting(live: Live, name: Callable[[str], str]) -> str:
+    waits, back, when = live.stats.waits, live.back, _when(live)
+    if waits.asked_to_wait and not waits.fetching:
+        if waits.asked_to_wait == 1 and back:
+            return f"{name(back[0].host)} asked us to come back {when}"
+        hosts = many(waits.asked_to_wait, "host")
+        return f"{hosts} asked us to come back, the next one {when}"
+    if waits.backing_off and not waits.fetching:
+        return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
+    return f"the next request goes {when}: {many(waits.fetching, 'host')} at its own pace"
+
+
+def _left(live: Live, one: str, more: str, name: Callable[[str], str]) -> str:
+    count = live.stats.waits.backing_off
+    if count == 1 and live.back:
+        return f"{name(live.back[0].host)} {one}"
+    return f"all {count:,} hosts left {more}"
+
+
+def _when(live: Live) -> str:
+    due_s = live.next_in_s
+    return f"in {span(due_s)}" if due_s else "now"
+
+
+def _who(live: Live, name: Callable[[str], str]) -> str:
+    standings, hosts = live.stats.standings, live.hosts
+    if hosts == 1 and standings:
+        return name(standings[0].host)
+    return f"{live.counts[HostStatus.FETCHING]:,} of {many(hosts, 'host')}"
+
+
+def _asked(live: Live) -> list[str]:
+    count, back = live.stats.waits.asked_to_wait, live.back
+    if not count or not back:
+        return []
+    return [
+        f"{many(count, 'host')} asked us to wait, the next one for {span(back[0].next_in_s or 0.0)}"
+    ]
+
+
+def _late(live: Live) -> list[str]:
+    oldest = live.stats.oldest
+    if not live.is_late or oldest is None:
+        return []
+    waited = f"{oldest.waited_s:.0f} of {oldest.timeout_s:.0f} s"
+    tried = f"try {oldest.attempt} of {oldest.attempts}"
+    if live.stats.in_flight == 1:
+        return [f"1 waiting for an answer, {waited}, {tried}"]
+    return [f"{live.stats.in_flight:,} waiting for an answer, the oldest {waited}, {tried}"]
+
+
+def _refused(live: Live, *, is_short: bool) -> str:
+    failing = [host for host in live.stats.standings if host.state is HostStatus.BACKING_OFF]
+    statuses = sorted({host.problem for host in failing if host.problem})
+    longest_s = max((host.failing_s for host in failing), default=0.0)
+    after = span(live.limits.give_up_after_s)
+    more = "" if is_short else " of nothing but refusals"
+    rule = f"A host is given up after {after}{more} (--give-up-after)."
+    return f"{_and(statuses)} for {span(longest_s)}. {rule}" if statuses else rule
+
+
+def _and(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _pace(per_second: float) -> str:
+    return f"{per_second:.1f}/s" if per_second >= 0.1 else f"{per_second * 60:.1f}/min"

@@ -1,0 +1,81 @@
+"""What a supervisor knows of one worker, without a process: the time is an argument."""
+
+from __future__ import annotations
+
+from mannerly.crawler.runtime.member import (
+    FORGIVEN_S,
+    NAMED_S,
+    SILENT_S,
+    STARTING_S,
+    STUCK_S,
+    Member,
+)
+from mannerly.crawler.runtime.messages import OUT_OF_MEMORY, Report
+from mannerly.crawler.stats import OldestRequest, Stats, Waits
+
+
+class Process:
+    """A child process that has ended, or not."""
+
+    def __init__(self, pid: int, exit_status: int | None = None) -> None:
+        self.pid = pid
+        self.exit_status = exit_status
+
+
+def running(pid: int = 7, at: float = 0.0) -> Member:
+    member = Member(0, [0, 2])
+    member.begin(Process(pid), 1, at)  # type: ignore[arg-type]
+    return member
+
+
+def test_a_silent_worker_is_named_and_then_stuck() -> None:
+    """Ten seconds after its last report, and twenty."""
+    member = running()
+    member.heard_at, member.has_spoken = 100.0, True
+
+    assert member.trouble(100.0 + SILENT_S - 0.1) is None
+    assert "worker process 7 (shards [0, 2]) has not answered for 10 s" in str(
+        member.trouble(100.0 + SILENT_S)
+    )
+    assert not member.is_stuck(100.0 + STUCK_S - 0.1)
+    assert member.is_stuck(100.0 + STUCK_S)
+
+
+def test_a_worker_that_opens_its_store_may_take_long() -> None:
+    """It has not spoken yet, so it is not named."""
+    member = running()
+
+    assert member.trouble(STUCK_S) is None
+    assert not member.is_stuck(STARTING_S - 0.1)
+    assert member.is_stuck(STARTING_S)
+
+
+def test_a_death_is_named_for_a_while_and_forgiven_after_an_hour() -> None:
+    """With the process that died, and how."""
+    member = running(pid=7)
+    member.child.exit_status = OUT_OF_MEMORY  # type: ignore[misc]
+    member.died(50.0)
+    member.begin(Process(8), 2, 50.0)  # type: ignore[arg-type]
+
+    named = member.trouble(50.0 + NAMED_S - 0.1)
+    member.child.exit_status = -9  # type: ignore[misc]
+    member.died(50.0 + FORGIVEN_S)
+
+    assert "worker process 7 (shards [0, 2]) died with a lack of memory" in str(named)
+    assert len(member.deaths) == 1
+    assert member.last_status == "signal 9"
+
+
+def test_the_totals_of_a_dead_worker_stay_and_its_troubles_go() -> None:
+    """What it waited for is over; what it fetched is not."""
+    member = running()
+    stats = Stats(fetched=5, in_flight=3, queued=9, hosts=2, trouble="paused")
+    stats.waits = Waits(pace=2)
+    stats.oldest = OldestRequest(9.0, 20.0, 1, 3)
+    member.report = Report(stats, 1, is_idle=False, in_flight=3, received=0, used=5)
+
+    member.begin(Process(8), 2, 10.0)  # type: ignore[arg-type]
+
+    total = member.stats
+    assert (total.fetched, total.in_flight, total.queued, total.hosts) == (5, 0, 0, 0)
+    assert (total.trouble, total.oldest, total.waits) == (None, None, Waits())
