@@ -179,9 +179,8 @@ def records_page() -> str:
     for field in fields_of(PageRecord):
         if not field.comment:
             raise ValueError(f"PageRecord.{field.name} has no comment behind it: say what it is")
-        lines.append(
-            f"| `{field.name}` | {_kind(field)} | {field.comment.replace('None', 'null')} |"
-        )
+        meaning = _escaped(field.comment).replace("None", "null")
+        lines.append(f"| `{field.name}` | {_kind(field)} | {meaning} |")
     return RECORDS_HEAD + "\n" + "\n".join(lines) + "\n" + RECORDS_TAIL
 
 

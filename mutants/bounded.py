@@ -12,8 +12,8 @@ BOUNDED = (
         "keep a body beyond its cap",
         "P5",
         "crawler/fetch/transfer.py",
-        "self._body.write(chunk if self._room >= 0 else chunk[: self._room])",
-        "self._body.write(chunk)",
+        "                chunk, size, self._is_cut = chunk[: self._room], self._room, True\n",
+        "                self._room = size\n",
         ("crawler/fetch/test_fetch_contract.py::test_fetcher_cuts_a_body_at_its_cap",),
     ),
     Mutant(
@@ -181,7 +181,7 @@ BOUNDED = (
     Mutant(
         "ask a host for ever that only refuses",
         "P6",
-        "politeness/host.py",
+        "politeness/answers.py",
         "        if bad_s >= self._shared.settings.give_up_after_s:\n",
         "        if bad_s >= 10 * self._shared.settings.give_up_after_s:\n",
         ("politeness/test_host_health.py::test_host_without_a_success_is_given_up_in_the_end",),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .model import Mutant
 
+_ANSWERS = "politeness/answers.py"
 _HOST = "politeness/host.py"
+_GATE = "politeness/gate.py"
+_SCHEDULE = "politeness/schedule.py"
 _LIMITS = "politeness/limits.py"
 _HEADERS = "politeness/headers.py"
 
@@ -36,7 +39,7 @@ POLITE = (
     Mutant(
         "ignore a Retry-After",
         "P4",
-        _HOST,
+        _ANSWERS,
         "            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)",
         "            requested.block(now, Reason.RETRY_AFTER)",
         ("politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",),
@@ -44,7 +47,7 @@ POLITE = (
     Mutant(
         "come back one second inside a Retry-After",
         "P4",
-        _HOST,
+        _ANSWERS,
         "            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)",
         "            requested.block(now + retry_s - 1.0, Reason.RETRY_AFTER)",
         ("politeness/test_host_clocks.py::test_retry_after_is_honoured_in_every_form",),
@@ -84,7 +87,7 @@ POLITE = (
     Mutant(
         "ignore the learned gap",
         "P4",
-        _HOST,
+        _SCHEDULE,
         "            gap_s = 1.0 / strategy.rate\n            limit =",
         "            gap_s = shared.start_gap_s\n            limit =",
         ("politeness/test_host_clocks.py::test_learned_pace_never_undercuts_the_crawl_delay",),
@@ -92,7 +95,7 @@ POLITE = (
     Mutant(
         "undercut the operator's minimum delay",
         "P4",
-        _HOST,
+        _SCHEDULE,
         "        if gap_s < shared.least_gap_s:\n            gap_s = shared.least_gap_s\n",
         "",
         ("politeness/test_host_clocks.py::test_fresh_quota_replaces_the_estimate_both_ways",),
@@ -100,7 +103,7 @@ POLITE = (
     Mutant(
         "forget a pause when the pace is recomputed",
         "P4",
-        _HOST,
+        _SCHEDULE,
         "        if not_before < requested.blocked_until:\n"
         "            not_before = requested.blocked_until\n",
         "",
@@ -127,7 +130,7 @@ POLITE = (
     Mutant(
         "forget a host whose breaker is open",
         "P4",
-        _HOST,
+        _GATE,
         "            and (self.health is None or self.health.breaker.reopen_at <= now)\n",
         "",
         ("politeness/test_registry.py::test_open_breaker_is_kept_until_its_rest_is_over",),
@@ -135,7 +138,7 @@ POLITE = (
     Mutant(
         "forget a host before its next slot",
         "P4",
-        _HOST,
+        _GATE,
         "            and self.not_before <= now\n            and self.requested",
         "            and self.requested",
         ("politeness/test_registry.py::test_next_slot_is_kept",),
@@ -151,9 +154,9 @@ POLITE = (
     Mutant(
         "count the gap from the grant, not from the send",
         "P4",
-        _HOST,
-        "        if now > self.base_at:\n            self.base_at = now\n            self._reschedule()\n",
-        "        if now > self.base_at:\n            self._reschedule()\n",
+        _SCHEDULE,
+        "            self.base_at = now\n            self.not_before = self._next_start()\n",
+        "            self.not_before = self._next_start()\n",
         ("politeness/test_host_clocks.py::test_gap_counts_from_when_a_request_has_left",),
     ),
     Mutant(
@@ -261,7 +264,7 @@ POLITE = (
         "send into a Retry-After that came while connecting",
         "P4",
         "politeness/host.py",
-        "            now < self.requested.blocked_until\n            or permit.is_abandoned",
+        "            now < requested.blocked_until\n            or permit.is_abandoned",
         "            permit.is_abandoned",
         ("politeness/test_host_clocks.py::test_request_does_not_leave_inside_a_retry_after",),
     ),
@@ -310,7 +313,7 @@ POLITE = (
     Mutant(
         "forget an open breaker at a restart",
         "P4",
-        "politeness/host.py",
+        _GATE,
         "        if open_s is not None and self._gate not in _SET_BY_OPERATOR:\n            self._gate = Reason.BREAKER_OPEN\n",
         "",
         ("crawler/shard/test_hosts.py::test_an_open_breaker_survives_a_crash",),

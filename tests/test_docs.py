@@ -381,6 +381,29 @@ def test_named_tests_exist() -> None:
     assert not named_tests - all_tests()
 
 
+# The capabilities of the five design documents, by letter: A1 to A21 and so on.
+CAPABILITIES = {
+    "A": 21, "B": 17, "C": 5, "D": 6, "E": 11, "F": 12, "G": 12, "H": 7, "I": 10, "J": 8, "K": 8,
+}  # fmt: skip
+LATER = ("with the live page", "with fleets", "declined")
+
+
+def test_every_requirement_has_a_row_with_a_test_or_says_when_it_comes() -> None:
+    """117 rows in order; each names a test, a benchmark or tests' file, or with what it comes."""
+    page = TEXTS[DOCS / "requirements.md"]
+    rows = re.findall(r"^\| ([A-K]\d+) \| (.*) \|$", page, re.MULTILINE)
+
+    wanted = [f"{letter}{n}" for letter, most in CAPABILITIES.items() for n in range(1, most + 1)]
+
+    assert len(wanted) == 117
+    assert [row for row, _ in rows] == wanted
+    for row, words in rows:
+        shown = words.rpartition(" | ")[2]
+        assert re.search(r"`test_\w+`|`python -m bench \w+|`tests/", shown) or any(
+            later in words for later in LATER
+        ), row
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_named_files_exist(page: Path) -> None:
     """A path in code font is the path of a file, from the root or within the package."""

@@ -34,6 +34,9 @@ SHELL = {
     "cd mannerly": "",
     "docker": "tests/test_container.py",
     "mannerly --version": "tests/test_wheel.py",
+    "mannerly serve": "tests/service/test_serve.py",
+    "curl": "tests/service/test_serve.py",
+    "     -d": "tests/service/test_serve.py",
 }
 
 

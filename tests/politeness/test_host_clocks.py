@@ -479,6 +479,7 @@ def test_requests_that_connected_together_do_not_leave_together() -> None:
     first, second = client.start(), client.start()
 
     leaves = [client.core.may_leave(first, now=5.0), client.core.may_leave(second, now=5.5)]
+    client.core.sent(first, now=5.0)
     client.core.cancel(second, now=5.5)
 
     assert leaves == [True, False]

@@ -68,8 +68,10 @@ class Deaf(HostState):
             self.strategy = None
         super()._reschedule()
         self.requested, self.strategy = requested, strategy
-        if self.deaf_to == "retry_after":
-            self.not_before = self.base_at + self.delay_s
+
+    def _next_start(self) -> float:
+        is_deaf = self.deaf_to == "retry_after"
+        return self.base_at + self.delay_s if is_deaf else super()._next_start()
 
     def may_leave(self, permit: Permit, now: float) -> bool:
         return True

@@ -251,9 +251,8 @@ class Hasty(HostState):
 
     __slots__ = ()
 
-    def _reschedule(self) -> None:
-        super()._reschedule()
-        self.not_before = max(self.requested.blocked_until, self.base_at + 0.5 * self.delay_s)
+    def _next_start(self) -> float:
+        return max(self.requested.blocked_until, self.base_at + 0.5 * self.delay_s)
 
 
 def test_audit_sees_a_host_that_ignores_the_strategys_pace(

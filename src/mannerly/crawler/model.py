@@ -282,6 +282,9 @@ class Stage(IntEnum):
     SETTLED = 4  # its result is in the batch that the next commit writes
 
 
+_GRANTED = Stage.GRANTED  # found faster than by its full name, for every request
+
+
 class InFlight:
     """One request, from the grant of its slot until its result is committed.
 
@@ -294,7 +297,7 @@ class InFlight:
         self.item = item
         self.permit = permit
         self.shard = 0
-        self.stage = Stage.GRANTED
+        self.stage = _GRANTED
 
     def __repr__(self) -> str:
         return f"<InFlight {self.item.url} {self.stage.name.lower()}>"

@@ -7,7 +7,7 @@
 
 A 403 without Retry-After is ambiguous (docs/adr/0005): soon after a success it usually means that
 the request rate is too high, so it counts as a throttle; but some sites simply have forbidden
-pages. `HostState` counts them to tell the two apart.
+pages. `HostAnswers` counts them to tell the two apart.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .events import Event
     from .model import Decision, Instant, Outcome, Permit, Response
     from .retry import GiveUp
+    from .schedule import HostSchedule
 
 _SWEPT_PER_NEW_HOST = 2  # more than one, or the sweep could not keep up with new hosts
 _SWEPT_WHEN_FULL = 64
@@ -79,7 +80,7 @@ class SharedContext:
         self.emit = emit
         # Contexts of one core differ in their settings only.
         self.rng: random.Random = random.Random(settings.seed) if beside is None else beside.rng
-        self.dirty: set[HostState] = set() if beside is None else beside.dirty
+        self.dirty: set[HostSchedule] = set() if beside is None else beside.dirty
         self.remember = remember
         self.make_strategy = STRATEGY_CLASSES[settings.strategy]
         self.least_gap_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
@@ -103,7 +104,7 @@ class SharedContext:
         """Return a context with other settings and everything else in common."""
         return SharedContext(settings, self.emit, remember=self.remember, beside=self)
 
-    def mark_dirty(self, host: HostState) -> None:
+    def mark_dirty(self, host: HostSchedule) -> None:
         """Mark a host as changed, for the next `drain`; does nothing without a memory."""
         if self.remember:
             self.dirty.add(host)
@@ -135,7 +136,7 @@ class Politeness:
         self._hosts: dict[str, HostState] = {}
         self._sweep_order: deque[HostState] = deque()
         self._aliases: dict[str, str] = {}
-        self._evicted: list[HostState] = []
+        self._evicted: list[HostSchedule] = []
         self._waiters: dict[str, int] = {}
         self._group_of = _grouping(self.settings, group_of)
         self._all_enabled = self.settings.enabled  # for every host
@@ -248,6 +249,12 @@ class Politeness:
         """Retire a host that is not paused; return whether it is retired now."""
         return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
 
+    def proves_block(self, host: str) -> None:
+        """Tell that a page which had answered 403 was given later: its 403s mean "too fast"."""
+        state = self._find(host)
+        if state is not None and state.health is not None:
+            state.health.proves_block()
+
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
         state = self._find(host)
@@ -327,8 +334,8 @@ class Politeness:
     def may_leave(self, permit: Permit, *, now: Instant) -> bool:
         """Return whether a granted request may be sent now, after its connection was opened.
 
-        Ask immediately before the request is written. If it may, the delay to the next request
-        counts from `now`; if not, cancel the permit and ask for another one.
+        Ask immediately before the request is written. If it may, call `sent` when it has left; if
+        not, cancel the permit and ask for another one.
         """
         state = permit.host
         return not (self._all_enabled or state.is_enabled) or state.may_leave(permit, now)
@@ -480,7 +487,7 @@ def _grouping(
     raise ValueError('group_by="ip" needs group_of: a function from a host to its IP address')
 
 
-def _record(host: HostState, now: Instant, wall: float) -> Remembered:
+def _record(host: HostSchedule, now: Instant, wall: float) -> Remembered:
     host.learn_deferred()
     blocked_s = host.requested.blocked_until - now
     health = host.health

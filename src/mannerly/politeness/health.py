@@ -133,6 +133,10 @@ class HostHealth:
         self.forbidden += 1
         return True
 
+    def proves_block(self) -> None:
+        """A page that had answered 403 was given later: the next 403s are treated as throttles."""
+        self.forbidden = 0
+
     def note_bad(self, response: Response, retry_after_s: float | None, now: Instant) -> None:
         """Note a throttle or a failure: the first one begins a run without a success."""
         self.bad_in_a_row = self.bad_in_a_row + 1 if self.bad_since < inf else 1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BODY = 400_000
 LIMIT = 1_000_000
 CHUNK = 16 * 1024  # what curl passes on at once
+STEP = 64 * 1024  # in which the memory of a body is counted
 
 
 class Peak(BodyMemory):
@@ -96,6 +97,41 @@ def test_bodies_that_fit_only_one_by_one_are_all_received() -> None:
 
     assert [len(each.body) for each in finished] == [BODY] * 5
     assert memory.peak <= 2 * BODY
+
+
+def test_unfinished_bodies_leave_half_of_the_memory_to_those_that_go_on() -> None:
+    """Large bodies wait after their first step when memory is scarce: each goes on as a whole."""
+    memory = Peak(2 * LIMIT)
+    memory.held = LIMIT  # half of it
+    fetcher = fetcher_with(memory)
+    with RawServer(says(answer(b"x" * 10 * BODY))) as server:  # none fits into the other half
+        for number in range(8):
+            fetcher.start(request(server.url(f"/{number}")))
+        early = wait_for(fetcher, 1.0)
+        taken = memory.receiving
+        memory.held = 0
+        finished = run(fetcher)
+    fetcher.close()
+
+    assert early == []
+    assert taken <= 8 * STEP
+    assert [len(each.body) for each in finished] == [10 * BODY] * 8
+
+
+def test_bodies_without_an_end_are_cut_one_after_the_other_when_memory_is_scarce() -> None:
+    """A body that has all it may claim is cut, not paused again: that would never end."""
+    memory = Peak(LIMIT)
+    fetcher = fetcher_with(memory)
+    endless = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 11 * BODY
+    with RawServer(says(endless)) as server:
+        for number in range(4):
+            fetcher.start(request(server.url(f"/{number}")))
+        finished = run(fetcher)
+    fetcher.close()
+
+    assert [(len(each.body), each.detail) for each in finished] == [(10 * BODY, "cut_at_cap")] * 4
+    assert memory.peak <= LIMIT + 10 * BODY
+    assert memory.used == 0
 
 
 def test_the_time_of_a_paused_transfer_stands_still() -> None:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from .credentials import Headers, Origin
     from .guard import NetworkGuard
 
+_ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
+
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
 
@@ -134,7 +136,7 @@ class CurlFetcher:
             self._refuse(request, LocalError.BAD_URL, "host_mismatch")
             return
         verdict = self._guard.judge_host(host, port)
-        if verdict is not AddressVerdict.ALLOWED:
+        if verdict is not _ALLOWED:
             self._refuse(request, LocalError(verdict.value), verdict.value)
             return
         if len(self._busy) >= self._max_connections:
@@ -285,14 +287,11 @@ class CurlFetcher:
         If memory is taken by nothing but unfinished bodies, one of them goes on in any case.
         """
         memory, now = self._memory, time.monotonic()
-        room = memory.limit - memory.used
         for transfer, since in list(self._paused.items()):
-            if transfer.needs > room:
+            if memory.used + transfer.needs > memory.limit:
                 if memory.held or self._favoured is not None:
                     return
                 self._favoured = transfer
-                transfer.is_favoured = True
-            room -= transfer.needs
             del self._paused[transfer]
             transfer.go_on(now - since)
 

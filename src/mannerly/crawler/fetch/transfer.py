@@ -16,8 +16,9 @@ Two callbacks control what leaves:
   politeness permit, so the request comes back as STALE_CONNECTION and the caller asks for a new
   permit.
 
-The memory of all bodies is bounded, too (`body_memory`): at the limit a transfer is paused, its
-time stands still, and if its server does not wait for it, it is asked for again.
+The memory of all bodies is bounded, too (`body_memory`): when it is scarce a transfer is paused,
+its time stands still, and if its server does not wait for it, it is asked for again. It goes on
+when the memory for all of its body is claimed.
 
 A transfer knows nothing of the loop, of other transfers, or of time.
 """
@@ -55,6 +56,9 @@ _REFUSE = -1  # any number but the length ends a transfer from the write callbac
 # A usual page in one read. All handles of a fetcher share one buffer, so it costs no memory.
 _READ_BYTES = 64 * 1024
 
+# The memory of a body is counted in steps: most bodies need one.
+_STEP_BYTES = 64 * 1024
+
 # From this status on an answer counts without its body (see base.py).
 _HEADERS_SUFFICE = 300
 
@@ -82,7 +86,6 @@ class Transfer:
         self._leaves = leaves
         self._memory = memory
         self._on_paused = on_paused
-        self.is_favoured = False  # it goes on whatever the memory limit says
         self.handle = pycurl.Curl()
         self._settings = settings
         self._guard = guard
@@ -128,10 +131,9 @@ class Transfer:
         self._host = host
         self._port = port
         self._body = BytesIO()
-        self._room = request.max_bytes
-        self._taken = 0  # bytes of the body
+        self._room = 0  # bytes that were claimed for the body and are not used yet
+        self._unclaimed = request.max_bytes  # bytes that it may claim beside them
         self._paused_s = 0.0
-        self.is_favoured = False
         self._sends = 0
         self._is_cut = False
         self._refusal: LocalError | None = None
@@ -173,8 +175,14 @@ class Transfer:
 
     @property
     def needs(self) -> int:
-        """Return how many bytes more the body may take."""
-        return max(0, self._room)
+        """Return how many bytes more the body may claim, if its length is as announced."""
+        length = int(self.handle.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD_T))  # -1: it was not
+        left = length - self._claimed if length >= 0 else self._unclaimed
+        return max(0, min(left, self._unclaimed))
+
+    @property
+    def _claimed(self) -> int:
+        return self.request.max_bytes - self._unclaimed
 
     def stop_clock(self) -> None:
         """Count no time against a transfer that was paused."""
@@ -182,7 +190,8 @@ class Transfer:
         self._timeout_set_s = 0.0
 
     def go_on(self, paused_s: float) -> None:
-        """Receive again, with `paused_s` seconds more time."""
+        """Receive all of the body, with `paused_s` seconds more time."""
+        self._claim(self.needs)
         self._paused_s += paused_s
         patience_s = self.request.timeout_s + self._paused_s
         self.handle.setopt(pycurl.TIMEOUT_MS, max(1, int(patience_s * 1000)))
@@ -191,7 +200,7 @@ class Transfer:
 
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
-        self._memory.receiving -= self._taken
+        self._memory.receiving -= self._claimed
         del self.request, self._body
         self._head.seek(0)
         self._head.truncate()
@@ -246,26 +255,49 @@ class Transfer:
         self._headers_set = headers
 
     def _on_body(self, chunk: bytes) -> int | None:
-        memory = self._memory
-        used = memory.receiving + memory.held
-        if used >= memory.limit and used > self._taken and not self.is_favoured:
-            return self._make_way()
-        self._room -= len(chunk)
+        size = len(chunk)
+        if size > self._room:
+            if self._unclaimed and self._must_wait():  # else it is cut
+                return self._make_way()
+            self._claim(size - self._room)
+            if size > self._room:
+                chunk, size, self._is_cut = chunk[: self._room], self._room, True
         try:
-            written = self._body.write(chunk if self._room >= 0 else chunk[: self._room])
+            self._body.write(chunk)
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
             return _REFUSE
-        self._taken += written
-        memory.receiving += written
-        if self._room >= 0:
-            return None
-        self._is_cut = True
-        return _REFUSE
+        self._room -= size
+        return _REFUSE if self._is_cut else None
+
+    def _must_wait(self) -> bool:
+        """Return whether there is no memory for more of this body now.
+
+        When half of it is used, a body that is larger than a step waits until all of it fits:
+        otherwise unfinished bodies would take all memory, and none of them could go on. Compressed
+        ones cannot wait, so they may use the other half, and one that is alone all that it needs.
+        """
+        memory, claimed = self._memory, self._claimed
+        if not memory.is_scarce:
+            return False
+        if self._is_compressed:
+            return memory.used >= memory.limit and memory.used > claimed
+        return memory.used >= memory.limit or claimed > 0
+
+    @property
+    def _is_compressed(self) -> bool:
+        return b"\ncontent-encoding:" in self._head.getvalue().lower()
+
+    def _claim(self, least: int) -> None:
+        """Count more memory as used by this body: a step, as far as its cap allows."""
+        more = min(max(least, _STEP_BYTES), self._unclaimed)
+        self._unclaimed -= more
+        self._room += more
+        self._memory.receiving += more
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if b"\ncontent-encoding:" in self._head.getvalue().lower():
+        if self._is_compressed:
             self._refusal = LocalError.NO_ROOM
             return _REFUSE
         self._on_paused(self)

@@ -199,15 +199,19 @@ class Addresses:
 
     def report(self, permit: Permit, response: Response, *, now: Instant) -> None:
         """Learn from the answer to a request of any name."""
-        _, shared = self._permits.pop(id(permit), (None, None))
+        shared = self._shared(permit)
         if shared is not None:
             self._crowds.report(shared, response, now=now)
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool) -> None:
         """A request was not sent, or nothing can be learned from it."""
-        _, shared = self._permits.pop(id(permit), (None, None))
+        shared = self._shared(permit)
         if shared is not None:
             self._crowds.cancel(shared, now=now, was_sent=was_sent)
+
+    def _shared(self, permit: Permit) -> Permit | None:
+        """Return the permit of the crowd that a settled one had, if any."""
+        return self._permits.pop(id(permit), (None, None))[1] if self._permits else None
 
     def configure(self, settings: Settings) -> None:
         """Change the pace of all names that share one."""
@@ -220,10 +224,7 @@ class Addresses:
     def may_leave(self, host: str, address: str, permit: Permit, *, now: Instant) -> bool:
         """Return whether a request may be sent now that the address of its host is known."""
         known = self._members.get(host)
-        if known is None:
-            if not address or _is_literal(host):
-                return True
-        elif not address or known.address == address:
+        if not address or (_is_literal(host) if known is None else known.address == address):
             return True
         member = self._members[host] = self._meet(host, address)
         if member.site.turns.gap_s == 0.0:

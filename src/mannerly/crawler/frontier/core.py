@@ -228,7 +228,8 @@ class Frontier:
             self.wake(item.host, now=now)
         key = permit.host.key
         has_line = self._places.groups.has_line(key)
-        is_heaped = queue is not None and queue.place is _HEAP
+        # A host that is due already need not be moved to an earlier instant.
+        is_heaped = queue is not None and queue.due is not None and queue.due > now
         if not has_line and not is_heaped:
             return
         ready = self._politeness.ready_at(item.host, now=now)

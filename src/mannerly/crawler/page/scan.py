@@ -18,6 +18,7 @@ So odd pages cost little more than their tree. Every alternative consumes what i
 ends at the next `<`, so the time is linear, whatever the page. That scan and tree give the same
 elements is tested on generated and damaged markup and on the inputs of html5lib's tests.
 
+The tree's parser takes 25 ms and some megabytes to import, so that is done when it is first needed.
 Without PCRE2, or where it may not generate machine code, every page gets its tree (`pcre.py`).
 """
 
@@ -28,7 +29,6 @@ from functools import cache
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
-from . import tree as turbo
 from .parsed import PAGE_RELATIONS, Elements
 from .pcre import Scanner
 from .tags import (
@@ -205,7 +205,9 @@ def read(body: bytes, codec: str, limit: int) -> Elements:
         elements = _sorted(fields, limit)
         if "template" not in elements.others or _COLUMN.search(body) is None:
             return elements
-    return turbo.read(body, codec, limit)
+    from . import tree
+
+    return tree.read(body, codec, limit)
 
 
 def read_all(body: bytes, codec: str, limit: int) -> Elements:
@@ -218,7 +220,9 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
         elements = _sorted("\0" + "\0".join(fields[1::2]), limit)
         if "template" not in elements.others or _COLUMN.search(body) is None:
             return elements._replace(kept=codec.encode() + found)
-    return turbo.read_all(body, codec, limit)
+    from . import tree
+
+    return tree.read_all(body, codec, limit)
 
 
 @cache

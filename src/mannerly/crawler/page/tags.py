@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from turbohtml import parse, tokenize
-
 _SPACE = r"[\t\n\f\r ]"
 NAME_END = re.compile(r"[\t\n\f\r />]")
 _ATTRIBUTE = re.compile(
@@ -53,6 +51,8 @@ def resolved(value: str) -> str:
     if REFERENCE_IN_VALUE.search(value) is None:
         return value.replace("&amp;", "&")
     quoted = value.replace('"', "&quot;")
+    from turbohtml import tokenize  # when it is first needed: see `scan`
+
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""
 
@@ -66,6 +66,8 @@ def resolved_text(text: str) -> str:
         return text
     if _REFERENCE.search(text) is None:
         return text.replace("&amp;", "&")
+    from turbohtml import parse
+
     title = parse(f"<title>{text}").find("title")
     return "" if title is None else title.text
 

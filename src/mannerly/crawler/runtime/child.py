@@ -28,6 +28,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ class Channel:
         self._socket = end
         self._timeout_s: float | None = -1.0
         self._incoming = bytearray()
-        self._outgoing = bytearray()
+        self._outgoing: deque[memoryview] = deque()  # not copied: a message may be a large page
         self.is_ended = False  # the other side is gone; its earlier messages can still be received
 
     def fileno(self) -> int:
@@ -64,8 +65,9 @@ class Channel:
     def send(self, message: object) -> None:
         """Send a message without waiting; `flush` sends the rest. Lost if the peer is gone."""
         data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-        self._outgoing += _LENGTH.pack(len(data))
-        self._outgoing += data
+        length = _LENGTH.pack(len(data))
+        parts = (length + data,) if len(data) < _PIECE else (length, data)
+        self._outgoing.extend(map(memoryview, parts))
         self.flush()
 
     def flush(self, timeout_s: float = 0.0) -> bool:
@@ -74,7 +76,12 @@ class Channel:
         try:
             while self._outgoing:
                 self._set_timeout(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
-                del self._outgoing[: self._socket.send(self._outgoing[:_PIECE])]
+                rest = self._outgoing[0]
+                rest = rest[self._socket.send(rest[:_PIECE]) :]
+                if rest:
+                    self._outgoing[0] = rest
+                else:
+                    self._outgoing.popleft()
         except (BlockingIOError, TimeoutError):
             return False
         except OSError:  # the other side is gone: `is_ended` says so after its last message
@@ -89,8 +96,8 @@ class Channel:
         while self._read():
             pass
         messages = []
-        while (data := self._next()) is not None:
-            messages.append(_unpickled(data))
+        while found := self._next():
+            messages += found
         return messages
 
     def wait(self) -> Any:
@@ -99,13 +106,13 @@ class Channel:
         Raises:
             EOFError: the other side is gone.
         """
-        while (data := self._next()) is None:
+        while not (found := self._next()):
             if self.is_ended:
                 raise EOFError("the other process has ended")
             is_sent = self.flush(_SHORT_S)
             self._set_timeout(None if is_sent else _SHORT_S)
             self._read()
-        return _unpickled(data)
+        return found[0]
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
@@ -131,21 +138,19 @@ class Channel:
         self._incoming += piece
         return bool(piece)
 
-    def _next(self) -> bytes | None:
-        """Return the bytes of the next complete message; None if there is none."""
+    def _next(self) -> list[Any]:
+        """Return the next message, if it is complete; otherwise an empty list."""
         data, start = self._incoming, _LENGTH.size
         if len(data) < start:
-            return None
+            return []
         end = start + _LENGTH.unpack_from(data)[0]
         if len(data) < end:
-            return None
-        message = bytes(data[start:end])
-        del data[:end]
-        return message
-
-
-def _unpickled(data: bytes) -> Any:
-    return pickle.loads(data)  # noqa: S301 - only our own processes have the socket
+            return []
+        try:
+            with memoryview(data) as view, view[start:end] as message:
+                return [pickle.loads(message)]  # noqa: S301 - only our own processes have the socket
+        finally:
+            del data[:end]
 
 
 class Child:

@@ -39,12 +39,13 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
-READING = 6  # times its size is what a page takes while a helper reads it, with copies and tree
+READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
 
-_PAGE = Kind.PAGE
+# A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
+_PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
 
 LACKS = {
     LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
@@ -200,9 +201,9 @@ class Engine:
                 self._start_less(answer.error, now.mono)
             if self._by_number[flight.shard].answered(flight, answer, now):
                 self._budget.give_back(1)
-            if flight.stage is Stage.READING:
+            if flight.stage is _READING:
                 self._memory.held += READING * len(answer.body)
-            elif flight.stage is Stage.DELIVERED:
+            elif flight.stage is _DELIVERED:
                 self._memory.held += len(answer.body)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
@@ -258,7 +259,7 @@ class Engine:
             self._memory.held -= READING * len(answer.body)
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
-            elif flight.stage is Stage.DELIVERED:
+            elif flight.stage is _DELIVERED:
                 self._memory.held += len(answer.body)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:

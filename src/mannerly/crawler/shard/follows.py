@@ -109,9 +109,9 @@ def what_follows(
     """
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
-    if answer.error is LocalError.HELD:
-        return Again(item, now.mono)
     if isinstance(answer.error, LocalError):
+        if answer.error is LocalError.HELD:
+            return Again(item, now.mono)
         if answer.error in STARVED or answer.error is LocalError.NO_ROOM:
             return starved(item, now, lacked)
         if answer.error in PASSING and item.attempts < means.max_attempts:

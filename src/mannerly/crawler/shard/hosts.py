@@ -11,7 +11,7 @@ core says of a group holds for all its hosts, including those that are met later
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
@@ -47,16 +47,16 @@ class _Counts:
         self.refused = record.refused
         self.updated_at = record.updated_at
 
-    def complete(self, host: str) -> HostRecord:
+    def complete(self, host: str, **dates: Any) -> HostRecord:
         """Return the up-to-date record. Pages are counted more often than records are written."""
         make = HostRecord if self.record is None else self.record._replace
         return make(
             host=host,
-            updated_at=self.updated_at,
             fetched=self.fetched,
             refused=self.refused,
             failed=self.failed,
             failures_in_a_row=self.failures_in_a_row,
+            **(dates or {"updated_at": self.updated_at}),
         )
 
 
@@ -209,23 +209,35 @@ class HostRecords:
         """Return the records that the next commit has to write; the same again if it fails."""
         for lesson in self._politeness.drain(now=now.mono, wall=now.wall):
             self._learn(lesson)
-        records = [self._counts[host].complete(host) for host in self._touched]
-        return [self._dated(record, now) for record in (*self._departed.values(), *records)]
+        changed = [
+            record._replace(**self._dates(host, record, now))
+            for host, record in self._departed.items()
+        ]
+        for host in self._touched:
+            counts = self._counts[host]
+            changed.append(counts.complete(host, **self._dates(host, counts.record, now)))
+        return changed
 
-    def _dated(self, record: HostRecord, now: Now) -> HostRecord:
-        """Add the next instant at which it may be contacted: a crash must not shorten a wait."""
-        host = record.host
+    def _dates(self, host: str, known: HostRecord | None, now: Now) -> dict[str, Any]:
+        """Return the next instant at which it may be contacted: a crash must not shorten a wait.
+
+        With it come the instants of its record, and what the audit has noted so far.
+        """
         wait_s = self._politeness.not_before(host) - now.mono
         smallest_gap_s, required_gap_s, early = self._audit.noted(self._politeness.key(host))
-        return record._replace(
-            next_at=now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
-            updated_at=now.wall,
-            updated_mono=now.mono,
-            boot=self._boot,
-            smallest_gap_s=smallest_gap_s or record.smallest_gap_s,
-            required_gap_s=required_gap_s or record.required_gap_s,
-            early=early or record.early,
-        )
+        if known is not None:
+            smallest_gap_s = smallest_gap_s or known.smallest_gap_s
+            required_gap_s = required_gap_s or known.required_gap_s
+            early = early or known.early
+        return {
+            "next_at": now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
+            "updated_at": now.wall,
+            "updated_mono": now.mono,
+            "boot": self._boot,
+            "smallest_gap_s": smallest_gap_s,
+            "required_gap_s": required_gap_s,
+            "early": early,
+        }
 
     def committed(self) -> None:
         """The changes are in the store."""

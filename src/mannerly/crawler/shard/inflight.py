@@ -24,13 +24,13 @@ _PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
 class Flights:
     """Counts the requests of one shard by how far they have come."""
 
-    __slots__ = ("_counts", "_number", "_pages", "_unsent", "robots")
+    __slots__ = ("_counts", "_number", "_pages", "robots", "unsent")
 
     def __init__(self, shard: int) -> None:
         self._number = shard
         self._counts = [0] * len(Stage)
         self._pages: dict[str, int] = {}  # pages that are not settled yet, by host
-        self._unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
+        self.unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
         self.robots = 0  # requests for a robots.txt on the wire
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Flights:
 
         A budget without a gap may open several connections at once.
         """
-        flight = self._unsent.get(key)
+        flight = self.unsent.get(key)
         return flight is not None and flight.permit.host.delay_s > 0.0
 
     # ------------------------------------------------------------------ from stage to stage
@@ -87,7 +87,7 @@ class Flights:
             self._pages[item.host] = self._pages.get(item.host, 0) + 1
         elif item.kind == _ROBOTS:
             self.robots += 1
-        self._unsent[flight.permit.host.key] = flight
+        self.unsent[flight.permit.host.key] = flight
 
     def sent(self, flight: InFlight) -> None:
         """Its bytes have left."""
@@ -130,8 +130,8 @@ class Flights:
 
     def _has_left(self, flight: InFlight) -> None:
         key = flight.permit.host.key
-        if self._unsent.get(key) is flight:
-            del self._unsent[key]
+        if self.unsent.get(key) is flight:
+            del self.unsent[key]
 
     def _leave_host(self, flight: InFlight) -> None:
         item = flight.item

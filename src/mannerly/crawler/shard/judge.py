@@ -38,7 +38,7 @@ class Judge:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
-        self._is_connecting, self._key = parts.flights.is_connecting, parts.politeness.key
+        self._flights, self._key = parts.flights, parts.politeness.key
 
     def begin(self) -> None:
         """Start a new `take` of the frontier."""
@@ -54,8 +54,7 @@ class Judge:
         given_up = hosts.given_up(host)
         if given_up is not None:
             return Drop(dropped_because(given_up))
-        key = self._key(host)
-        if self._is_connecting(key) and self._parts.politeness.settings_of(key).enabled:
+        if self._flights.unsent and self._is_connecting(host):
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
@@ -66,3 +65,8 @@ class Judge:
             # A page that is checked again was counted when it was fetched first.
             return GO if self._parts.rechecks.has_record(entry) else self._quota.judge(host)
         return ruling
+
+    def _is_connecting(self, host: str) -> bool:
+        key = self._key(host)
+        is_paced = self._parts.politeness.settings_of(key).enabled
+        return is_paced and self._flights.is_connecting(key)

@@ -77,6 +77,7 @@ class Parts:
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     element_bytes: int = 0  # taken since a commit was asked for
+    refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)

@@ -1,0 +1,213 @@
+"""The answers of one host: what follows from them.
+
+An answer is classified, its headers are obeyed, and the strategy learns from it. The strategy gets
+a `Sample` and never sees a requested limit, so it cannot break one.
+`blocked_until` never decreases (`limits`).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from . import events
+from .classify import FORBIDDEN, SUCCESS, classify
+from .errors import PermitError
+from .gate import HostGate
+from .headers import RELEVANT, lowered, rate_limits, retry_after_s
+from .model import NEUTRAL, OK, OVERLOAD, THROTTLE, Reason, Sample
+from .pace.base import Effect, PaceChange
+
+if TYPE_CHECKING:
+    from .model import Instant, Outcome, Permit, Response
+
+# For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
+_MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
+# A 403 within this time after a success counts as a throttle (docs/adr/0005): see `HostHealth`.
+SUCCESS_IS_RECENT_S = 60.0
+
+
+class HostAnswers(HostGate):
+    """One host, as far as it learns from its answers."""
+
+    __slots__ = ()
+
+    def report(self, permit: Permit, response: Response, now: Instant) -> Outcome:
+        """Settle a permit with its response, and learn from it."""
+        if permit.is_settled:
+            raise PermitError(f"{permit!r} was already reported or cancelled")
+        status, latency_s, headers = response.status, response.latency_s, response.headers
+        if not 0.0 <= latency_s < inf:
+            raise ValueError(f"latency_s must be finite and at least 0, not {latency_s!r}")
+        relevant: dict[str, str] | None = None
+        retry_s: float | None = None
+        if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_CARRY_RETRY_AFTER):
+            relevant = lowered(headers)
+            retry_s = _retry_after(relevant, response)
+        if status == SUCCESS and retry_s is None:
+            outcome = OK  # the common case
+        else:
+            outcome = classify(response, has_retry_after=retry_s is not None)
+            if status == FORBIDDEN and outcome is NEUTRAL:
+                outcome = self._classify_403(now)
+        permit.is_settled = True
+        if permit.is_abandoned:
+            # The response came too late to learn from it, but its headers are obeyed.
+            if relevant is not None:
+                self._apply_headers(relevant, retry_s, response, now)
+                self._reschedule()
+            return outcome
+        self.in_flight -= 1
+        if relevant is not None:
+            self._apply_headers(relevant, retry_s, response, now)
+        if outcome is OK:
+            self.last_ok_at = now
+            if relevant is None and self.requests == 1 and self.health is None:
+                return outcome  # see __init__: nothing to learn yet
+            if self.strategy is None and self._can_defer_sample(permit):
+                self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
+                return outcome
+        self._learn(permit, outcome, retry_s, response, now)
+        return outcome
+
+    def _can_defer_sample(self, permit: Permit) -> bool:
+        """Return whether learning from this success now could change neither delay nor limit."""
+        return (
+            self._shared.can_defer
+            and permit.in_flight == 1
+            and self._deferred is None
+            and self.stats is None
+            and self.health is None
+            and self.requested.quota is None
+        )
+
+    def _classify_403(self, now: Instant) -> Outcome:
+        """Classify a 403 without Retry-After: a throttle up to three times soon after a success."""
+        if now - self.last_ok_at > SUCCESS_IS_RECENT_S:
+            return NEUTRAL
+        return THROTTLE if self._ensure_health().suspects_block() else NEUTRAL
+
+    # ------------------------------------------------------------------ headers
+
+    def _apply_headers(
+        self, headers: dict[str, str], retry_s: float | None, response: Response, now: Instant
+    ) -> None:
+        """Apply Retry-After and RateLimit headers."""
+        requested = self.own_requested()
+        if retry_s is not None and retry_s < inf:
+            # The jitter only adds, so that many workers do not start at the same instant.
+            jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
+            requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
+            self._shared.mark_dirty(self)
+            self._park_if_long(now)
+        elif retry_s is not None:
+            self.give_up("its Retry-After is too large to read", now)
+        if self._shared.settings.rate_limit_headers:
+            received_at = response.received_at
+            quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)
+            if quota is not None:
+                requested.set_quota(quota, now)
+
+    # ------------------------------------------------------------------ learning
+
+    def _learn(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        retry_s: float | None,
+        response: Response,
+        now: Instant,
+    ) -> None:
+        shared = self._shared
+        strategy, stats = self.strategy, self.stats
+        if strategy is None or stats is None:
+            strategy, stats = self._begin_learning()
+        rate, concurrency = strategy.rate, strategy.concurrency
+        latency_s = response.latency_s
+        if outcome is OK:
+            stats.add_success(latency_s, now)
+            if self.health is not None:
+                if self.health.has_failures:
+                    shared.mark_dirty(self)
+                self._update_breaker(self.health, permit, OK, now)
+        else:
+            stats.add_answer(now, failed=outcome is OVERLOAD)
+            self._record_bad_answer(permit, outcome, response, retry_s, now)
+        effect = strategy.on_sample(
+            Sample(outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s), stats
+        )
+        if effect is not None:
+            self._apply_effect(effect, retry_s, now)
+        if strategy.concurrency != concurrency:
+            shared.emit(events.ConcurrencyChanged(self.key, now, strategy.concurrency, concurrency))
+        if shared.has_size_or_duration_limits or self.requested.quota is not None:
+            self._apply_size_and_duration(permit, response, now)
+        elif (
+            effect is None
+            and strategy.rate == rate
+            and strategy.concurrency == concurrency
+            and retry_s is None
+        ):
+            return  # neither delay nor limit can have changed
+        self._reschedule()
+
+    def _apply_effect(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
+        """Turn the effect of a sample into a pause and an event."""
+        if effect.block_s and retry_s is None:
+            self.own_requested().block(now + effect.block_s, Reason.BACKOFF)
+        if effect.change is None:
+            return
+        self._shared.mark_dirty(self)
+        self._reschedule()
+        emit, delay_s = self._shared.emit, self._gap_s
+        if effect.change is PaceChange.SLOWED:
+            streak = self.health.throttle_streak if self.health is not None else 0
+            emit(events.Slowed(self.key, now, delay_s, streak))
+        elif effect.change is PaceChange.SPED_UP:
+            emit(events.SpedUp(self.key, now, delay_s))
+        elif effect.change is PaceChange.PROBING:
+            emit(events.Probing(self.key, now, delay_s))
+        else:
+            emit(events.Recovered(self.key, now, delay_s))
+
+    def _apply_size_and_duration(self, permit: Permit, response: Response, now: Instant) -> None:
+        """Delay the next request after a slow or large response (`delay_factor`, bandwidth)."""
+        settings, requested = self._shared.settings, self.own_requested()
+        requested.block(now + settings.delay_factor * response.latency_s, Reason.DURATION_FACTOR)
+        bandwidths = (
+            settings.max_bandwidth,
+            requested.quota.bytes_per_s if requested.quota else None,
+        )
+        for bandwidth in filter(None, bandwidths):
+            requested.block(permit.sent_at + response.bytes / bandwidth, Reason.BANDWIDTH)
+
+    def _record_bad_answer(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        response: Response,
+        retry_s: float | None,
+        now: Instant,
+    ) -> None:
+        health = self._ensure_health()
+        if outcome is not NEUTRAL or health.has_failures:
+            self._shared.mark_dirty(self)
+        if outcome is THROTTLE:
+            self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
+        self._update_breaker(health, permit, outcome, now)
+        if outcome is NEUTRAL:
+            return
+        health.note_bad(response, retry_s, now)
+        if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
+            self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
+        bad_s = now - health.bad_since
+        if bad_s >= self._shared.settings.give_up_after_s:
+            self.give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
+
+
+def _retry_after(headers: dict[str, str], response: Response) -> float | None:
+    """Return the Retry-After of a response in seconds. On a 2xx the header means something else."""
+    asked, status = headers.get("retry-after"), response.status
+    if asked is None or not isinstance(status, int) or 200 <= status < 300:
+        return None
+    return retry_after_s(asked, date=headers.get("date"), received_at=response.received_at)
