@@ -105,9 +105,11 @@ class _Collector:
     def walk(self, elements: Elements) -> None:
         """Read all kinds of element, one after the other."""
         others = elements.others
+        self._description, self._lang = elements.description, elements.lang
         for element in others.get("html", ()):
-            if self._lang is None:
-                self._lang = element.attr("lang")
+            said = element.attr("lang") or ""
+            if self._lang is None and is_language(said):
+                self._lang = said.strip()
         for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
             if self._base_href is None:
@@ -124,7 +126,7 @@ class _Collector:
                 self._take_target(element.attr("src"), None)
 
     def page(self, base_url: str, elements: Elements, charset: str) -> ParsedPage:
-        kept, lang = elements.kept, self._lang
+        kept, described, heading = elements.kept, self._description, elements.heading
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
@@ -143,9 +145,9 @@ class _Collector:
             links=self._links,
             nofollow_links=self._nofollow_links,
             links_capped=is_capped,
-            description=clean_line(self._description) or None if self._description else None,
-            h1=clean_line(elements.heading) or None if elements.heading else None,
-            lang=lang.strip() if lang and is_language(lang) else None,
+            description=(clean_line(described) or None) if described else None,
+            h1=(clean_line(heading) or None) if heading else None,
+            lang=self._lang,
             elements=None if kept is None else bounded(kept),
         )
 
@@ -191,7 +193,7 @@ class _Collector:
 def is_language(text: str) -> bool:
     """Return whether text can be the name of a language, as in `de-CH`."""
     name = text.strip()
-    return len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
+    return 0 < len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
 
 
 def _is_nofollow(rel: str) -> bool:
