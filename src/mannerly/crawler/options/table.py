@@ -519,7 +519,7 @@ def _run() -> tuple[Option, ...]:
         Option(
             "log_format",
             ValueKind.TEXT,
-            "Print log lines instead of the live line, as text or json.",
+            "Print log lines instead of the live view, as text or json.",
             metavar="WORD",
             choices=("text", "json"),
         ),
