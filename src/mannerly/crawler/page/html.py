@@ -15,11 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.feeds import is_feed, read_feed
 from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directives
 from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
-from .elements import bounded
+from .elements import bounded, kept_hrefs
 from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ def parse_page(
     agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
-        return ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        page = ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        if is_feed(content_type, body):
+            return _with_feed(page, body, max_links, keeps_links=reader is scan.read_all)
+        return page
     charset, mark = encoding(body, content_type)
     try:
         # One element more than allowed shows that there are more.
@@ -65,6 +69,13 @@ def parse_page(
     except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, elements, charset)
+
+
+def _with_feed(page: ParsedPage, body: bytes, max_links: int, *, keeps_links: bool) -> ParsedPage:
+    """Return the page of a feed: its links are those of its entries."""
+    title, links = read_feed(body, max_links)
+    kept = bounded(kept_hrefs(links)) if keeps_links else None
+    return page._replace(title=clean_line(title or "") or None, links=links, elements=kept)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
