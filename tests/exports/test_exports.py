@@ -26,12 +26,12 @@ from typer.testing import CliRunner
 from mannerly.cli import app
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
-from mannerly.exports import Choice, ExportError, Format, Table, check_target, export
+from mannerly.exports import Choice, ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
+from mannerly.exports.export import _rows
 from mannerly.exports.jsonl import write_jsonl
 from mannerly.exports.rows import FIELDS, page_row
 from mannerly.exports.sitemap import write_sitemap
-from mannerly.exports.tables import rows_of
 from mannerly.exports.whole import whole_file
 
 if TYPE_CHECKING:
@@ -184,9 +184,8 @@ def test_file_that_fails_halfway_leaves_the_earlier_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("pages.parquet", 'unknown export format ".parquet": use .jsonl, .csv or .xml'),
-        ("pages.warc.gz", 'unknown export format ".gz"'),
-        ("pages.db", r'unknown export format "\.db": use \.jsonl, \.csv or \.xml'),
+        ("pages.tar.gz", 'unknown export format ".gz"'),
+        ("pages.db", r'unknown export format "\.db": use \.jsonl, \.jsonl\.gz, \.csv, \.parquet'),
         ("/nowhere/at/all/pages.csv", "there is no directory /nowhere/at/all"),
         ("/tmp", "is a directory"),
     ],
@@ -321,8 +320,8 @@ def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
     broken = page("https://a.example/broken", status=None, error="timeout")
 
     class Changing:
-        def pages(self) -> list[PageRecord]:
-            return [page(SEED), broken]
+        def metadata(self) -> list[tuple[PageRecord, dict[str, object]]]:
+            return [(page(SEED), {}), (broken, {})]
 
         def skipped(self) -> list[Skipped]:
             return []
@@ -331,6 +330,6 @@ def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
             return [Skipped(broken.url, "host_retired: x", 1, None)]
 
     choice = Choice(include_skipped=True)
-    rows = list(rows_of(Changing(), Table.PAGES, choice).rows)  # type: ignore[arg-type]
+    rows = list(_rows(Changing(), choice))  # type: ignore[arg-type]
 
     assert [row["url"] for row in rows] == [SEED, broken.url]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.page.content_form import Content
+
 from .stored import Location, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
@@ -25,11 +27,16 @@ def export(
             "--output",
             "-o",
             metavar="[TABLE:]FILE",
-            help="Format by suffix: .jsonl, .csv or .xml (sitemap); - is stdout (JSON lines); "
-            "repeatable. TABLE is pages (default) or links.",
+            help="Table pages (default), links or items; format by suffix: .jsonl, .jsonl.gz, "
+            ".csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON lines); "
+            "repeatable.",
             show_default=False,
         ),
     ],
+    content: Annotated[
+        Content,
+        typer.Option(help="Content of pages in .jsonl, .parquet and folders (needs kept bodies)."),
+    ] = Content.NONE,
     include_skipped: Annotated[
         bool,
         typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
@@ -56,14 +63,19 @@ def export(
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
-        choice = Choice(include_skipped, changed, unreserved)
-        is_written = write_all(location, output, choice, quiet=quiet)
+        choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
+        is_written = write_all(location, output, choice, content=content, quiet=quiet)
     if not is_written:
         raise typer.Exit(USAGE)
 
 
 def write_all(
-    location: str | Path, outputs: list[str], choice: Choice | None = None, *, quiet: bool = False
+    location: str | Path,
+    outputs: list[str],
+    choice: Choice | None = None,
+    *,
+    content: Content = Content.NONE,
+    quiet: bool = False,
 ) -> bool:
     """Write every output, whether or not others fail; name those that failed.
 
@@ -78,7 +90,7 @@ def write_all(
     is_written = True
     for target in outputs:
         try:
-            outcome = export(location, target, choice=choice or Choice())
+            outcome = export(location, target, choice=choice or Choice(), content=content)
         except (ExportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the output is closed (`| head`)

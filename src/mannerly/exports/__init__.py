@@ -3,25 +3,34 @@
     jsonl      one JSON object a line
     csv        for spreadsheets; text is never taken for a formula
     sitemap    the pages that a site owner would list
-    tables     the columns and rows that all formats write
+    parquet    for DuckDB, Polars and pandas
+    folder     the content of every page in a file of its own
+    archive    web archives: WARC and WACZ
+    items      what was extracted from pages
+    links      the links of pages
+    choice     the pages that an export has
     whole      replace a file only when the new one is complete
 
-`export(location, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
+`export(location, "pages.csv")` chooses by the suffix (`target`); "-" is standard output. The
+content of pages is made in processes of their own (`content`). All of it works
 while the crawl runs; the export then has the records that were committed when they were read.
 """
 
 from __future__ import annotations
 
-from .export import Exported, ExportError, Format, check_target, export
-from .tables import Choice, Table, split_target
+from .choice import Choice
+from .export import Exported, export
+from .target import STDOUT, ExportError, Format, Table, Target, check_target, read_target
 
 __all__ = [
+    "STDOUT",
     "Choice",
     "ExportError",
     "Exported",
     "Format",
     "Table",
+    "Target",
     "check_target",
     "export",
-    "split_target",
+    "read_target",
 ]

@@ -32,6 +32,7 @@ class View(NamedTuple):
 
     store: CrawlStore
     readers: tuple[ShardReader, ...]
+    signals: dict[str, dict[str, str]]  # what robots.txt files say about use by machines
 
     def shard_of(self, host: str) -> int:
         """Return the shard that has everything about a host."""
@@ -68,25 +69,36 @@ class View(NamedTuple):
 
     def metadata(self) -> Iterator[tuple[PageRecord, Metadata]]:
         """Yield every page with its metadata; without --links only what robots.txt says."""
-        signals: dict[str, dict[str, object]] = {}
+        keeps_links = self.keeps_links
         for reader in self.readers:
-            for record, kept in reader.elements():
-                found = metadata_of(record.url, kept)
-                origin = record.url[: record.url.index("/", 8)]
-                if origin not in signals:
-                    if len(signals) >= _ORIGINS:
-                        signals.clear()
-                    signals[origin] = self._signals(origin)
-                if signals[origin]:
-                    use = found.setdefault("machine_use", {})
-                    assert isinstance(use, dict)
-                    use["content_signal"] = signals[origin]
-                yield record, found
+            pages = reader.elements() if keeps_links else _without_elements(reader)
+            for record, kept in pages:
+                yield record, self._metadata(record, kept)
 
-    def _signals(self, origin: str) -> dict[str, object]:
-        robots = self.reader_of(host_key_of(origin + "/")).robots(origin)
-        agent = settings_of(self.store.manifest).agent_token
-        return dict(content_signal(robots.body if robots is not None else None, agent))
+    def metadata_of(self, record: PageRecord) -> Metadata:
+        """Return the metadata of one page."""
+        kept = self.reader_of(host_key_of(record.url)).elements_of(record.url)
+        return self._metadata(record, kept)
+
+    def _metadata(self, record: PageRecord, kept: bytes | None) -> Metadata:
+        found = metadata_of(record.url, kept)
+        signals = self._signals(record.url[: record.url.index("/", 8)])
+        if signals:
+            use = found.setdefault("machine_use", {})
+            assert isinstance(use, dict)
+            use["content_signal"] = signals
+        return found
+
+    def _signals(self, origin: str) -> dict[str, str]:
+        """Return what the robots.txt of an origin says about use by machines."""
+        if origin not in self.signals:
+            if len(self.signals) >= _ORIGINS:
+                self.signals.clear()
+            robots = self.reader_of(host_key_of(origin + "/")).robots(origin)
+            agent = settings_of(self.store.manifest).agent_token
+            body = robots.body if robots is not None else None
+            self.signals[origin] = content_signal(body, agent)
+        return self.signals[origin]
 
     def _link_reader(self) -> LinkReader:
         return LinkReader(settings_of(self.store.manifest).url_rules)
@@ -107,7 +119,12 @@ def view(store: CrawlStore) -> Iterator[View]:
     """Open a reader for every shard."""
     with ExitStack() as stack:
         shards = range(store.manifest.shards)
-        yield View(store, tuple(stack.enter_context(store.read(shard)) for shard in shards))
+        yield View(store, tuple(stack.enter_context(store.read(shard)) for shard in shards), {})
+
+
+def _without_elements(reader: ShardReader) -> Iterator[tuple[PageRecord, None]]:
+    for _, record in reader.pages():
+        yield record, None
 
 
 def settings_of(manifest: Manifest) -> CrawlSettings:

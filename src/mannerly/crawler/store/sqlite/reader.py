@@ -140,6 +140,7 @@ class SqliteReader(ShardReader):
         self.path = database.path
         self._database = database
         self._rows, self._row, self._checked = database.rows, database.row, database.checked
+        self._read_elements = ElementsReader(database)
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
@@ -194,7 +195,7 @@ class SqliteReader(ShardReader):
     ) -> Iterator[tuple[PageRecord, bytes | None]]:
         """Yield the records that `pages` yields, each with the elements of its page, if kept."""
         last = self.last_position() if last is None else last
-        read = ElementsReader(self._database)
+        read = self._read_elements
         for _, number, *row in self._slices(_PAGES, after, last):
             yield self._checked(row, PageRecord), read(number)
 
@@ -202,7 +203,7 @@ class SqliteReader(ShardReader):
         """Return the elements of one page; None if there are none, or no such page."""
         place = self._row(_LOCATE, (url,))
         row = place and self._row("SELECT elements FROM pages WHERE seq = ?", place[:1])
-        return ElementsReader(self._database)(row[0]) if row else None
+        return self._read_elements(row[0]) if row else None
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
