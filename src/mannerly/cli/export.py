@@ -28,8 +28,8 @@ def export(
             "-o",
             metavar="[TABLE:]FILE",
             help="Table pages (default), links or items; format by suffix: .jsonl, .jsonl.gz, "
-            ".csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON lines); "
-            "repeatable.",
+            ".csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON "
+            "lines); repeatable.",
             show_default=False,
         ),
     ],

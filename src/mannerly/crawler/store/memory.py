@@ -16,6 +16,7 @@ from mannerly.crawler.model import (
     Kind,
     PageRecord,
     Skipped,
+    Traffic,
     is_given_up,
 )
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import RetryUrls
+
+LISTS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
 
 Inboxes = dict[int, list[list[Candidate]]]
 
@@ -87,6 +90,11 @@ class MemoryStore(MemoryReader, ShardStore):
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
+        for interval, (requests, refused) in batch.traffic.items():
+            known = data.traffic.get(interval, Traffic(interval, 0, 0))
+            data.traffic[interval] = Traffic(
+                interval, known.requests + requests, known.refused + refused
+            )
         data.applied = max(data.applied, batch.applied)
         self._keep_lists(batch)
         data.kept.update(batch.kept)
@@ -139,7 +147,7 @@ class MemoryStore(MemoryReader, ShardStore):
         if number > data.round:
             data.round = number
             seqs = sorted(data.positions, key=data.positions.__getitem__)
-            lists = [seq for seq in seqs if data.entries[seq].kind != Kind.PAGE]
+            lists = [seq for seq in seqs if data.entries[seq].kind in LISTS]
             pages = [seq for seq in seqs if data.entries[seq].kind == Kind.PAGE]
             data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 

@@ -15,7 +15,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from xml.parsers import expat
 
-from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, Stop
+from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, StopReading
 
 FEED_ROOTS = frozenset({"rss", "RDF", "feed"})
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
@@ -67,7 +67,7 @@ class FeedPart:
         if not self._link:
             return
         if len(self.urls) >= self._max_urls:
-            raise Stop(SitemapProblem.TOO_MANY_URLS)
+            raise StopReading(SitemapProblem.TOO_MANY_URLS)
         self.urls.append(Listed(self._link, self._date))
         self._link = ""
 
@@ -88,7 +88,7 @@ def read_feed(body: bytes, max_urls: int) -> tuple[str | None, list[str]]:
     try:
         reader.feed(body.lstrip())
         reader.close()
-    except (Stop, expat.ExpatError):
+    except (StopReading, expat.ExpatError):
         pass
     return part.title, [each.loc for each in part.urls]
 

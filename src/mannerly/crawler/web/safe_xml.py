@@ -36,7 +36,7 @@ class SitemapProblem(StrEnum):
     BAD_GZIP = "bad_gzip"
 
 
-class Stop(Exception):  # noqa: N818 - ends a stream early, for a reason that is kept
+class StopReading(Exception):  # noqa: N818 - ends a stream early, for a reason that is kept
     """Reading ends here."""
 
     def __init__(self, problem: SitemapProblem) -> None:
@@ -103,7 +103,7 @@ class SafeXml:
         self._parser.Parse(data, False)
         self._fed += len(data)
         if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN:
-            raise Stop(SitemapProblem.MALFORMED)
+            raise StopReading(SitemapProblem.MALFORMED)
 
     def close(self) -> None:
         """End the document."""
@@ -114,9 +114,9 @@ class SafeXml:
         if self._part is None:
             self._part = self._choose(local)
         if len(self._path) >= MAX_DEPTH:
-            raise Stop(SitemapProblem.TOO_DEEP)
+            raise StopReading(SitemapProblem.TOO_DEEP)
         if len(name) > MAX_NAME:
-            raise Stop(SitemapProblem.MALFORMED)
+            raise StopReading(SitemapProblem.MALFORMED)
         self._path.append(local)
         if self._part.started(self._path, attributes):
             self._text, self._text_depth, self._text_length = [], len(self._path), 0
@@ -142,4 +142,4 @@ class SafeXml:
         self, _name: str, _system_id: str | None, _public_id: str | None, has_internal_subset: int
     ) -> None:
         if has_internal_subset:
-            raise Stop(SitemapProblem.DTD)
+            raise StopReading(SitemapProblem.DTD)

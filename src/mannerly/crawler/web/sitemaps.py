@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from xml.parsers import expat
 
 from .feeds import FEED_ROOTS, FeedPart
-from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, Stop
+from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, StopReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def read_sitemap(
             problem = SitemapProblem.NOT_A_SITEMAP
         else:
             reader.close()
-    except Stop as stop:
+    except StopReading as stop:
         problem = stop.problem
     except expat.ExpatError:
         problem = SitemapProblem.MALFORMED
@@ -100,7 +100,7 @@ def _chunks(body: bytes, max_bytes: int) -> Iterator[bytes]:
     for piece in pieces:
         total += len(piece)
         if total > max_bytes:
-            raise Stop(SitemapProblem.TOO_LARGE)
+            raise StopReading(SitemapProblem.TOO_LARGE)
         yield piece
 
 
@@ -125,18 +125,18 @@ def _inflate(body: bytes) -> Iterator[bytes]:
             if piece:
                 yield piece
             elif is_input_over:
-                raise Stop(SitemapProblem.BAD_GZIP)
+                raise StopReading(SitemapProblem.BAD_GZIP)
         at -= len(member.unused_data)
         if not body.startswith(GZIP_MAGIC, at):
             return  # trailing bytes are ignored, as gzip does
-    raise Stop(SitemapProblem.BAD_GZIP)
+    raise StopReading(SitemapProblem.BAD_GZIP)
 
 
 def _decompressed(member: zlib._Decompress, pending: bytes) -> bytes:
     try:
         return member.decompress(pending, _CHUNK)
     except zlib.error as error:
-        raise Stop(SitemapProblem.BAD_GZIP) from error
+        raise StopReading(SitemapProblem.BAD_GZIP) from error
 
 
 class _TextReader:
@@ -158,14 +158,14 @@ class _TextReader:
     def close(self) -> None:
         self._take(self._rest)
         if not self.urls:
-            raise Stop(SitemapProblem.NOT_A_SITEMAP)
+            raise StopReading(SitemapProblem.NOT_A_SITEMAP)
 
     def _take(self, line: bytes) -> None:
         loc = line.strip()
         if len(loc) > MAX_TEXT or not loc.lower().startswith((b"http://", b"https://")):
             return
         if len(self.urls) >= self._max_urls:
-            raise Stop(SitemapProblem.TOO_MANY_URLS)
+            raise StopReading(SitemapProblem.TOO_MANY_URLS)
         self.urls.append(Listed(loc.decode("utf-8", "replace")))
 
 
@@ -197,7 +197,7 @@ class _SitemapPart:
         if not loc or kind not in ("url", "sitemap"):
             return
         if len(self.urls) + len(self.children) >= self._max_urls:
-            raise Stop(SitemapProblem.TOO_MANY_URLS)
+            raise StopReading(SitemapProblem.TOO_MANY_URLS)
         if kind == "sitemap":
             self.children.append(loc)
         else:
@@ -210,7 +210,7 @@ def _part_for(root: str, max_urls: int) -> _SitemapPart | FeedPart:
         return FeedPart(max_urls)
     if root in ("urlset", "sitemapindex"):
         return _SitemapPart(max_urls)
-    raise Stop(SitemapProblem.NOT_A_SITEMAP)
+    raise StopReading(SitemapProblem.NOT_A_SITEMAP)
 
 
 def _priority(text: str | None) -> float | None:
