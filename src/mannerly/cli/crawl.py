@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
+KEPT = (
+    *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
+)
 
 EXAMPLES = """\
 Examples:
@@ -118,13 +120,13 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = _with_bodies(configuration.settings(), configuration)
+        settings = _for_outputs(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _with_bodies(_resumed(configuration, manifest, location), configuration)
+        settings = _for_outputs(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
@@ -276,14 +278,16 @@ def _check_outputs(configuration: Configuration) -> None:
         raise ConfigError("--json and --output - both write to standard output: choose one")
 
 
-def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
-    """Return settings that keep bodies, if an output needs them."""
-    from mannerly.exports import read_target
+def _for_outputs(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
+    """Return settings that keep bodies or links, if an output needs them."""
+    from mannerly.exports import Table, read_target
 
     content = content_of(configuration)
     targets = [read_target(output) for output in configuration.texts("output")]
     if any(target.needs_bodies(content) for target in targets):
-        return replace(settings, keep_bodies=True)
+        settings = replace(settings, keep_bodies=True)
+    if any(target.table is Table.LINKS for target in targets):
+        settings = replace(settings, links=True)
     return settings
 
 
