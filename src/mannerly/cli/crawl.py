@@ -280,7 +280,6 @@ def _check_outputs(configuration: Configuration) -> None:
         raise ConfigError("--json and --output - both write to standard output: choose one")
 
 
-<<<<<<< HEAD
 def _check_function(name: str) -> None:
     """Load the extract function, so that a mistake is found before the first request."""
     from mannerly.crawler.page.extract import ExtractError, load
@@ -291,14 +290,9 @@ def _check_function(name: str) -> None:
         raise ConfigError(f"--extract: {error}") from error
 
 
-def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
-    """Return settings that keep bodies, if an output needs them."""
-    from mannerly.exports import read_target
-=======
 def _for_outputs(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
     """Return settings that keep bodies or links, if an output needs them."""
     from mannerly.exports import Table, read_target
->>>>>>> main
 
     content = content_of(configuration)
     targets = [read_target(output) for output in configuration.texts("output")]
