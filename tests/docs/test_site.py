@@ -95,6 +95,7 @@ def test_names_that_the_guides_import_are_public(page: str) -> None:
     """Whatever a reader is told to import is on the page of the library's names."""
     text = (ROOT / "docs" / "how-to" / page).read_text("utf-8")
 
-    for module, names in re.findall(r"^(?:>>> )?from (mannerly[\w.]*) import (.+)$", text, re.MULTILINE):
+    imports = re.compile(r"^(?:>>> )?from (mannerly[\w.]*) import (.+)$", re.MULTILINE)
+    for module, names in imports.findall(text):
         for name in names.split(", "):
             assert name in inventory.public_names(module), f"{module}.{name}"
