@@ -48,7 +48,6 @@ RUN_DEFAULTS: dict[str, object] = {
     "data_dir": None,
     "fresh": False,
     "output": [],
-    "content": "none",
     "fail_on": [],
     "content": "none",
     "json": False,
