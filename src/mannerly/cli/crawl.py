@@ -25,11 +25,11 @@ import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
-from mannerly.crawler.page.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
+from .outputs import check_function, check_outputs, content_of, for_outputs
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -39,14 +39,18 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+    from mannerly.live.meter import Limits
     from mannerly.report import FailRule
 
     from .config import Configuration
+    from .live_page import LivePage
     from .progress import Progress
     from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
+KEPT = (
+    *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
+)
 
 EXAMPLES = """\
 Examples:
@@ -112,23 +116,23 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(sources)
-    _check_outputs(configuration)
+    check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = _with_bodies(configuration.settings(), configuration)
+        settings = for_outputs(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _with_bodies(_resumed(configuration, manifest, location), configuration)
+        settings = for_outputs(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
         said += left.lines
     if settings.extract is not None:
-        _check_function(settings.extract)
+        check_function(settings.extract)
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
     rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
@@ -185,7 +189,8 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             note(f"{name} = {value} ({given.where})")
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as watcher:
+    with _progress(plan) as progress, _dashboard(plan) as page:
+        watcher = progress if page is None else page.beside(progress)
         return run_crawl(
             plan.settings,
             plan.seeds,
@@ -265,61 +270,40 @@ def _resumed(configuration: Configuration, manifest: Manifest, location: str) ->
     return settings
 
 
-def _check_outputs(configuration: Configuration) -> None:
-    from mannerly.exports import STDOUT, read_target
+def _limits(plan: RunPlan) -> Limits:
+    from mannerly.live.meter import Limits
 
-    outputs = configuration.texts("output")
-    wants_stdout = sum(read_target(output).path == STDOUT for output in outputs)
-    wants_stdout += bool(configuration.value("json"))
-    if wants_stdout > 1:
-        raise ConfigError("--json and --output - both write to standard output: choose one")
-
-
-def _check_function(name: str) -> None:
-    """Load the extract function, so that a mistake is found before the first request."""
-    from mannerly.crawler.page.extract import ExtractError, load
-
-    try:
-        load(name)
-    except ExtractError as error:
-        raise ConfigError(f"--extract: {error}") from error
+    settings = plan.settings
+    return Limits(
+        max_urls=settings.max_urls,
+        duration_s=settings.duration_s,
+        workers=settings.workers,
+        grace_s=settings.grace_s,
+        give_up_after_s=settings.politeness.give_up_after_s,
+        pages_before=plan.pages_before,
+    )
 
 
-def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
-    """Return settings that keep bodies, if an output needs them."""
-    from mannerly.exports import read_target
+def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
+    """Return the page of the crawl, if it was asked for."""
+    place = plan.configuration.value("dashboard")
+    if place is None:
+        return nullcontext()
+    from .live_page import LivePage
 
-    content = content_of(configuration)
-    targets = [read_target(output) for output in configuration.texts("output")]
-    if any(target.needs_bodies(content) for target in targets):
-        return replace(settings, keep_bodies=True)
-    return settings
-
-
-def content_of(configuration: Configuration) -> Content:
-    """Return the content of pages that goes into the outputs."""
-    return Content(str(configuration.value("content")))
+    return LivePage(str(place), plan.location, _limits(plan))
 
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
     """Return what shows the progress; nothing is shown with --quiet."""
-    from mannerly.live.meter import Limits
-
     from .progress import Progress
 
-    configuration, settings = plan.configuration, plan.settings
+    configuration = plan.configuration
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        Limits(
-            max_urls=settings.max_urls,
-            duration_s=settings.duration_s,
-            workers=settings.workers,
-            grace_s=settings.grace_s,
-            give_up_after_s=settings.politeness.give_up_after_s,
-            pages_before=plan.pages_before,
-        ),
+        _limits(plan),
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
         is_close=bool(configuration.value("verbose")),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mannerly.crawler.web.charset import decoded, encoding
+from mannerly.crawler.web.content_form import Content
 
 from .content import content_of, parse_text
-from .content_form import Content
 from .html import parse_page
 from .links import resolve_links
 from .parsed import ParsedPage
