@@ -201,8 +201,9 @@ class SqliteReader(ShardReader):
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
-        for position, _, *row in self._slices(_PAGES, after, last):
-            yield position, self._checked(row, PageRecord)
+        for rows in self._pieces(_PAGES, after, last):  # one check for many rows
+            records = self._checked([row[2:] for row in rows], list[PageRecord])
+            yield from zip([row[0] for row in rows], records, strict=True)
 
     def elements(
         self, *, after: int = 0, last: int | None = None
@@ -340,8 +341,12 @@ class SqliteReader(ShardReader):
             yield asked[start : start + self.check_limit]
 
     def _slices(self, query: str, last: int, *others: int) -> Iterator[Row]:
-        while rows := self._rows(query, (last, *others, _SLICE)):
+        for rows in self._pieces(query, last, *others):
             yield from rows
+
+    def _pieces(self, query: str, last: int, *others: int) -> Iterator[list[Row]]:
+        while rows := self._rows(query, (last, *others, _SLICE)):
+            yield rows
             last = rows[-1][0]
 
 
