@@ -55,8 +55,9 @@ _ELSEWHERE = {
     "change": "iif(pages.round >= totals.round, change, NULL)",
 }
 _PAGE_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"pages.{name}") for name in PageRecord._fields)
+# CROSS JOIN keeps `pages` the outer table: otherwise every slice builds an index of all pages.
 _PAGE_TABLES = """
-    pages JOIN hosts ON hosts.id = pages.host JOIN totals
+    pages CROSS JOIN hosts ON hosts.id = pages.host CROSS JOIN totals
     LEFT JOIN listed ON listed.url = pages.url
 """
 
@@ -109,7 +110,8 @@ _KEPT_PAGES = f"""
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _ITEMS = """
-    SELECT position, pages.url, items, items.error FROM items JOIN pages ON pages.seq = items.seq
+    SELECT position, pages.url, items, items.error
+    FROM pages CROSS JOIN items ON items.seq = pages.seq
     WHERE position > ? ORDER BY position LIMIT ?
 """
 _LASTMODS = """
