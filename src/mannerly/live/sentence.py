@@ -56,6 +56,8 @@ def ahead(live: Live, name: Callable[[str], str], *, is_short: bool = False) -> 
         return f"--duration is over: {many(stats.in_flight, 'request')} under way"
     if left_s < slowest.needs_s:
         return f"{span(left_s)} left of --duration"
+    if slowest.queue_s < slowest.needs_s:
+        return f"At least {span(left_s)} to go: {name(slowest.host)} is waited for until then"
     queue, pace = many(slowest.queued, "URL"), _pace(1.0 / slowest.delay_s)
     return f"At least {span(left_s)} to go: {name(slowest.host)} has {queue} at {pace}"
 

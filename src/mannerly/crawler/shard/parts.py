@@ -175,13 +175,15 @@ class Parts:
         due = seen.next_due
         paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
         resting = Counter(map(self.why_it_rests, self.frontier.retrying() if seen.retries else ()))
+        # Their last page is under way, and nothing else is queued.
+        last = sum(self.frontier.queued_of(host) == 0 for host in flights.hosts)
         places = HostPlaces(
             known=self.store.counts().hosts,
-            active=seen.active + seen.inactive + resting.total(),
+            active=seen.active + seen.inactive + resting.total() + last,
             ready=seen.ready,
             heaped=seen.heaped + resting.total(),
             waiting=resting + Counter(seen.waiting),
-            busy=seen.busy,
+            busy=seen.busy + last,
             paused=paused,
             other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),
