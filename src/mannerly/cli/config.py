@@ -48,6 +48,7 @@ RUN_DEFAULTS: dict[str, object] = {
     "data_dir": None,
     "fresh": False,
     "output": [],
+    "fail_on": [],
     "json": False,
     "quiet": False,
     "verbose": False,

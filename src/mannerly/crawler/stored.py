@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.explain import UrlExplanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.model import Link, PageRecord, Skipped
+    from mannerly.crawler.model import Link, PageItems, PageRecord, Skipped
     from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
@@ -173,6 +173,12 @@ class StoredCrawl:
         """Yield the record of every page so far, each once: fetched or failed."""
         with self.view() as crawl:
             yield from crawl.pages()
+
+    def extracted(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what was extracted from every page so far, with its URL."""
+        with self.view() as crawl:
+            for reader in crawl.readers:
+                yield from reader.items()
 
     @property
     def keeps_links(self) -> bool:

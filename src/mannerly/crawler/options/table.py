@@ -101,6 +101,13 @@ def _limits() -> tuple[Option, ...]:
             "links",
         ),
         Option(
+            "anchors",
+            ValueKind.FLAG,
+            "With --links: keep the ids of every page, so that a report finds links to anchors "
+            "that do not exist (default off).",
+            "anchors",
+        ),
+        Option(
             "text_digest",
             ValueKind.TEXT,
             "Which pages get a digest of their visible text, by which a recrawl tells a change "
@@ -502,11 +509,27 @@ def _run() -> tuple[Option, ...]:
         Option(
             "output",
             ValueKind.LIST,
-            "Export the records at the end; format by suffix: .jsonl, .csv or .xml (sitemap); "
-            "- is standard output (JSON lines); repeatable.",
-            metavar="FILE",
+            "Export at the end: TABLE is pages (default) or items; format by suffix: .jsonl, "
+            ".jsonl.gz, .csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is "
+            "standard output (JSON lines); repeatable.",
+            metavar="[TABLE:]FILE",
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
+        ),
+        Option(
+            "fail_on",
+            ValueKind.LIST,
+            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
+            "repeatable.",
+            metavar="RULE",
+        ),
+        Option(
+            "content",
+            ValueKind.TEXT,
+            "Content of pages in .jsonl, .parquet and folders: none (default), html, text or "
+            "markdown; keeps bodies.",
+            metavar="FORM",
+            choices=("none", "html", "text", "markdown"),
         ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
