@@ -49,6 +49,7 @@ RUN_DEFAULTS: dict[str, object] = {
     "fresh": False,
     "output": [],
     "fail_on": [],
+    "content": "none",
     "json": False,
     "quiet": False,
     "verbose": False,

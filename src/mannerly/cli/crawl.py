@@ -25,7 +25,7 @@ import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
-from mannerly.crawler.page.content_form import Content
+from mannerly.crawler.web.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve

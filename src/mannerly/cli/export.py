@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.page.content_form import Content
+from mannerly.crawler.web.content_form import Content
 
 from .stored import Location, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mannerly.crawler.page.content_form import Content
+from mannerly.crawler.web.content_form import Content
 
 from .target import ARCHIVES, STDOUT, ExportError, Format, Table, read_target
 

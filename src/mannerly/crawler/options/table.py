@@ -588,7 +588,6 @@ ALIASES = {
     "ROBOTS_FETCH_SEMAPHORE_LIMIT": "robots_limit",
     "MAX_INFLIGHT_PER_HOST": "per_host",
     "GOVERNOR_ENABLED": "governor",
-    "BBB_JOB_FAILURE_THRESHOLD": "host_failure_limit",
     "METRIC_EXPORT_INTERVAL_SECS": "log_interval",
     "PARSE_SEMAPHORE_LIMIT": "parse_limit",
     "FP_CHECK_SEMAPHORE_LIMIT": "check_limit",
