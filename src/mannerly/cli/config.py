@@ -49,9 +49,11 @@ RUN_DEFAULTS: dict[str, object] = {
     "fresh": False,
     "output": [],
     "fail_on": [],
+    "content": "none",
     "json": False,
     "quiet": False,
     "verbose": False,
+    "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
 }
