@@ -83,6 +83,12 @@ def _inflict(fault: str, command: Command, rng: random.Random) -> tuple[int, Cal
         send(pid, signal.SIGKILL)
     elif act == "freeze":
         send(pid, signal.SIGSTOP)
+    elif fault == "memory of worker":  # an old one has memory for pages: starve its successor
+        known = set(found(command))
+        send(pid, signal.SIGKILL)
+        eventually(lambda: set(found(command)) - known)
+        (pid,) = set(found(command)) - known
+        return pid, _starve(pid, resource.RLIMIT_AS)
     elif act == "memory of":
         return pid, _starve(pid, resource.RLIMIT_AS)
     else:
