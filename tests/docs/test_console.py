@@ -30,6 +30,7 @@ SHELL = {
     "python -m": "test_modules_exist",
     "pip": "tests/test_wheel.py",
     "pipx": "tests/test_wheel.py",
+    "uvx": "tests/test_wheel.py",
     "git clone": "",
     "cd mannerly": "",
     "docker": "tests/test_container.py",

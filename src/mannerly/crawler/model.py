@@ -6,6 +6,7 @@
     InFlight       one request, from the grant of its slot to the commit of its result
     Request        what the fetcher is asked for
     Fetched        what came back
+    RawExchange    both as they were on the wire
     PageRecord     the exported record of a fetched URL, field for field
     Link           one link of a page, with its kind and its text
     Skipped        a URL that will not be fetched, with the reason
@@ -319,6 +320,16 @@ class Request:
     flight: InFlight | None = None
 
 
+class RawExchange(NamedTuple):
+    """A request and its answer as they were on the wire, to be kept."""
+
+    request: bytes  # its head
+    head: bytes  # of the answer: status line and headers
+    body: bytes  # without chunks, with its Content-Encoding
+    address: str = ""  # of the server; empty behind a proxy
+    cut: str | None = None  # why the body is not complete: "length", "time" or "disconnect"
+
+
 @dataclass(slots=True)
 class Fetched:
     """The outcome of one request. Of `status` and `error` exactly one is set.
@@ -326,6 +337,8 @@ class Fetched:
     `latency_s` is the server's own answer time: from the request's last byte to the answer's
     first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
     case, repeated ones are joined with ", ", and Set-Cookie is dropped. Treat it as frozen.
+
+    If answers are kept, `exchange` is set, and `body` is not decoded until the shard does that.
     """
 
     request: Request
@@ -337,6 +350,7 @@ class Fetched:
     error: FetchError | None = None
     detail: str | None = None
     is_truncated: bool = False
+    exchange: RawExchange | None = None
 
 
 # ---------------------------------------------------------------------- may it be fetched?

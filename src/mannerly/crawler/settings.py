@@ -156,6 +156,12 @@ class CrawlSettings:
     parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
+    keep_bodies: bool = _option(
+        False, "Keep every answer as it was received, in WARC segments beside the state."
+    )
+    segment_bytes: int = _option(
+        1024 * 1024 * 1024, "Begin a new segment after this many bytes.", low=1
+    )
     durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1

@@ -33,9 +33,11 @@ from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
 from .answer_headers import parse_headers
+from .decoding import ACCEPTED
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
+from .raw_exchange import raw_exchange, request_head
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -168,6 +170,10 @@ class Transfer:
             detail,
             is_answer and (self._is_cut or failure is not None),
         )
+        if self._settings.keep_raw and is_answer:
+            address = "" if self._proxy else info(pycurl.PRIMARY_IP)
+            asked = request_head(self.request, self._settings.user_agent, ACCEPTED)
+            fetched.exchange = raw_exchange(asked, head, fetched, failure, address)
         if self._on_headers is not None and headers is not None:
             self._on_headers(self.request, head)
         self.unload()
@@ -220,7 +226,9 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
+        # All encodings that this curl can decode; or those that `decoding` can.
+        option(pycurl.ACCEPT_ENCODING, ACCEPTED if settings.keep_raw else "")
+        option(pycurl.HTTP_CONTENT_DECODING, int(not settings.keep_raw))
         option(pycurl.USERAGENT, settings.user_agent)
         self._apply_proxy()
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
@@ -297,7 +305,7 @@ class Transfer:
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if self._is_compressed:
+        if self._is_compressed and not self._settings.keep_raw:
             self._refusal = LocalError.NO_ROOM
             return _REFUSE
         self._on_paused(self)

@@ -459,6 +459,20 @@ def _resources() -> tuple[Option, ...]:
             is_advanced=True,
         ),
         Option(
+            "keep_bodies",
+            ValueKind.FLAG,
+            "Keep every answer as it was received, in WARC files in the data directory (default "
+            "off; an output that needs bodies turns it on).",
+            "keep_bodies",
+        ),
+        Option(
+            "segment_size",
+            ValueKind.BYTES,
+            "Begin a new WARC file after this many bytes (default 1GB).",
+            "segment_bytes",
+            "BYTES",
+        ),
+        Option(
             "durable",
             ValueKind.FLAG,
             "fsync every commit: survives power loss, slower (default off).",

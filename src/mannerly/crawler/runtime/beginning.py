@@ -75,6 +75,7 @@ def fetch_settings(
         insecure_hosts=settings.insecure_hosts,
         credentials=Credentials(settings.headers, settings.auth, seeds),
         keeps_cookies=settings.cookies,
+        keep_raw=settings.keep_bodies,
     )
 
 

@@ -85,6 +85,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from mannerly.crawler.control import Control, Recrawl, RetryUrls
     from mannerly.crawler.model import (
@@ -391,6 +392,7 @@ class CrawlStore(Protocol):
 
     location: str  # what `open_crawl` takes, as it is shown to people; never with a password
     manifest: Manifest
+    segment_folder: Path | None  # where answers are kept; None: nowhere
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.
