@@ -14,6 +14,7 @@ values raise ConfigError.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from .config import Configuration
     from .progress import Progress
+    from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
@@ -104,7 +106,7 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
-    location = str(data_dir) if data_dir is not None else default_location(seeds[0])
+    location = str(data_dir) if data_dir is not None else default_location(sources)
     _check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
@@ -125,11 +127,23 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare, before)
 
 
-def default_location(seed: str) -> str:
-    """Return `crawl-<host>`, in characters that every file system accepts."""
+def default_location(sources: list[SeedSource]) -> str:
+    """Return the name of a crawl's directory, in characters that every file system accepts.
+
+    `crawl-` and the host of the seeds; of several hosts the first, and how many more; or the name
+    of the one file that the seeds were read from.
+    """
     from mannerly.crawler.web.urls import host_key_of
 
-    return "crawl-" + host_key_of(seed).replace(":", "-").strip("[]")
+    from .seeds import STANDARD_INPUT
+
+    file = sources[0].file
+    if len(sources) == 1 and file is not None and file != STANDARD_INPUT:
+        stem = Path(file).name.split(".")[0]
+        return "crawl-" + (re.sub(r"[^\w-]+", "-", stem).strip("-") or "seeds")
+    hosts = list(dict.fromkeys(host_key_of(url) for source in sources for url in source.urls))
+    more = f"-and-{len(hosts) - 1}-more" if len(hosts) > 1 else ""
+    return "crawl-" + hosts[0].replace(":", "-").strip("[]") + more
 
 
 def run_plan(plan: RunPlan) -> None:
@@ -278,6 +292,7 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.wider_scope(plan.configuration, plan.settings),
         *notices.unmet_hosts(plan.seeds, plan.settings),
         *notices.unsent_credentials(plan.seeds, plan.settings),
+        *([] if plan.is_resumed else notices.anonymous(plan.seeds, plan.settings)),
     ]
 
 

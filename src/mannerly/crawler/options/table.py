@@ -249,17 +249,18 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "user_agent",
             ValueKind.TEXT,
-            "User-Agent header; robots.txt is read for the name before the / (default: mannerly "
-            "and its version).",
+            "User-Agent header; robots.txt is read for the name before the / (default: mannerly, "
+            "its version and the contact).",
             "user_agent",
             "TEXT",
         ),
         Option(
             "contact",
             ValueKind.TEXT,
-            "E-mail address for site owners, sent as the From header (default: not sent).",
+            "E-mail address or page for site owners, sent in the User-Agent; an address also as "
+            "the From header (default: none).",
             "contact",
-            "MAIL",
+            "MAIL|URL",
         ),
         Option(
             "host_failure_limit",
@@ -487,7 +488,8 @@ def _run() -> tuple[Option, ...]:
         Option(
             "data_dir",
             ValueKind.TEXT,
-            "Directory of the crawl's data (default ./crawl-<host>).",
+            "Directory of the crawl's data (default ./crawl- and the host, or the name of the "
+            "file of URLs).",
             metavar="DIR",
             project_use=ProjectUse.PATHS_INSIDE,
         ),

@@ -67,7 +67,7 @@ def fetch_settings(
 
         proxies = EnvironmentProxies()
     return FetchSettings(
-        user_agent=settings.user_agent,
+        user_agent=settings.full_user_agent,
         max_connections=max_connections,
         proxy=settings.proxy and revealed("proxy", settings.proxy),
         proxy_for=proxies,

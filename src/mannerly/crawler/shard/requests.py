@@ -25,7 +25,9 @@ class RequestMaker:
     def __init__(self, settings: CrawlSettings, flights: Flights) -> None:
         self._settings = settings
         self._begin = flights.begin
-        self._headers = (("From", settings.contact),) if settings.contact else ()
+        # A From header is an e-mail address (RFC 9110 §10.1.2); a page is in the User-Agent only.
+        is_mail = settings.contact is not None and "@" in settings.contact
+        self._headers = (("From", settings.contact or ""),) if is_mail else ()
 
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
