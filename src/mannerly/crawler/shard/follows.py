@@ -10,6 +10,7 @@
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused, and its host is given up             Abandoned, with the URLs that are queued
+    its encoding ended early, at the first try    Again after 0.5 s; the next time Settled
     refused or failed, and a retry is granted     Again when the politeness core says so
     a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.fetch.decoding import TRUNCATED
 from mannerly.crawler.model import PASSING, STARVED, Entry, LocalError, RobotsRequest
 from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
@@ -123,6 +125,8 @@ def what_follows(
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)
+    if answer.detail == TRUNCATED and not item.attempts:
+        return Again(item._replace(attempts=1), now.mono + LOCAL_RETRY_S)
     if means.reads_elsewhere:
         work = long_work(item, answer, means.rules, now.wall)
         if work is not None:
