@@ -33,6 +33,7 @@ from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
+from .watch import watch
 from .wipe import wipe
 
 # typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
@@ -69,6 +70,7 @@ app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
 app.command(rich_help_panel=_LOOK)(status)
+app.command(rich_help_panel=_LOOK)(watch)
 app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)
 app.command(rich_help_panel=_LOOK)(explain)
 app.command(rich_help_panel=_LOOK)(export)

@@ -24,6 +24,7 @@ import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
+from mannerly.crawler.page.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
@@ -111,13 +112,13 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = configuration.settings()
+        settings = _with_bodies(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _resumed(configuration, manifest, location)
+        settings = _with_bodies(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
@@ -171,7 +172,12 @@ def run_plan(plan: RunPlan) -> None:
             watcher=watcher,
         )
     quiet = bool(plan.configuration.value("quiet"))
-    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
+    is_written = write_all(
+        plan.location,
+        plan.configuration.texts("output"),
+        content=content_of(plan.configuration),
+        quiet=quiet,
+    )
     _report(plan, result)
     raise typer.Exit(exit_code(result) if is_written else USAGE)
 
@@ -246,14 +252,29 @@ def _resumed(configuration: Configuration, manifest: Manifest, location: str) ->
 
 
 def _check_outputs(configuration: Configuration) -> None:
-    from mannerly.exports import check_target
+    from mannerly.exports import STDOUT, read_target
 
     outputs = configuration.texts("output")
-    for output in outputs:
-        check_target(output)
-    wants_stdout = outputs.count("-") + bool(configuration.value("json"))
+    wants_stdout = sum(read_target(output).path == STDOUT for output in outputs)
+    wants_stdout += bool(configuration.value("json"))
     if wants_stdout > 1:
         raise ConfigError("--json and --output - both write to standard output: choose one")
+
+
+def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
+    """Return settings that keep bodies, if an output needs them."""
+    from mannerly.exports import read_target
+
+    content = content_of(configuration)
+    targets = [read_target(output) for output in configuration.texts("output")]
+    if any(target.needs_bodies(content) for target in targets):
+        return replace(settings, keep_bodies=True)
+    return settings
+
+
+def content_of(configuration: Configuration) -> Content:
+    """Return the content of pages that goes into the outputs."""
+    return Content(str(configuration.value("content") or Content.NONE.value))
 
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:

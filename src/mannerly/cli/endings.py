@@ -58,8 +58,8 @@ def next_command(location: str, outputs: Sequence[str]) -> str:
     """Return what most people do next with a finished crawl: a report, if there is one."""
     from . import app
 
-    place = shlex.quote(location)
-    if any(command.name == "report" for command in app.registered_commands):
+    place, commands = shlex.quote(location), app.registered_commands
+    if any("report" in (each.name, each.callback.__name__) for each in commands if each.callback):
         return f"mannerly report {place} -o report.html"
     return f"mannerly status {place}" if outputs else f"mannerly export {place} -o pages.jsonl"
 

@@ -502,11 +502,20 @@ def _run() -> tuple[Option, ...]:
         Option(
             "output",
             ValueKind.LIST,
-            "Export the records at the end; format by suffix: .jsonl, .csv or .xml (sitemap); "
-            "- is standard output (JSON lines); repeatable.",
-            metavar="FILE",
+            "Export at the end: TABLE is pages (default) or items; format by suffix: .jsonl, "
+            ".jsonl.gz, .csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is "
+            "standard output (JSON lines); repeatable.",
+            metavar="[TABLE:]FILE",
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
+        ),
+        Option(
+            "content",
+            ValueKind.TEXT,
+            "Content of pages in .jsonl, .parquet and folders: none (default), html, text or "
+            "markdown; keeps bodies.",
+            metavar="FORM",
+            choices=("none", "html", "text", "markdown"),
         ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
@@ -519,7 +528,7 @@ def _run() -> tuple[Option, ...]:
         Option(
             "log_format",
             ValueKind.TEXT,
-            "Print log lines instead of the live line, as text or json.",
+            "Print log lines instead of the live view, as text or json.",
             metavar="WORD",
             choices=("text", "json"),
         ),
