@@ -6,7 +6,8 @@ its stored settings. The settings that decide which URLs are fetched cannot chan
 values raise ConfigError.
 
     0    finished, or --max-urls or --duration reached
-    1    ended with work pending, or links lost with a page that crashed its parser
+    1    ended with work pending, or links lost with a page that crashed its parser, or a rule of
+         --fail-on is broken
     2    usage, configuration or file error     3    no seed could be fetched
     4    data directory in use or damaged       130, 143   stopped; can be resumed
 """
@@ -28,6 +29,7 @@ from mannerly.crawler.page.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
+from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+    from mannerly.report import FailRule
 
     from .config import Configuration
     from .progress import Progress
@@ -69,6 +72,7 @@ class RunPlan(NamedTuple):
     configuration: Configuration
     is_resumed: bool
     notices: list[str]  # printed at the start
+    rules: list[FailRule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
 
@@ -124,8 +128,9 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
         left = notices.left_by_earlier_runs(location)
         said += left.lines
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
+    rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
-    return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare, before)
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
 
 
 def default_location(sources: list[SeedSource]) -> str:
@@ -149,28 +154,10 @@ def default_location(sources: list[SeedSource]) -> str:
 
 def run_plan(plan: RunPlan) -> None:
     """Run the crawl, write the exports, print the summary, exit with the code."""
-    from mannerly.crawler.crawl import run_crawl
-
     from .endings import exit_code
     from .export import write_all
-    from .notices import say
 
-    if plan.configuration.value("verbose"):
-        for name, given in plan.configuration.given.items():
-            value = safe_term(str(printable(name, given.value)))
-            note(f"{name} = {value} ({given.where})")
-    fresh = bool(plan.configuration.value("fresh"))
-    if not plan.configuration.value("quiet"):
-        say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as watcher:
-        result = run_crawl(
-            plan.settings,
-            plan.seeds,
-            plan.location,
-            plan.configuration.given,
-            fresh=fresh,
-            watcher=watcher,
-        )
+    result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
     quiet = bool(plan.configuration.value("quiet"))
     is_written = write_all(
         plan.location,
@@ -178,8 +165,33 @@ def run_plan(plan: RunPlan) -> None:
         content=content_of(plan.configuration),
         quiet=quiet,
     )
-    _report(plan, result)
-    raise typer.Exit(exit_code(result) if is_written else USAGE)
+    code = exit_code(result) if is_written else USAGE
+    broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
+    _report(plan, result, broken)
+    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
+
+
+def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
+    """Run the crawl and show its progress."""
+    from mannerly.crawler.crawl import run_crawl
+
+    from .notices import say
+
+    if plan.configuration.value("verbose"):
+        for name, given in plan.configuration.given.items():
+            value = safe_term(str(printable(name, given.value)))
+            note(f"{name} = {value} ({given.where})")
+    if not plan.configuration.value("quiet"):
+        say(_notices(plan), plan.configuration.value("log_format"))
+    with _progress(plan) as watcher:
+        return run_crawl(
+            plan.settings,
+            plan.seeds,
+            plan.location,
+            plan.configuration.given,
+            fresh=fresh,
+            watcher=watcher,
+        )
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -317,25 +329,31 @@ def _notices(plan: RunPlan) -> list[str]:
     ]
 
 
-def _report(plan: RunPlan, result: CrawlResult) -> None:
+def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None:
     from .endings import described
 
     configuration = plan.configuration
+    said = described(result, plan.location)
+    if plan.rules:
+        said["broken_rules"] = broken_rules
     if configuration.value("json"):
-        print_json(described(result, plan.location))
+        print_json(said)
+    for each in broken_rules:
+        note(f"mannerly: {each}")
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, plan.location))
+        log("json", "Ended", **said)
         return
-    _print_summary(plan, result)
+    print_summary(plan, result)
     if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
         note("If you meant a file of URLs: there is no file of that name here.")
 
 
-def _print_summary(plan: RunPlan, result: CrawlResult) -> None:
+def print_summary(plan: RunPlan, result: CrawlResult) -> None:
+    """Print how a run ended."""
     from .endings import next_command
     from .look import error_look
     from .summary import Ended, summary

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
-_CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
+CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
     """Return the exit code: 0 if the crawl is finished or has reached a limit."""
-    code = _CODES.get(result.ending.value, 0)
+    code = CODES.get(result.ending.value, 0)
     return 1 if code == 0 and is_incomplete(result) else code
 
 

@@ -146,6 +146,9 @@ class CrawlSettings:
         False,
         "Keep the links, images, scripts and metadata of every page, for exports and reports.",
     )
+    anchors: bool = _option(
+        False, "With links: keep the ids of every page, to find links to anchors that do not exist."
+    )
     text_digest: str = _option(
         "auto",
         "Which pages get a digest of their visible text: auto (those without an ETag and a "

@@ -20,7 +20,8 @@ The memory of all bodies is bounded, too (`body_memory`): when it is scarce a tr
 its time stands still, and if its server does not wait for it, it is asked for again. It goes on
 when the memory for all of its body is claimed.
 
-A transfer knows nothing of the loop, of other transfers, or of time.
+A transfer knows nothing of the loop, of other transfers, or of time. The module is long because
+every option of a handle has its reason beside it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ _HEADERS_SUFFICE = 300
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_WITHOUT_BODY = 44  # libcurl's number (curl.h): with it curl sends HEAD
 _SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
@@ -95,6 +97,7 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._is_head = False
         self._proxy = settings.proxy
         self._head = BytesIO()
         self._configure(settings, trust)
@@ -127,6 +130,10 @@ class Transfer:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
+        if request.is_head != self._is_head:
+            self._is_head = request.is_head
+            # It goes on sending HEAD until it is told to GET.
+            handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
         handle.setopt(pycurl.URL, request.url)
         self.request = request
         self._is_https = scheme == "https"

@@ -101,6 +101,13 @@ def _limits() -> tuple[Option, ...]:
             "links",
         ),
         Option(
+            "anchors",
+            ValueKind.FLAG,
+            "With --links: keep the ids of every page, so that a report finds links to anchors "
+            "that do not exist (default off).",
+            "anchors",
+        ),
+        Option(
             "text_digest",
             ValueKind.TEXT,
             "Which pages get a digest of their visible text, by which a recrawl tells a change "
@@ -508,6 +515,13 @@ def _run() -> tuple[Option, ...]:
             metavar="[TABLE:]FILE",
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
+        ),
+        Option(
+            "fail_on",
+            ValueKind.LIST,
+            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
+            "repeatable.",
+            metavar="RULE",
         ),
         Option(
             "content",

@@ -37,6 +37,7 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
         settings.url_rules,
         HrefMemory(),
         keeps_links=settings.links,
+        keeps_anchors=settings.anchors,
         text_digest=settings.text_digest,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Entry, LocalError, Stage
+from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage
 from mannerly.politeness import Response
 from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
@@ -34,6 +34,9 @@ def report(
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
     outcome = politeness.report(permit, response, now=now.mono)
+    traffic = parts.batch.traffic.setdefault(int(now.wall) // TRAFFIC_S, [0, 0])
+    traffic[0] += 1
+    traffic[1] += outcome is THROTTLE
     parts.addresses.report(permit, response, now=now.mono)
     if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
         parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)

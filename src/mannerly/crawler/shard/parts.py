@@ -78,6 +78,7 @@ class Parts:
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)

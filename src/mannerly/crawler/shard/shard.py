@@ -153,9 +153,11 @@ class Shard:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
-        self._emit(self.parts.audit.sent(flight.item.host, flight.permit, instant))
+        host = flight.item.host
+        self.parts.hosts.sent(host)
+        self._emit(self.parts.audit.sent(host, flight.permit, instant))
         if self._tells_waits:
-            wait = next_wait(flight.item.host, self.parts, instant)
+            wait = next_wait(host, self.parts, instant)
             if wait is not None:
                 self._emit(wait)
 

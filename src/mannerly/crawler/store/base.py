@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         PageRecord,
         RobotsRecord,
         Skipped,
+        Traffic,
     )
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -141,6 +142,8 @@ class Batch:
     # By host: how often the lastmod of a sitemap was right, and how often wrong.
     lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0  # the last control record that was acted on; 0: none new
+    # By interval (`model.Traffic`): answers and refusals. Alone they are no reason to commit.
+    traffic: dict[int, list[int]] = field(default_factory=dict)
     # Of pages of this batch, by seq.
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
@@ -245,6 +248,9 @@ class ShardReader(Protocol):
 
     def counts(self) -> Counts: ...
 
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages in the order of commits, with their positions.
 
@@ -259,6 +265,9 @@ class ShardReader(Protocol):
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
