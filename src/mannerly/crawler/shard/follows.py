@@ -98,6 +98,19 @@ def starved(entry: Entry, now: Now, lacked: int = 0) -> Again | Settled:
     return Again(entry, now.mono + min(STARVED_RETRY_S * 2.0**lacked, LONGEST_STARVED_S))
 
 
+def _after_local_error(
+    item: Entry, error: LocalError, detail: str | None, now: Now, means: Means, lacked: int
+) -> Again | Settled:
+    if error is LocalError.HELD:
+        return Again(item, now.mono)
+    if error in STARVED or error is LocalError.NO_ROOM:
+        return starved(item, now, lacked)
+    if error in PASSING and item.attempts < means.max_attempts:
+        due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
+        return Again(item._replace(attempts=item.attempts + 1), due)
+    return Settled(detail or error.value)
+
+
 def what_follows(
     item: Entry | RobotsRequest,
     answer: Fetched,
@@ -115,14 +128,7 @@ def what_follows(
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
     if isinstance(answer.error, LocalError):
-        if answer.error is LocalError.HELD:
-            return Again(item, now.mono)
-        if answer.error in STARVED or answer.error is LocalError.NO_ROOM:
-            return starved(item, now, lacked)
-        if answer.error in PASSING and item.attempts < means.max_attempts:
-            due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
-            return Again(item._replace(attempts=item.attempts + 1), due)
-        return Settled(answer.detail or answer.error.value)
+        return _after_local_error(item, answer.error, answer.detail, now, means, lacked)
     if given_up is not None:
         return Abandoned(given_up)
     if item.kind in CHECKS and answer.status is not None:
