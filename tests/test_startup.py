@@ -62,6 +62,7 @@ NAMES_ONLY = (
     "options.table",
     "options.values",
     "web",
+    "web.content_form",
     "web.words",
 )  # modules of the crawler that hold words only
 

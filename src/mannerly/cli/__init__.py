@@ -28,6 +28,7 @@ from .doctor import doctor
 from .explain import explain
 from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
+from .recrawl import recrawl
 from .report import report
 from .resume import ResumeCommand, resume
 from .retry import retry
@@ -71,6 +72,7 @@ _CARE, _MORE = "Take care of a crawl", "More"
 app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
+app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(rich_help_panel=_LOOK)(status)
 app.command(rich_help_panel=_LOOK)(watch)

@@ -50,9 +50,11 @@ RUN_DEFAULTS: dict[str, object] = {
     "output": [],
     "content": "none",
     "fail_on": [],
+    "content": "none",
     "json": False,
     "quiet": False,
     "verbose": False,
+    "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mannerly.crawler.model import ArchivePlace, PageRecord
-    from mannerly.crawler.page.content_form import Content
+    from mannerly.crawler.web.content_form import Content
 
 BATCH = 32  # pages
 AHEAD = 4  # batches for each process

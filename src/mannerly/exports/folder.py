@@ -12,7 +12,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.page.content_form import Content
+from mannerly.crawler.web.content_form import Content
 
 from .jsonl import write_jsonl
 from .rows import page_row

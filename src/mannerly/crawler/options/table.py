@@ -540,6 +540,14 @@ def _run() -> tuple[Option, ...]:
             short="-v",
         ),
         Option(
+            "dashboard",
+            ValueKind.TEXT,
+            "Show the crawl live on a page, with control: at 127.0.0.1:7465 or the next free port, "
+            "or at HOST:PORT (beyond loopback with a token, which is printed).",
+            metavar="[HOST:PORT]",
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
             "log_format",
             ValueKind.TEXT,
             "Print log lines instead of the live view, as text or json.",
@@ -588,7 +596,6 @@ ALIASES = {
     "ROBOTS_FETCH_SEMAPHORE_LIMIT": "robots_limit",
     "MAX_INFLIGHT_PER_HOST": "per_host",
     "GOVERNOR_ENABLED": "governor",
-    "BBB_JOB_FAILURE_THRESHOLD": "host_failure_limit",
     "METRIC_EXPORT_INTERVAL_SECS": "log_interval",
     "PARSE_SEMAPHORE_LIMIT": "parse_limit",
     "FP_CHECK_SEMAPHORE_LIMIT": "check_limit",

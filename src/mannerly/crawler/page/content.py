@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from turbohtml import parse
 
 from mannerly.crawler.web.charset import decoded, encoding
+from mannerly.crawler.web.content_form import Content
 from mannerly.crawler.web.urls import LinkBase
 
-from .content_form import Content
 from .disarm import disarmed
 from .html import is_html
 

@@ -26,6 +26,7 @@ from .hosts import HostRecords
 from .inflight import Flights
 from .lists import Lists
 from .own_paces import OwnPaces
+from .recheck import Rechecks
 from .routes import Routes
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
@@ -77,6 +78,7 @@ class Parts:
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
+    rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
@@ -119,6 +121,12 @@ class Parts:
             if held_back:
                 self.emit(UrlsHeldBack(held_back))
         self.routes.all(links, self.batch)
+
+    def begin_round(self) -> None:
+        """Begin a recrawl: pages that have a record are compared with it from now on."""
+        self.rechecks.is_on = True
+        if self.rules.text_digest == "auto":
+            self.rules.text_digest = "all"
 
     def keep_elements(self, entry: Entry, elements: bytes) -> None:
         """Put the elements of a page into the batch; a large batch is committed soon."""
@@ -236,5 +244,8 @@ def make_parts(
         sitemaps=SitemapQuota(settings.max_sitemaps),
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
+        rechecks=Rechecks(store),
     )
+    if parts.rechecks.is_on:
+        parts.begin_round()
     return parts
