@@ -50,7 +50,6 @@ RUN_DEFAULTS: dict[str, object] = {
     "output": [],
     "content": "none",
     "fail_on": [],
-    "content": "none",
     "json": False,
     "quiet": False,
     "verbose": False,
