@@ -142,6 +142,11 @@ def main() -> None:
         note("mannerly: aborted")
         sys.exit(1)
     except _CLICK_ERROR as error:
+        if getattr(error, "possibilities", None):  # an unknown option: the nearest one will do
+            from difflib import get_close_matches
+
+            near = get_close_matches(error.option_name, error.possibilities, 1)
+            error.possibilities = near or error.possibilities
         message = io.StringIO()
         error.show(message)
         note(message.getvalue().rstrip())
