@@ -53,6 +53,7 @@ RUN_DEFAULTS: dict[str, object] = {
     "json": False,
     "quiet": False,
     "verbose": False,
+    "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
 }
