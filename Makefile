@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 DEV_STAMP   := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 AUDIT_STAMP := $(VENV)/audit/.installed
+REPLAY_STAMP := $(VENV)/replay/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
@@ -45,7 +46,7 @@ else
 endif
 
 # Most tests of crawls wait for delays: three processes take a third of the time.
-test: $(DEV_STAMP)  ## run every test, real servers included
+test: $(DEV_STAMP) $(REPLAY_STAMP)  ## run every test, real servers included
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 test-fast: $(DEV_STAMP)  ## run the tests of pure code, within half a minute
@@ -103,6 +104,12 @@ sbom: $(MADE)  ## write the bill of materials, mannerly.cdx.json, from the lock 
 $(AUDIT_STAMP): locks/audit.txt | $(MADE)
 	$(BIN)/python -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement locks/audit.txt
+	@touch $@
+
+# pywb replays archives in the tests. It pins packages that clash with ours.
+$(REPLAY_STAMP): locks/replay.txt | $(MADE)
+	$(BIN)/python -m venv $(VENV)/replay
+	$(VENV)/replay/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement locks/replay.txt
 	@touch $@
 
 audit: $(AUDIT_STAMP)  ## ask the advisory service about every package of the lock files (needs network)

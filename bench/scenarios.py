@@ -81,8 +81,14 @@ def scenarios() -> list[Scenario]:
             CrawlSettings(workers=256),
         ),
         Scenario(
-            "20 hosts, little memory: 1,000 URLs queued",
-            "each host's pace; the rest waits on disk",
+            "20 hosts, 20,000 URLs queued",
+            "each host's pace",
+            GeneratedWeb(hosts=20, pages=20_000),
+            CrawlSettings(workers=128, frontier_limit=20_000),
+        ),
+        Scenario(
+            "20 hosts, 1,000 URLs queued",
+            "`--frontier-limit`: hosts run dry while their URLs wait",
             GeneratedWeb(hosts=20, pages=20_000),
             CrawlSettings(workers=128, frontier_limit=1_000),
         ),

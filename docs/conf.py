@@ -8,6 +8,8 @@ test crawls them.
 from __future__ import annotations
 
 from importlib.metadata import version as installed
+from itertools import pairwise
+from typing import Any
 
 project = "mannerly"
 author = copyright = "the mannerly authors"  # noqa: A001 - Sphinx's name
@@ -38,3 +40,26 @@ html_copy_source = False
 html_show_sphinx = False
 templates_path = ["templates"]
 html_additional_pages = {"index": "start.html"}  # the root leads to docs/index.html
+
+
+def mark_examples(*event: Any) -> None:
+    """Make an indented paragraph of a docstring what it is meant as: code, not a quotation."""
+    lines: list[str] = event[-1]
+    # A section such as "Args:" has its text on the next line; code comes after an empty one.
+    starts = [
+        number + 1
+        for number, (before, line) in enumerate(pairwise(lines))
+        if not before and line.startswith("    ") and _last(lines[:number])[:1].strip()
+    ]
+    for number in reversed(starts):
+        lines[number:number] = ["::", ""]
+
+
+def _last(lines: list[str]) -> str:
+    """Return the last line that is not empty; its first character tells how it is indented."""
+    return next((line for line in reversed(lines) if line), "")
+
+
+def setup(app: Any) -> None:
+    """Let Sphinx ask us before napoleon reads a docstring."""
+    app.connect("autodoc-process-docstring", mark_examples, priority=100)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import typer
 
 from mannerly.cli import app
+from mannerly.cli.command_line import CrawlCommand
 from mannerly.crawler import events
 from mannerly.crawler.model import PageRecord
-from mannerly.crawler.options.table import OPTIONS
 from mannerly.politeness import events as politeness_events
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ Everything public, with its docstring. Guides: [the crawler in a program](../how
 [politeness around your own client](../how-to/politeness.md), [the simulator](simulation.md).
 """
 
-MOST_REPEATED = 10  # a command with more options of a crawl has all of them: a link will do
 
 # A module, and its public names where it has no `__all__`.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -213,18 +212,11 @@ def _command_lines() -> Iterator[str]:
     for path, command in commands().items():
         yield f"\n## {path}\n"
         yield _escaped(inspect.cleandoc(command.help or ""))
-        shared = [option for option in command.params if _is_shared(option)]
-        is_crawl = len(shared) > MOST_REPEATED
-        rows = [each for each in command.params if not is_crawl or each not in shared]
-        if rows:
+        if command.params:
             yield "\n| | meaning |\n|---|---|"
-            yield from map(_parameter_row, rows)
-        if is_crawl:
+            yield from map(_parameter_row, command.params)
+        if isinstance(command, CrawlCommand):
             yield f"\nand [the options of a crawl](options.md): `{path} --help` lists them."
-
-
-def _is_shared(parameter: Any) -> bool:
-    return parameter.param_type_name == "option" and parameter.name in OPTIONS
 
 
 def _parameter_row(parameter: Any) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .bounded import BOUNDED
+from .left import LEFT
 from .polite import POLITE
 from .safe import SAFE
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE)
+MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE, *LEFT)

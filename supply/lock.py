@@ -3,6 +3,7 @@
     locks/run.txt    what mannerly needs to run
     locks/dev.txt    the same versions, the extras, and what tests, checks and the build need
     locks/audit.txt  pip-audit, which has an environment of its own
+    locks/replay.txt pywb, likewise: it needs a redis from 2017
 
 They hold for every platform and every Python from 3.11 on, name no index, and are in pip's own
 format: `pip install --require-hashes -r locks/dev.txt`. `uv` makes them.
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 LOCKS = ROOT / "locks"
 BUILD = "hatchling\neditables\n"  # the build backend, so that CI's build needs no download
 AUDITOR = "pip-audit>=2.9\n"
+REPLAYER = "pywb>=2.9\nsetuptools<81\n"
 
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)(?: *; *([^\\]+?))? *\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -59,11 +61,13 @@ def make_locks(uv: str, *, upgrade: bool) -> None:
     words = [uv, "pip", "compile", "--universal", "--python-version", "3.11", "--quiet"]
     words += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header"]
     words += ["--no-annotate", *(["--upgrade"] if upgrade else [])]
-    run, dev, audit = (LOCKS / f"{name}.txt" for name in ("run", "dev", "audit"))
+    names = ("run", "dev", "audit", "replay")
+    run, dev, audit, replay = (LOCKS / f"{name}.txt" for name in names)
     _compile([*words, "pyproject.toml", "-o", str(run)])
     everything = ["--all-extras", "--group", "dev"]  # the tests use every extra
     _compile([*words, *everything, "-c", str(run), "pyproject.toml", "-", "-o", str(dev)], BUILD)
     _compile([*words, "-", "-o", str(audit)], AUDITOR)
+    _compile([*words, "-", "-o", str(replay)], REPLAYER)
 
 
 def _compile(words: list[str], text: str = "") -> None:

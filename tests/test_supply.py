@@ -38,7 +38,7 @@ def test_every_dependency_is_locked_with_hashes() -> None:
     assert {name: dev[name].version for name in run} == {n: p.version for n, p in run.items()}
 
 
-@pytest.mark.parametrize("name", ["run", "dev", "audit"])
+@pytest.mark.parametrize("name", ["run", "dev", "audit", "replay"])
 def test_lock_names_no_index(name: str) -> None:
     """A lock holds for any index: it has no address in it, and no option of pip but hashes."""
     text = (LOCKS / f"{name}.txt").read_text("utf-8")

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .version import VERSION
+
 if TYPE_CHECKING:
     from .crawler.crawl import Crawl, CrawlResult, acrawl, crawl
     from .crawler.options.values import OptionError
@@ -35,7 +37,7 @@ __all__ = [
     "crawl",
     "open",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     "Crawl": "mannerly.crawler.crawl",

@@ -71,6 +71,8 @@ class FakeTerminal:
             self._row = max(0, self._row - count)
         elif command == "C":
             self._column = min(self.columns, self._column + count)
+        elif command == "H":
+            self._row = self._column = 0
         elif command == "K":
             self._lines[self._row] = line[: self._column]
         elif command == "J":

@@ -8,7 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.cli.config import ConfigError, Configuration, effective, resolve, user_file
+from mannerly.cli.config import (
+    RUN_DEFAULTS,
+    ConfigError,
+    Configuration,
+    effective,
+    resolve,
+    user_file,
+)
 from mannerly.crawler.options.table import OPTIONS, cores
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.scope import ScopeMode
@@ -152,7 +159,6 @@ def test_mistake_in_the_environment_names_the_variable(
         ("FP_CHECK_SEMAPHORE_LIMIT", "99", "check_limit", 99),
         ("MAX_INFLIGHT_PER_HOST", "14", "per_host", 14),
         ("GOVERNOR_ENABLED", "false", "governor", False),
-        ("BBB_JOB_FAILURE_THRESHOLD", "15", "host_failure_limit", 15),
         ("METRIC_EXPORT_INTERVAL_SECS", "60", "log_interval", 60.0),
     ],
 )
@@ -187,6 +193,11 @@ def test_every_crawl_setting_has_an_option() -> None:
     names = {field.name for field in dataclasses.fields(CrawlSettings)}
 
     assert names - targets == {"politeness", "seeds_open_network"}
+
+
+def test_every_option_of_a_run_has_a_default() -> None:
+    """One that was not given must not end a crawl with a KeyError."""
+    assert RUN_DEFAULTS.keys() == {name for name, each in OPTIONS.items() if each.target is None}
 
 
 def test_every_option_is_on_the_command_line() -> None:

@@ -106,13 +106,13 @@ def test_error_has_its_exit_code_and_sentence(
     """Damage is 4, a mistake is 2."""
     engine.error = error
 
-    outcome = invoke("crawl", "a.example")
+    outcome = invoke("crawl", "a.example", "--contact", "me@a.example")
 
     assert (outcome.exit_code, outcome.stderr) == (code, f"mannerly: {error}\n")
 
 
 def test_crawl_hands_over_what_was_asked_for(engine: FakeEngine) -> None:
-    """Seeds, settings, and a directory named after the first host."""
+    """Seeds, settings, and a directory named after the hosts."""
     Path("seeds.txt").write_text("b.example\n")
 
     invoke("crawl", "a.example:8443/x", "seeds.txt", "-", "--max-urls", "5", stdin="c.example\n")
@@ -123,7 +123,7 @@ def test_crawl_hands_over_what_was_asked_for(engine: FakeEngine) -> None:
         "https://b.example/",
         "https://c.example/",
     ]
-    assert (call.data_dir, call.fresh) == (Path("crawl-a.example-8443"), False)
+    assert (call.data_dir, call.fresh) == (Path("crawl-a.example-8443-and-2-more"), False)
     assert call.settings.max_urls == 5
 
 

@@ -22,10 +22,8 @@ from tests.exports.stored_example import (
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.cli.hosts import as_table
 from mannerly.crawler.control import HostForget, Pause, Unpause
-from mannerly.crawler.inspection.hosts import HostLine
-from mannerly.crawler.model import Candidate, HostRecord, Kind
+from mannerly.crawler.model import Candidate, Kind
 from mannerly.crawler.store import open_crawl
 from mannerly.crawler.store.base import Batch, ShardOptions, WorkerCard
 
@@ -236,21 +234,10 @@ def test_hosts_come_in_the_order_that_was_asked_for(crawl: Path) -> None:
         len(json.loads(invoke("hosts", crawl, "--sort", "failed", "--limit", 1, "--json").stdout))
         == 1
     )
-    assert "given up: stalled" in invoke("hosts", crawl).stdout
-
-
-def test_hosts_tell_when_a_breaker_is_open() -> None:
-    """With the time that is left; a Retry-After and a reason to be given up come first."""
-    records = [
-        HostRecord("a.example", breaker_until=160.0),
-        HostRecord("b.example", breaker_until=160.0, blocked_until=400.0),
-        HostRecord("c.example", breaker_until=90.0),
-    ]
-
-    shown = as_table([HostLine(record, 0) for record in records], now=100.0)
-
-    states = [line.split("  ")[-1].strip() for line in shown.splitlines()[-3:]]
-    assert states == ["breaker open, 1 min", "Retry-After, 5 min", "active"]
+    shown = invoke("hosts", crawl).stdout
+    assert "×  a.example                                 –      –       –        1" in shown
+    assert "✓  b.example" in shown
+    assert "2 of 2 hosts, by queue. Pace and limit in requests/s.\n" in shown
 
 
 def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:

@@ -379,7 +379,7 @@ def test_totals_of_processes_are_added_up() -> None:
         queued=12,
         hosts=3,
         hosts_known=4,
-        latencies=Latencies({-28: 2}),
+        latencies=Latencies({-28: 1}),
         found=3,
         hosts_given_up=2,
         waits=Waits(ready=1, busy=1, other=1, next_in_s=2),

@@ -269,20 +269,27 @@ def test_table_has_a_line_for_every_host_and_for_every_fault() -> None:
 
     lines = table(judge_all(sites, records, least_gap_s=0.5)).splitlines()
 
-    assert lines[0].split() == [
-        "host",
-        "limit/s",
-        "settled",
-        "share",
-        "requests",
-        "refused",
-        "smallest",
-        "gap",
-    ]
-    assert lines[1].split()[:6] == ["busy", "2.00", "1.96", "98%", "11", "0"]
+    head = "Host Limit/s Settled Share Requests Refused Smallest gap"
+    assert lines[0].split() == head.split()
+    assert lines[1].split()[:7] == ["busy", "2.00", "1.96", "98", "%", "11", "0"]
     assert lines[1].endswith("0.100 s  a bucket")
-    assert lines[2].split() == ["idle", "none", "0.00", "-", "0", "0", "-"]
+    assert lines[2].split() == ["idle", "none", "0.00", "–", "0", "0", "–"]
     assert lines[3] == "! busy: 1 gaps below 0.5 s, the smallest 0.100 s"
+    assert len(lines) == 4
+
+
+def test_table_fits_into_80_columns_and_explains_a_share_above_its_limit() -> None:
+    """Descriptions need 120 columns; 102 % without a word would read like a broken promise."""
+    site = Site(name="bucket", about="a bucket of four, " * 9, limit="bucket:2:4")
+    fast, slow = ([ROBOTS, *(record(1.0 + n * gap_s) for n in range(9))] for gap_s in (0.4, 0.5))
+
+    above = table([judge(site, fast)], columns=80).splitlines()
+    at_limit = table([judge(site, slow)], columns=80).splitlines()
+
+    assert "107 %" in above[1]
+    assert above[3].startswith("A share above 100 %")
+    assert len(at_limit) == 2
+    assert max(map(len, [*above, *at_limit])) < 80
 
 
 def test_log_file_is_read_in_order_of_arrival(tmp_path: Path) -> None:

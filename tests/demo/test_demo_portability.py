@@ -203,7 +203,7 @@ def test_command_needs_nothing_that_only_unix_has(customise: Callable[[str], Non
         told = command.stdout.read()
 
     assert "plain-0" in first
-    assert "smallest gap" in told
+    assert "Smallest gap" in told
     assert command.returncode == 0
 
 

@@ -438,4 +438,4 @@ def test_command_serves_and_judges(fetch: Callable[..., Any]) -> None:
 
     assert command.returncode == 0
     assert "plain-0" in told
-    assert "smallest gap" in told
+    assert "Smallest gap" in told

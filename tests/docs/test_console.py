@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 from docs.inventory import commands
 from tests.docs.console import ROOT, Done, Step, complaints, normal, parts, run
 from tests.docs.pretend_web import PretendWeb
@@ -30,6 +31,7 @@ SHELL = {
     "python -m": "test_modules_exist",
     "pip": "tests/test_wheel.py",
     "pipx": "tests/test_wheel.py",
+    "uvx": "tests/test_wheel.py",
     "git clone": "",
     "cd mannerly": "",
     "docker": "tests/test_container.py",
@@ -84,7 +86,9 @@ def test_commands_in_sentences_exist(name: str) -> None:
                 (path for path in (f"mannerly {verb}", " ".join(typed[:3])) if path in known), None
             )
             assert path, f"{name}: `{words}`"
-            options = {each for option in known[path].params for each in _spellings(option)}
+            command = known[path]
+            params = command.get_params(typer.Context(command))
+            options = {each for option in params for each in _spellings(option)}
             for word in typed[2:]:
                 flag = word.partition("=")[0].rstrip(",.")
                 if flag.startswith("--"):

@@ -183,9 +183,8 @@ def test_file_that_fails_halfway_leaves_the_earlier_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("pages.parquet", 'unknown export format ".parquet": use .jsonl, .csv or .xml'),
-        ("pages.warc.gz", 'unknown export format ".gz"'),
-        ("pages.db", r'unknown export format "\.db": use \.jsonl, \.csv or \.xml'),
+        ("pages.tar.gz", 'unknown export format ".gz"'),
+        ("pages.db", r'unknown export format "\.db": use \.jsonl, \.jsonl\.gz, \.csv, \.parquet'),
         ("/nowhere/at/all/pages.csv", "there is no directory /nowhere/at/all"),
         ("/tmp", "is a directory"),
     ],

@@ -12,6 +12,8 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.hostile.commands import PLAIN, run
 
+from mannerly.crawler.store import OLDEST_SQLITE, sqlite_version
+
 if TYPE_CHECKING:
     from tests.hostile.conftest import Figure
 
@@ -79,10 +81,8 @@ def test_crawled_text_reaches_no_terminal_raw(tmp_path: Path, figure: Figure) ->
 
 def test_sqlite_is_new_enough(figure: Figure) -> None:
     """The library that is installed is at least 3.51.3."""
-    version = tuple(map(int, apsw.sqlite_lib_version().split(".")))
-
     figure("S31", f"SQLite {apsw.sqlite_lib_version()}")
-    assert version >= (3, 51, 3)
+    assert sqlite_version() >= OLDEST_SQLITE == (3, 51, 3)
 
 
 FORBIDDEN = {"pickle", "marshal", "shelve", "yaml", "dill"}

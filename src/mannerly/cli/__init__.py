@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from . import completion, configuration, hosts, steer
+from .check import CheckCommand, check
 from .command_line import CrawlCommand
 from .crawl import EXAMPLES, crawl
 from .demo import demo
@@ -27,12 +28,14 @@ from .doctor import doctor
 from .explain import explain
 from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
+from .report import report
 from .resume import ResumeCommand, resume
 from .retry import retry
 from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
+from .watch import watch
 from .wipe import wipe
 
 # typer carries a copy of click, whose errors it does not name: a wrong option, a missing argument.
@@ -68,10 +71,13 @@ _CARE, _MORE = "Take care of a crawl", "More"
 app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
+app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(rich_help_panel=_LOOK)(status)
+app.command(rich_help_panel=_LOOK)(watch)
 app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)
 app.command(rich_help_panel=_LOOK)(explain)
 app.command(rich_help_panel=_LOOK)(export)
+app.command(rich_help_panel=_LOOK)(report)
 app.command(rich_help_panel=_STEER)(steer.pause)
 app.command(rich_help_panel=_STEER)(steer.unpause)
 app.command(rich_help_panel=_STEER)(steer.stop)

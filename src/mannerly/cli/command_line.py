@@ -7,7 +7,7 @@ options are made when the command is used: there are a hundred, and `mannerly --
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typer.core import TyperOption
 
@@ -30,13 +30,14 @@ class CrawlCommand(GroupedCommand):
     """A command that has the options of the table, too."""
 
     left_out: tuple[str, ...] = ()
+    helps: ClassVar[Mapping[str, str]] = {}  # where an option means something else
     _options: list[Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own parameters, the options of the table, and --help."""
         if self._options is None:
             self._options = [
-                _parameter(option, group)
+                _parameter(option._replace(help=self.helps.get(option.name, option.help)), group)
                 for group, options in GROUPS.items()
                 for option in options
                 if option.name not in self.left_out

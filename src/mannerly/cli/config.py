@@ -48,6 +48,8 @@ RUN_DEFAULTS: dict[str, object] = {
     "data_dir": None,
     "fresh": False,
     "output": [],
+    "fail_on": [],
+    "content": "none",
     "json": False,
     "quiet": False,
     "verbose": False,

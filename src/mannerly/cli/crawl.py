@@ -6,7 +6,8 @@ its stored settings. The settings that decide which URLs are fetched cannot chan
 values raise ConfigError.
 
     0    finished, or --max-urls or --duration reached
-    1    ended with work pending, or links lost with a page that crashed its parser
+    1    ended with work pending, or links lost with a page that crashed its parser, or a rule of
+         --fail-on is broken
     2    usage, configuration or file error     3    no seed could be fetched
     4    data directory in use or damaged       130, 143   stopped; can be resumed
 """
@@ -14,6 +15,7 @@ values raise ConfigError.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +25,11 @@ import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
+from mannerly.crawler.web.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
+from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -35,9 +39,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+    from mannerly.report import FailRule
 
     from .config import Configuration
     from .progress import Progress
+    from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
@@ -66,6 +72,7 @@ class RunPlan(NamedTuple):
     configuration: Configuration
     is_resumed: bool
     notices: list[str]  # printed at the start
+    rules: list[FailRule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
 
@@ -104,51 +111,80 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
-    location = str(data_dir) if data_dir is not None else default_location(seeds[0])
+    location = str(data_dir) if data_dir is not None else default_location(sources)
     _check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = configuration.settings()
+        settings = _with_bodies(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _resumed(configuration, manifest, location)
+        settings = _with_bodies(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
         said += left.lines
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
+    rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
-    return RunPlan(settings, seeds, location, configuration, is_resumed, said, bare, before)
+    return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
 
 
-def default_location(seed: str) -> str:
-    """Return `crawl-<host>`, in characters that every file system accepts."""
+def default_location(sources: list[SeedSource]) -> str:
+    """Return the name of a crawl's directory, in characters that every file system accepts.
+
+    `crawl-` and the host of the seeds; of several hosts the first, and how many more; or the name
+    of the one file that the seeds were read from.
+    """
     from mannerly.crawler.web.urls import host_key_of
 
-    return "crawl-" + host_key_of(seed).replace(":", "-").strip("[]")
+    from .seeds import STANDARD_INPUT
+
+    file = sources[0].file
+    if len(sources) == 1 and file is not None and file != STANDARD_INPUT:
+        stem = Path(file).name.split(".")[0]
+        return "crawl-" + (re.sub(r"[^\w-]+", "-", stem).strip("-") or "seeds")
+    hosts = list(dict.fromkeys(host_key_of(url) for source in sources for url in source.urls))
+    more = f"-and-{len(hosts) - 1}-more" if len(hosts) > 1 else ""
+    return "crawl-" + hosts[0].replace(":", "-").strip("[]") + more
 
 
 def run_plan(plan: RunPlan) -> None:
     """Run the crawl, write the exports, print the summary, exit with the code."""
-    from mannerly.crawler.crawl import run_crawl
-
     from .endings import exit_code
     from .export import write_all
+
+    result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
+    quiet = bool(plan.configuration.value("quiet"))
+    is_written = write_all(
+        plan.location,
+        plan.configuration.texts("output"),
+        content=content_of(plan.configuration),
+        quiet=quiet,
+    )
+    code = exit_code(result) if is_written else USAGE
+    broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
+    _report(plan, result, broken)
+    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
+
+
+def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
+    """Run the crawl and show its progress."""
+    from mannerly.crawler.crawl import run_crawl
+
     from .notices import say
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
             value = safe_term(str(printable(name, given.value)))
             note(f"{name} = {value} ({given.where})")
-    fresh = bool(plan.configuration.value("fresh"))
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
     with _progress(plan) as watcher:
-        result = run_crawl(
+        return run_crawl(
             plan.settings,
             plan.seeds,
             plan.location,
@@ -156,10 +192,6 @@ def run_plan(plan: RunPlan) -> None:
             fresh=fresh,
             watcher=watcher,
         )
-    quiet = bool(plan.configuration.value("quiet"))
-    is_written = write_all(plan.location, plan.configuration.texts("output"), quiet=quiet)
-    _report(plan, result)
-    raise typer.Exit(exit_code(result) if is_written else USAGE)
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -232,14 +264,29 @@ def _resumed(configuration: Configuration, manifest: Manifest, location: str) ->
 
 
 def _check_outputs(configuration: Configuration) -> None:
-    from mannerly.exports import check_target
+    from mannerly.exports import STDOUT, read_target
 
     outputs = configuration.texts("output")
-    for output in outputs:
-        check_target(output)
-    wants_stdout = outputs.count("-") + bool(configuration.value("json"))
+    wants_stdout = sum(read_target(output).path == STDOUT for output in outputs)
+    wants_stdout += bool(configuration.value("json"))
     if wants_stdout > 1:
         raise ConfigError("--json and --output - both write to standard output: choose one")
+
+
+def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
+    """Return settings that keep bodies, if an output needs them."""
+    from mannerly.exports import read_target
+
+    content = content_of(configuration)
+    targets = [read_target(output) for output in configuration.texts("output")]
+    if any(target.needs_bodies(content) for target in targets):
+        return replace(settings, keep_bodies=True)
+    return settings
+
+
+def content_of(configuration: Configuration) -> Content:
+    """Return the content of pages that goes into the outputs."""
+    return Content(str(configuration.value("content") or Content.NONE.value))
 
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
@@ -278,28 +325,35 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.wider_scope(plan.configuration, plan.settings),
         *notices.unmet_hosts(plan.seeds, plan.settings),
         *notices.unsent_credentials(plan.seeds, plan.settings),
+        *([] if plan.is_resumed else notices.anonymous(plan.seeds, plan.settings)),
     ]
 
 
-def _report(plan: RunPlan, result: CrawlResult) -> None:
+def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None:
     from .endings import described
 
     configuration = plan.configuration
+    said = described(result, plan.location)
+    if plan.rules:
+        said["broken_rules"] = broken_rules
     if configuration.value("json"):
-        print_json(described(result, plan.location))
+        print_json(said)
+    for each in broken_rules:
+        note(f"mannerly: {each}")
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
         from .logs import log
 
-        log("json", "Ended", **described(result, plan.location))
+        log("json", "Ended", **said)
         return
-    _print_summary(plan, result)
+    print_summary(plan, result)
     if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
         note("If you meant a file of URLs: there is no file of that name here.")
 
 
-def _print_summary(plan: RunPlan, result: CrawlResult) -> None:
+def print_summary(plan: RunPlan, result: CrawlResult) -> None:
+    """Print how a run ended."""
     from .endings import next_command
     from .look import error_look
     from .summary import Ended, summary

@@ -7,11 +7,12 @@ crawler, the number of refusals, and the smallest gap between two requests.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-GOOD_SHARE = 0.8
+_VERDICT = "✓ No host was asked faster than it, its robots.txt or the settings allow."
 
 
 def demo(
@@ -31,6 +32,9 @@ def demo(
             help="Port of the demo hosts; 0 means any free port, with --serve 8080.",
         ),
     ] = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Describe the hosts in the table.")
+    ] = False,
     serve: Annotated[
         bool,
         typer.Option("--serve", help="Only serve the hosts, for crawls of your own, until Ctrl-C."),
@@ -52,10 +56,10 @@ def demo(
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.web.scope import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
-    from mannerly.demo.log import table
+    from mannerly.demo.log import WIDE, table
     from mannerly.live.meter import Limits
 
-    from .look import error_look
+    from .look import error_look, look_at
     from .progress import Progress
     from .summary import Ended, summary
     from .terminal import fail, note, show
@@ -72,10 +76,11 @@ def demo(
     except DemoError as error:
         fail(f"the demo cannot run: {error}")
     note(summary(Ended(result, limit=f"--seconds {seconds:g}"), error_look()))
-    show(table(verdicts))
+    show(table(verdicts, columns=WIDE if verbose else look_at(sys.stdout).columns))
     impolite = [verdict for verdict in verdicts if not verdict.is_polite]
     for verdict in impolite:
         note(f"{verdict.name}: {'; '.join(verdict.broken)}")
     if impolite:
         raise typer.Exit(1)
-    note("Every host was crawled politely: within its robots.txt, Retry-After and minimum delay.")
+    note("")
+    note(error_look().spelled(_VERDICT))

@@ -1,4 +1,7 @@
-"""`mannerly doctor`: say whether a crawl's state is sound, and repair what can be repaired."""
+"""`mannerly doctor`: say whether a crawl's state is sound, and repair what can be repaired.
+
+Without a directory it says what this installation can do, and what it lacks.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,19 @@ from typing import Annotated
 
 import typer
 
-from .stored import Location, require_crawl
-from .terminal import STATE, failing_clearly, note, safe_term
+from .stored import require_crawl
+from .terminal import STATE, fail, failing_clearly, note, print_json, safe_term, show, table
 
 
 def doctor(
-    location: Location,
+    location: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="Data directory of a crawl; without it, the installation is looked at.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     repair: Annotated[
         bool,
@@ -21,11 +31,20 @@ def doctor(
             help="Mend counters, move unreadable rows aside, rebuild damaged files.",
         ),
     ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print what was found about the installation as JSON.")
+    ] = False,
 ) -> None:
-    """Check whether the state of a crawl is sound; exit 4 if it is not.
+    """Check a crawl's state (exit 4 if damaged) or the installation.
 
-    Everything is read, so it takes as long as an export.
+    With DIR everything in it is read, which takes as long as an export. Without it, the versions
+    and abilities of this installation are printed; exit 1 if a crawl would not be safe with them.
     """
+    if location is None:
+        if repair:
+            fail("--repair needs the data directory of a crawl")
+        _examine_installation(as_json=json)
+        return
     from mannerly.crawler import store
 
     with failing_clearly():
@@ -45,3 +64,20 @@ def doctor(
         note(f"{location} is damaged{hint}")
         raise typer.Exit(STATE)
     note(f"{location} is sound")
+
+
+def _examine_installation(*, as_json: bool) -> None:
+    from .installation import findings
+
+    found = findings()
+    if as_json:
+        print_json([each._asdict() for each in found])
+    else:
+        rows = [[each.name, each.value, each.lack] for each in found]
+        show(table(["part", "found", ""], rows, left=3))
+    problems = [each for each in found if each.is_problem]
+    if problems:
+        note("This installation is not fit to crawl: " + "; ".join(each.lack for each in problems))
+        raise typer.Exit(1)
+    if not as_json:
+        note("This installation is sound. To check a crawl: mannerly doctor DIR")

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
-_CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
+CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
     """Return the exit code: 0 if the crawl is finished or has reached a limit."""
-    code = _CODES.get(result.ending.value, 0)
+    code = CODES.get(result.ending.value, 0)
     return 1 if code == 0 and is_incomplete(result) else code
 
 
@@ -58,8 +58,8 @@ def next_command(location: str, outputs: Sequence[str]) -> str:
     """Return what most people do next with a finished crawl: a report, if there is one."""
     from . import app
 
-    place = shlex.quote(location)
-    if any(command.name == "report" for command in app.registered_commands):
+    place, commands = shlex.quote(location), app.registered_commands
+    if any("report" in (each.name, each.callback.__name__) for each in commands if each.callback):
         return f"mannerly report {place} -o report.html"
     return f"mannerly status {place}" if outputs else f"mannerly export {place} -o pages.jsonl"
 

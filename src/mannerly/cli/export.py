@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.web.content_form import Content
+
 from .stored import Location, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
@@ -22,12 +24,17 @@ def export(
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
-            help="Format by suffix: .jsonl, .csv or .xml (sitemap); - is stdout (JSON lines); "
+            metavar="[TABLE:]FILE",
+            help="Table pages (default) or items; format by suffix: .jsonl, .jsonl.gz, .csv, "
+            ".parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON lines); "
             "repeatable.",
             show_default=False,
         ),
     ],
+    content: Annotated[
+        Content,
+        typer.Option(help="Content of pages in .jsonl, .parquet and folders (needs kept bodies)."),
+    ] = Content.NONE,
     include_skipped: Annotated[
         bool,
         typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
@@ -42,13 +49,20 @@ def export(
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
-        is_written = write_all(location, output, include_skipped=include_skipped, quiet=quiet)
+        is_written = write_all(
+            location, output, include_skipped=include_skipped, content=content, quiet=quiet
+        )
     if not is_written:
         raise typer.Exit(USAGE)
 
 
 def write_all(
-    location: str | Path, outputs: list[str], *, include_skipped: bool = False, quiet: bool = False
+    location: str | Path,
+    outputs: list[str],
+    *,
+    include_skipped: bool = False,
+    content: Content = Content.NONE,
+    quiet: bool = False,
 ) -> bool:
     """Write every output, whether or not others fail; name those that failed.
 
@@ -63,7 +77,7 @@ def write_all(
     is_written = True
     for target in outputs:
         try:
-            outcome = export(location, target, include_skipped=include_skipped)
+            outcome = export(location, target, include_skipped=include_skipped, content=content)
         except (ExportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the output is closed (`| head`)

@@ -1,6 +1,6 @@
 """A table of hosts: what each does or waits for, its pace and limit, its queue.
 
-The same in the live view (key h), in `hosts` and in `watch`. With 100 columns and more it says
+The same in the live view (key h), in `hosts` and in `watch`. With 116 columns and more it says
 what each host waits for. Numbers are aligned right; a host name is cut in the middle.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from .look import Line, Look
 
-LEGEND = (*(state for state in HostStatus if state is not HostStatus.DONE),)
 _NARROW = (("Next", 13), ("Pace", 7), ("Limit", 8), ("Queue", 9), ("Refused", 9))
 _STATE, _WHY = 13, 19
 _WIDE = (("Pace", 7), ("Limit", 7), ("Queue", 10), ("Fetched", 10), ("Refused", 9))
 _NEXT = 12
+_WIDE_FROM = 116  # columns: 24 are left for a host
 
 
 def busiest(standings: Sequence[HostStanding], look: Look, *, rows: int) -> list[str]:
@@ -36,8 +36,13 @@ def busiest(standings: Sequence[HostStanding], look: Look, *, rows: int) -> list
 
 def host_table(hosts: Sequence[HostStanding], look: Look) -> list[str]:
     """Return a head and one line a host."""
-    make = _wide_row if look.is_wide else _narrow_row
+    make = _wide_row if has_states(look) else _narrow_row
     return [look.line(_head(look)), *(look.line(make(host, look)) for host in hosts)]
+
+
+def has_states(look: Look) -> bool:
+    """Return whether there is room for the state in words and the cause."""
+    return look.columns >= _WIDE_FROM
 
 
 def legend(hosts: Sequence[HostStanding], look: Look) -> str:
@@ -51,7 +56,7 @@ def legend(hosts: Sequence[HostStanding], look: Look) -> str:
 
 
 def _name_columns(look: Look) -> int:
-    if not look.is_wide:
+    if not has_states(look):
         return max(10, look.columns - 1 - 3 - sum(columns for _, columns in _NARROW))
     rest = 2 + _STATE + 1 + _NEXT + 1 + _WHY + sum(columns for _, columns in _WIDE)
     return min(60, look.columns - 1 - rest)
@@ -59,7 +64,7 @@ def _name_columns(look: Look) -> int:
 
 def _head(look: Look) -> Line:
     name = "Host".ljust(_name_columns(look))
-    if not look.is_wide:
+    if not has_states(look):
         return ["   ", name, *(label.rjust(columns) for label, columns in _NARROW)]
     return [
         "  ",

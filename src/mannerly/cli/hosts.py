@@ -6,6 +6,7 @@ a stopped one when it is resumed.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,11 @@ import typer
 
 from mannerly.crawler.web.words import without_userinfo
 
-from .figures import span
+from .figures import many, span
+from .look import look_at
 from .steer import pace
 from .stored import Location, opened, when
-from .terminal import fail, failing_clearly, note, print_json, safe_term, show, table
+from .terminal import fail, failing_clearly, note, print_json, safe_term, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import HostOrders
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.standing import HostStanding
     from mannerly.crawler.stored import HostHandle, StoredCrawl
+
+    from .look import Look
 
 Host = Annotated[
     str,
@@ -51,14 +56,30 @@ def hosts(
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of hosts to show.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List the hosts of a crawl: queue, delay, refusals, state."""
+    """List the hosts of a crawl: queue, pace, limit, and why they wait."""
     with failing_clearly(), opened(location) as crawl:
-        lines = crawl.hosts(sort, limit)
-        orders = _orders(crawl)
-    if json:
-        print_json([_fields(line, orders) for line in lines])
-    elif lines:
-        show(as_table(lines, orders, now=time.time()))
+        if json:
+            orders = _orders(crawl)
+            print_json([_fields(line, orders) for line in crawl.hosts(sort, limit)])
+            return
+        found = crawl.standings(sort, limit)
+        total = crawl.status().total["hosts"]
+    if found:
+        print_table(found, sort, total, look_at(sys.stdout))
+
+
+def print_table(found: list[HostStanding], sort: str, total: int, look: Look) -> None:
+    """Print hosts as a table, with what its columns mean."""
+    from .host_table import has_states, host_table, legend
+
+    all_of_them = f" --limit {total} shows all." if len(found) < total else ""
+    lines = [*host_table(found, look), "", *([] if has_states(look) else [legend(found, look)])]
+    by = {"queued": "queue", "given_up": "URLs given up"}.get(sort, sort)
+    lines.append(
+        f"{len(found):,} of {many(total, 'host')}, by {by}. Pace and limit in requests/s."
+        f"{all_of_them}"
+    )
+    typer.echo("\n".join(lines))
 
 
 def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
@@ -167,29 +188,6 @@ def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, objec
         "is_paused": own is not None and own.is_paused,
         "set": None if own is None else {name: getattr(own, name) for name in _SET},
     }
-
-
-def as_table(
-    lines: list[HostLine], orders: Mapping[str, HostOrders] | None = None, *, now: float
-) -> str:
-    """Return hosts as a table, one a line."""
-    head = ["host", "queued", "fetched", "refused", "failed", "given up", "delay", "crawl-delay"]
-    head.append("state")
-    rows = [
-        [
-            safe_term(line.record.host, limit=60),
-            f"{line.queued:,}",
-            f"{line.record.fetched:,}",
-            f"{line.record.refused:,}",
-            f"{line.record.failed:,}",
-            f"{line.given_up:,}",
-            _delay(line.record.adaptive_delay_s),
-            _delay(line.record.crawl_delay_s),
-            _state(line.record, (orders or {}).get(line.record.host), now),
-        ]
-        for line in lines
-    ]
-    return table(head, rows)
 
 
 def _described(

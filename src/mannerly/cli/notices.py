@@ -183,6 +183,20 @@ def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[s
     return [f"{why}: with --scope host they are left out"]
 
 
+def anonymous(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """Say what site owners see, if it is not whom to ask: their logs are all they have."""
+    from mannerly.crawler.fetch.guard import NetworkGuard
+    from mannerly.crawler.settings import USER_AGENT
+    from mannerly.crawler.web.urls import host_key_of
+
+    is_ours = settings.user_agent == USER_AGENT and not settings.contact
+    hosts = {host_key_of(seed) for seed in seeds}
+    if not is_ours or len(NetworkGuard(seeds).private_seeds) >= len(hosts):
+        return []
+    seen = f'Site owners see the User-Agent "{USER_AGENT}" and not whom to write to'
+    return [f"{seen}: add --contact you@example.org, or the URL of a page about your crawl"]
+
+
 def unsent_credentials(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
     """Name headers and logins that no seed's origin gets: of https where the seed is of http."""
     from mannerly.crawler.fetch.credentials import read_header, read_login

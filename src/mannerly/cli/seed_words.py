@@ -71,17 +71,21 @@ def astray_lines(seeds: Sequence[SeedAstray], pages: str) -> tuple[str, list[str
     """Return the headline for seeds that lead elsewhere, and the lines below it."""
     is_login = any(seed.is_login for seed in seeds)
     who = "the seed leads" if len(seeds) == 1 else "all seeds lead"
-    where = "a login page" if is_login else "another host" if len(seeds) == 1 else "other hosts"
+    where = "another host" if len(seeds) == 1 else "other hosts"
+    if is_login:
+        where = "a login page"
+    elif all(seed.skipped for seed in seeds):
+        where = "a page that was skipped" if len(seeds) == 1 else "pages that were skipped"
     lines = [""]
     for seed in seeds[:_SEEDS]:
         url, target = safe_term(seed.url, limit=_URL), safe_term(seed.target, limit=_URL)
-        lines.append(f"  {url}  {seed.status} →  {target}")
+        why = f"   {safe_term(seed.skipped)}" if seed.skipped else ""
+        lines.append(f"  {url}  {seed.status} →  {target}{why}")
     if len(seeds) > _SEEDS:
         lines.append(f"  and {many(len(seeds) - _SEEDS, 'more seed')}")
     lines.append("")
-    if is_login:
-        return f": {pages}; {who} to {where}", [*lines, *_login()]
-    return f": {pages}; {who} to {where}", [*lines, *_follow(seeds)]
+    said = f": {pages}; {who} to {where}"
+    return said, [*lines, *(_login() if is_login else _follow(seeds))]
 
 
 def _login() -> list[str]:
@@ -90,6 +94,9 @@ def _login() -> list[str]:
 
 def _follow(seeds: Sequence[SeedAstray]) -> list[str]:
     """Return the commands that follow: there alone, or both."""
+    seeds = [seed for seed in seeds if not seed.skipped]
+    if not seeds:
+        return ["  Start from a page that may be fetched."]
     given = [shlex.quote(seed.url) for seed in seeds[:_SEEDS]]
     targets = [shlex.quote(seed.target) for seed in seeds[:_SEEDS]]
     there = f"  mannerly crawl {safe_term(' '.join(dict.fromkeys(targets)))}"

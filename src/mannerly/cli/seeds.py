@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 200_000_000  # of one file, decompressed: a few million URLs
 MAX_LINE = 65_536  # bytes; no URL of this length is crawled
 MAX_LINES = 5_000_000  # of one file, blank ones included
+STANDARD_INPUT = "standard input"
 _GZIP = b"\x1f\x8b"
 _FILE_SUFFIXES = (".txt", ".gz", ".csv", ".list", ".lst", ".urls", ".jsonl")
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?")
@@ -69,7 +70,7 @@ def read_seeds(arguments: Iterable[str]) -> list[str]:
 
 def _read(argument: str) -> SeedSource:
     if argument == "-":
-        return SeedSource(_urls(sys.stdin.buffer, "standard input"), "standard input")
+        return SeedSource(_urls(sys.stdin.buffer, STANDARD_INPUT), STANDARD_INPUT)
     path = Path(argument)
     is_there = os.path.exists(argument)  # noqa: PTH110 - Path.exists fails on long names
     if "://" in argument or not (_looks_like_a_file(argument) or is_there):

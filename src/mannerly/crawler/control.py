@@ -8,7 +8,7 @@ Two sorts:
 
     lasting    Pause, Unpause, SetOption, Exclude, HostPause, HostResume, HostSet, SeedsMoved
                the sum of all of them is in force, so all are read again at every start
-    once       AddSeeds, HostForget, RetryUrls, Recrawl, Stop, FetchRobots
+    once       AddSeeds, CheckUrls, HostForget, RetryUrls, Recrawl, Stop, FetchRobots
                each shard acts on each number once (`Batch.applied` keeps how far it has come);
                a Stop from before the present run is void
 
@@ -65,6 +65,15 @@ class FetchRobots(_Control, frozen=True):
     """Fetch these robots.txt for other shards: each is sent by the shard that owns its host."""
 
     requests: tuple[RobotsRequest, ...]
+
+
+class CheckUrls(_Control, frozen=True):
+    """Ask whether these URLs (canonical) exist, each once, whatever the scope.
+
+    From then on the crawl visits no page: those that are queued are skipped.
+    """
+
+    urls: tuple[str, ...]
 
 
 class SetOption(_Control, frozen=True):
@@ -135,6 +144,7 @@ Control: TypeAlias = (
     | AddSeeds
     | SeedsMoved
     | FetchRobots
+    | CheckUrls
     | SetOption
     | Exclude
     | HostPause
@@ -170,7 +180,8 @@ class InForce(NamedTuple):
 def in_force(orders: Iterable[tuple[int, Control]]) -> InForce:
     """Add up what `CrawlStore.orders` returned from the beginning: later records win.
 
-    Records that are acted on once (AddSeeds, HostForget, RetryUrls, Recrawl, Stop) are left out.
+    Records that are acted on once (AddSeeds, CheckUrls, HostForget, RetryUrls, Recrawl, Stop) are
+    left out.
     """
     is_paused = False
     options: dict[str, float | None] = {}

@@ -6,6 +6,7 @@
     InFlight       one request, from the grant of its slot to the commit of its result
     Request        what the fetcher is asked for
     Fetched        what came back
+    RawExchange    both as they were on the wire
     PageRecord     the exported record of a fetched URL, field for field
     Link           one link of a page, with its kind and its text
     Skipped        a URL that will not be fetched, with the reason
@@ -17,6 +18,8 @@
 `Now` carries both scales of time: monotonic seconds for everything that happens inside a process,
 wall time (seconds since 1970) for everything that is stored, because a monotonic instant means
 nothing to the next process.
+
+It is long because the fields of every value are explained here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Kind(IntEnum):
     CT = 2  # certificate transparency: a list of hosts
     COMMONCRAWL = 3  # the Common Crawl index: a list of URLs
     ROBOTS = 4  # never stored
+    CHECK = 5  # the target of a link: does it exist? asked with HEAD
+    CHECK_GET = 6  # the same with GET, after HEAD was refused
 
 
 # ---------------------------------------------------------------------- URLs on their way
@@ -234,6 +239,26 @@ class HostRecord(NamedTuple):
     smallest_gap_s: float = 0.0  # between two requests, so far; 0: there were no two
     required_gap_s: float = 0.0  # the gap in force at the smallest one
     early: int = 0  # requests that were sent too early; must stay 0
+    smallest_gap_at: float = 0.0  # when the gap was smallest; 0: unknown
+    requests: int = 0  # that were sent, of every kind
+    retry_afters: int = 0  # answers that asked for a wait
+    retry_afters_broken: int = 0  # requests that were sent inside such a wait; must stay 0
+
+
+TRAFFIC_S = 10  # seconds of one `Traffic`
+
+
+class Traffic(NamedTuple):
+    """The answers of one interval of wall time, over all hosts."""
+
+    interval: int  # since 1970: wall time // TRAFFIC_S
+    requests: int
+    refused: int
+
+    @property
+    def start(self) -> float:
+        """Return the wall time at which it begins."""
+        return float(self.interval * TRAFFIC_S)
 
 
 class RobotsRecord(NamedTuple):
@@ -305,7 +330,7 @@ class InFlight:
 
 @dataclass(slots=True)
 class Request:
-    """One GET. `host` is the URL's host as our parser read it: lower case, no port.
+    """One GET or HEAD. `host` is the URL's host as our parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
     `flight` is handed back with the answer. Treat it as frozen.
@@ -317,6 +342,17 @@ class Request:
     max_bytes: int = DEFAULT_MAX_BYTES
     headers: tuple[tuple[str, str], ...] = ()
     flight: InFlight | None = None
+    is_head: bool = False
+
+
+class RawExchange(NamedTuple):
+    """A request and its answer as they were on the wire, to be kept."""
+
+    request: bytes  # its head
+    head: bytes  # of the answer: status line and headers
+    body: bytes  # without chunks, with its Content-Encoding
+    address: str = ""  # of the server; empty behind a proxy
+    cut: str | None = None  # why the body is not complete: "length", "time" or "disconnect"
 
 
 @dataclass(slots=True)
@@ -326,6 +362,8 @@ class Fetched:
     `latency_s` is the server's own answer time: from the request's last byte to the answer's
     first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
     case, repeated ones are joined with ", ", and Set-Cookie is dropped. Treat it as frozen.
+
+    If answers are kept, `exchange` is set, and `body` is not decoded until the shard does that.
     """
 
     request: Request
@@ -337,6 +375,7 @@ class Fetched:
     error: FetchError | None = None
     detail: str | None = None
     is_truncated: bool = False
+    exchange: RawExchange | None = None
 
 
 # ---------------------------------------------------------------------- may it be fetched?

@@ -2,7 +2,8 @@
 
 Every field has a sentence. An error names the field, the value and what is allowed. The settings of
 the politeness core (`politeness.Settings`) are one field. Nothing is read from the environment or
-from files here: the command does that (`cli.config`).
+from files here: the command does that (`cli.config`). It is long because it is a table with an
+entry for each setting.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mannerly.crawler.options.table import FIELDS, OPTIONS
 from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.crawler.web.urls import UrlRules
 from mannerly.politeness import Settings, SettingsError
+from mannerly.version import VERSION
 
 from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 SEEDING = OPTIONS["seeding_strategy"].choices
 NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
-USER_AGENT = "mannerly/0.1 (+https://mannerly.example/bot)"
+USER_AGENT = f"mannerly/{VERSION}"
 
 
 def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
@@ -72,7 +74,9 @@ class CrawlSettings:
         metadata={"doc": "Politeness settings of single hosts, by host and field.", "low": None},
     )
     user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
-    contact: str | None = _option(None, "E-mail address for site owners: the From header.")
+    contact: str | None = _option(
+        None, "E-mail address or page for site owners, a part of the User-Agent."
+    )
     ignore_robots: bool = _option(False, "Also fetch URLs that robots.txt forbids.")
     robots_unreachable: str = _option(
         "disallow", "If robots.txt cannot be fetched: disallow (RFC 9309) or allow all URLs."
@@ -142,6 +146,9 @@ class CrawlSettings:
         False,
         "Keep the links, images, scripts and metadata of every page, for exports and reports.",
     )
+    anchors: bool = _option(
+        False, "With links: keep the ids of every page, to find links to anchors that do not exist."
+    )
     text_digest: str = _option(
         "auto",
         "Which pages get a digest of their visible text: auto (those without an ETag and a "
@@ -156,6 +163,12 @@ class CrawlSettings:
     parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
+    keep_bodies: bool = _option(
+        False, "Keep every answer as it was received, in WARC segments beside the state."
+    )
+    segment_bytes: int = _option(
+        1024 * 1024 * 1024, "Begin a new segment after this many bytes.", low=1
+    )
     durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
     host_failure_limit: int = _option(
         20, "Give a host up after this many failures in a row.", low=1
@@ -266,6 +279,12 @@ class CrawlSettings:
     def pace_of(self, host: str, rest: Settings | None = None) -> Settings:
         """Return the politeness settings of a host; what it has no value for is as in `rest`."""
         return (rest or self.politeness).with_changes(self.hosts.get(host, {}))
+
+    @property
+    def full_user_agent(self) -> str:
+        """Return the User-Agent header: that of the operator, or ours with the contact."""
+        is_ours = self.user_agent == USER_AGENT and self.contact
+        return f"{USER_AGENT} (+{self.contact})" if is_ours else self.user_agent
 
     @property
     def agent_token(self) -> str:

@@ -261,9 +261,9 @@ class StatsFold:
             stats.fetched += 1
             stats.statuses[record.status] += 1
             stats.bytes += record.bytes
+            if event.latency_s > 0.0:
+                stats.latencies.note(event.latency_s)
         stats.crashed += record.error == CRASHED
-        if event.latency_s > 0.0 and not event.is_local:
-            stats.latencies.note(event.latency_s)
         tally = None if event.is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
-from mannerly.crawler.inspection import explain, hosts
+from mannerly.crawler.inspection import explain, hosts, standings
 from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import View, view
@@ -21,6 +21,7 @@ from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.seeds import canonical_seeds
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.explain import UrlExplanation
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.model import Link, PageRecord, Skipped
+    from mannerly.crawler.model import Link, PageItems, PageRecord, Skipped
     from mannerly.crawler.options.keywords import CrawlOptions
+    from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
 
 # Options that `set` changes in a running crawl.
@@ -145,12 +147,18 @@ class StoredCrawl:
 
     def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
         """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay."""
-        try:
-            order = HostSort(sort)
-        except ValueError:
-            raise OptionError(f"sort is {sort!r}; allowed: {', '.join(HostSort)}") from None
         with self.view() as crawl:
-            return hosts.top_hosts(crawl, order, limit)
+            return hosts.top_hosts(crawl, _order(sort), limit)
+
+    def standings(self, sort: str = "queued", limit: int = 20) -> list[HostStanding]:
+        """Return what `limit` hosts are doing or wait for, and until when."""
+        with self.view() as crawl:
+            return standings.standings(crawl, _order(sort), limit, now=time.time())
+
+    def host_counts(self) -> Counter[HostStatus]:
+        """Return the number of hosts by what they are doing: every record of a host is read."""
+        with self.view() as crawl:
+            return standings.all_counts(crawl, now=time.time())
 
     def host(self, name: str) -> HostHandle:
         """Return a handle of one host, by its name or a URL of it."""
@@ -165,6 +173,12 @@ class StoredCrawl:
         """Yield the record of every page so far, each once: fetched or failed."""
         with self.view() as crawl:
             yield from crawl.pages()
+
+    def extracted(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what was extracted from every page so far, with its URL."""
+        with self.view() as crawl:
+            for reader in crawl.readers:
+                yield from reader.items()
 
     @property
     def keeps_links(self) -> bool:
@@ -300,6 +314,13 @@ def added_seeds(store: CrawlStore) -> set[str]:
     """Return the seeds that control records have added."""
     added = (order for _, order in store.orders() if isinstance(order, control.AddSeeds))
     return {url for order in added for url in order.urls}
+
+
+def _order(sort: str) -> HostSort:
+    try:
+        return HostSort(sort)
+    except ValueError:
+        raise OptionError(f"sort is {sort!r}; allowed: {', '.join(HostSort)}") from None
 
 
 def _globs(exclude: str | Sequence[str] | None) -> list[str]:

@@ -36,6 +36,11 @@ GAP_TOLERANCE = 0.02  # of the gap: requests take unequal time from the client t
 CLOCK_STEP_S = time.get_clock_info("monotonic").resolution
 # Seconds that a client needs to read a Retry-After: requests already on their way do not count.
 GRACE_S = 0.05
+WIDE = 120  # columns from which on a table has the descriptions of the hosts
+_ABOVE = (
+    "A share above 100 % (of the last 10 s) is allowed: such a limit saves up what",
+    "was not used before, and a bucket that was full may be emptied at once.",
+)
 SETTLED_S = 10.0  # the settled rate is taken over this many last seconds
 
 
@@ -243,17 +248,24 @@ def judge_all(
     ]
 
 
-def table(verdicts: Sequence[HostVerdict]) -> str:
-    """Format verdicts as text: one line per host, then one line per broken promise."""
-    head = ("host", "limit/s", "settled", "share", "requests", "refused", "smallest gap", "")
+def table(verdicts: Sequence[HostVerdict], *, columns: int = WIDE) -> str:
+    """Format verdicts as text: one line per host, then one line per broken promise.
+
+    The hosts are described in the last column if there are `WIDE` columns. A share above 100 % is
+    explained: a limit that saves up what was not used may be exceeded for a while.
+    """
+    head = ("Host", "Limit/s", "Settled", "Share", "Requests", "Refused", "Smallest gap", "")
     rows = [head, *(_row(verdict) for verdict in verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(7)]
     lines = []
     for row in rows:
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:7], widths[1:], strict=True)]
-        lines.append("  ".join([*cells, row[7]]).rstrip())
+        about = row[7] if columns >= WIDE else ""
+        lines.append("  ".join([*cells, about]).rstrip())
     lines += [f"! {v.name}: {what}" for v in verdicts for what in v.broken]
+    if any(verdict.settled_rate >= 1.005 * verdict.true_rate for verdict in verdicts):
+        lines += ["", *_ABOVE]
     return "\n".join(lines)
 
 
@@ -264,9 +276,9 @@ def _row(verdict: HostVerdict) -> tuple[str, ...]:
         verdict.name,
         f"{verdict.true_rate:.2f}" if limited else "none",
         f"{verdict.settled_rate:.2f}",
-        f"{verdict.settled_rate / verdict.true_rate:.0%}" if limited else "-",
+        f"{100 * verdict.settled_rate / verdict.true_rate:.0f} %" if limited else "–",
         str(verdict.requests),
         str(verdict.refused),
-        f"{gap_s:.3f} s" if isfinite(gap_s) else "-",
+        f"{gap_s:.3f} s" if isfinite(gap_s) else "–",
         verdict.about,
     )

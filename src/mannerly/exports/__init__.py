@@ -3,14 +3,30 @@
     jsonl      one JSON object a line
     csv        for spreadsheets; text is never taken for a formula
     sitemap    the pages that a site owner would list
+    parquet    for DuckDB, Polars and pandas
+    folder     the content of every page in a file of its own
+    archive    web archives: WARC and WACZ
+    items      what was extracted from pages
     whole      replace a file only when the new one is complete
 
-`export(location, "pages.csv")` chooses by the suffix; "-" is standard output. All of it works
+`export(location, "pages.csv")` chooses by the suffix (`target`); "-" is standard output. The
+content of pages is made in processes of their own (`content`). All of it works
 while the crawl runs; the export then has the records that were committed when they were read.
 """
 
 from __future__ import annotations
 
-from .export import Exported, ExportError, Format, check_target, export
+from .export import Exported, export
+from .target import STDOUT, ExportError, Format, Table, Target, check_target, read_target
 
-__all__ = ["ExportError", "Exported", "Format", "check_target", "export"]
+__all__ = [
+    "STDOUT",
+    "ExportError",
+    "Exported",
+    "Format",
+    "Table",
+    "Target",
+    "check_target",
+    "export",
+    "read_target",
+]

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import os
+import gzip
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from mannerly.crawler.web.content_form import Content
 
+from .target import ARCHIVES, STDOUT, ExportError, Format, Table, read_target
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from mannerly.crawler.inspection.view import View
+    from mannerly.crawler.model import PageRecord
     from mannerly.crawler.stored import StoredCrawl
 
+    from .archive import ValidSegment
+    from .content import KeptPage
     from .rows import Row
-
-STDOUT = "-"
-
-
-class Format(StrEnum):
-    """The formats that can be written; the values are the suffixes."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
-    XML = "xml"
+    from .target import Target
 
 
-class ExportError(ValueError):
-    """A target that cannot be written to; raised before anything is written."""
+_UNITS = {Format.XML: "URLs", Format.WARC: "bytes", Format.WACZ: "pages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,88 +39,182 @@ class Exported:
     format: Format
     records: int
     files: int = 1
+    notes: tuple[str, ...] = ()  # what is missing from it, in sentences
 
     def described(self) -> list[str]:
         """Return it in words; nothing for standard output, which is for data only."""
-        if self.target == STDOUT:
+        if self.target.endswith(STDOUT):
             return []
-        what = "URLs" if self.format is Format.XML else "records"
-        parts = f", in {self.files} files and an index" if self.files > 1 else ""
-        return [f"Wrote {self.target}: {self.records:,} {what}{parts}"]
-
-
-def check_target(target: str, fmt: Format | None = None) -> Format:
-    """Return the format of a target.
-
-    Raises:
-        ExportError: its suffix has no format, or it cannot be written.
-    """
-    if target == STDOUT:
-        chosen = fmt or Format.JSONL
-        if chosen is Format.XML:
-            raise ExportError(
-                "a sitemap cannot go to standard output: give a file name ending in .xml"
-            )
-        return chosen
-    path = Path(target)
-    if path.is_dir():
-        raise ExportError(f"{target} is a directory: add a file name")
-    if not path.absolute().parent.is_dir():
-        raise ExportError(f"cannot write {target}: there is no directory {path.parent}")
-    if not os.access(path.absolute().parent, os.W_OK) and not path.exists():
-        raise ExportError(f"cannot write {target}: no permission to write in {path.parent}")
-    return fmt or _by_suffix(path)
+        parts = ""
+        if self.format is Format.XML and self.files > 1:
+            parts = f", in {self.files} files and an index"
+        elif self.format in (Format.PARQUET, Format.FOLDER) and self.files > 1:
+            parts = f", in {self.files:,} files"
+        what = _UNITS.get(self.format, "records")
+        return [f"Wrote {self.target}: {self.records:,} {what}{parts}", *self.notes]
 
 
 def export(
-    location: str | Path, target: str, fmt: Format | None = None, *, include_skipped: bool = False
+    location: str | Path,
+    target: str,
+    fmt: Format | None = None,
+    *,
+    include_skipped: bool = False,
+    content: Content = Content.NONE,
 ) -> Exported:
-    """Write a crawl's records to a file, or to standard output ("-").
+    """Write a table of a crawl to a file, or to standard output ("-").
+
+    Args:
+        location: the crawl.
+        target: `[TABLE:]FILE`; the suffix decides the format.
+        fmt: the format, whatever the suffix is.
+        include_skipped: add URLs that were skipped or given up, with the reason.
+        content: what of a page goes into .jsonl, .parquet and a folder.
 
     Raises:
-        ExportError: the target cannot be written to.
+        ExportError: the target cannot be written to, or the crawl has not kept what it needs.
         StoreError: the crawl cannot be read.
         OSError: the target cannot be written; an earlier file of that name is unchanged.
     """
     from mannerly.crawler.stored import open_crawl
 
-    chosen = check_target(target, fmt)
-    with open_crawl(location) as records:
-        if chosen is Format.XML:
+    wanted = read_target(target, fmt)
+    with open_crawl(location) as crawl:
+        if wanted.needs_bodies(content):
+            _require_bodies(crawl)
+        if wanted.format in ARCHIVES:
+            return _export_archive(crawl, wanted)
+        if wanted.table is Table.ITEMS:
+            from .items import export_items
+
+            return export_items(crawl, wanted)
+        if wanted.format is Format.XML:
             from .sitemap import write_sitemap
 
-            urls, files = write_sitemap(records.pages(), Path(target))
-            return Exported(target, chosen, urls, files)
-        with _destination(target) as file:
-            count = _write(records, chosen, file, include_skipped=include_skipped)
-    return Exported(target, chosen, count)
+            urls, files = write_sitemap(crawl.pages(), Path(wanted.path))
+            return Exported(target, wanted.format, urls, files)
+        if wanted.format is Format.FOLDER:
+            from .folder import write_folder
+
+            form = Content.HTML if content is Content.NONE else content
+            with crawl.view() as opened:
+                pages = _with_content(opened, form)
+                records, files = write_folder(pages, Path(wanted.path), form)
+            return Exported(target, wanted.format, records, files)
+        return _export_rows(crawl, wanted, content, include_skipped=include_skipped)
 
 
-def _by_suffix(path: Path) -> Format:
-    name = path.name.lower()
-    for fmt in Format:
-        if name.endswith(f".{fmt}"):
-            return fmt
-    *most, last = (f".{fmt}" for fmt in Format)
-    allowed = f"use {', '.join(most)} or {last}"
-    raise ExportError(f'unknown export format "{path.suffix}": {allowed}')
+def _export_rows(
+    crawl: StoredCrawl, wanted: Target, content: Content, *, include_skipped: bool
+) -> Exported:
+    if not wanted.has_content(content):
+        content = Content.NONE
+    with crawl.view() as opened:
+        if wanted.format is Format.PARQUET:
+            if include_skipped:
+                raise ExportError("a Parquet file holds only pages: leave out --include-skipped")
+            records, files = _write_parquet(opened, wanted, content)
+            return Exported(wanted.text, wanted.format, records, files)
+        rows: Iterable[Row] = _rows(crawl, include_skipped=include_skipped)
+        if content is not Content.NONE:
+            rows = _content_rows(opened, content)
+            if include_skipped:
+                rows = chain(rows, _without_record(crawl))
+        with destination(wanted) as file:
+            count = _write(rows, wanted.format, file, include_skipped=include_skipped)
+    return Exported(wanted.text, wanted.format, count)
 
 
-def _write(records: StoredCrawl, fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
+def _export_archive(crawl: StoredCrawl, wanted: Target) -> Exported:
+    from .archive import write_wacz, write_warc
+
+    with crawl.view() as opened:
+        segments = _segments(opened)
+        if wanted.format is Format.WARC:
+            size = write_warc(segments, Path(wanted.path))
+            return Exported(wanted.text, wanted.format, size)
+        pages = write_wacz(
+            segments,
+            opened.pages(),
+            Path(wanted.path),
+            title=", ".join(opened.store.manifest.seeds[:3]),
+            wall=time.time(),
+        )
+        return Exported(wanted.text, wanted.format, pages)
+
+
+def _write_parquet(opened: View, wanted: Target, content: Content) -> tuple[int, int]:
+    from .parquet import page_schema, write_parquet
+
+    if content is Content.NONE:
+        schema, rows = page_schema(), opened.pages()
+        return write_parquet(rows, schema, wanted.path, is_folder=wanted.is_folder)
+    with_content = ((*record, text) for record, text in _with_content(opened, content))
+    schema = page_schema(["content"])
+    return write_parquet(with_content, schema, wanted.path, is_folder=wanted.is_folder)
+
+
+def _require_bodies(crawl: StoredCrawl) -> None:
+    with crawl.view() as opened:
+        if not _segments(opened):
+            raise ExportError(
+                f"the crawl in {crawl.location} has kept no bodies: crawl with --keep-bodies"
+            )
+
+
+def _segments(opened: View) -> list[ValidSegment]:
+    """Return all segments of a crawl, as far as they are committed."""
+    from .archive import ValidSegment
+
+    folder = opened.store.segment_folder
+    if folder is None:
+        return []
+    return [
+        ValidSegment(folder / name, length)
+        for reader in opened.readers
+        for name, length in reader.segments().items()
+        if length
+    ]
+
+
+def _kept_pages(opened: View) -> Iterator[KeptPage]:
+    from .content import KeptPage
+
+    for reader in opened.readers:
+        for _, record, place in reader.kept_pages():
+            yield KeptPage(record, place)
+
+
+def _with_content(opened: View, form: Content) -> Iterator[tuple[PageRecord, str | None]]:
+    from .content import with_content
+
+    folder = opened.store.segment_folder
+    assert folder is not None, "there are segments"
+    return with_content(_kept_pages(opened), folder, form)
+
+
+def _content_rows(opened: View, content: Content) -> Iterator[Row]:
+    from .rows import page_row
+
+    for record, text in _with_content(opened, content):
+        row = page_row(record)
+        row["content"] = text
+        yield row
+
+
+def _write(rows: Iterable[Row], fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
     from .rows import FIELDS, REASONS
 
-    fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
-    rows = _rows(records, include_skipped=include_skipped)
     if fmt is Format.CSV:
-        return write_csv(rows, fields, file)
+        return write_csv(rows, (*FIELDS, *REASONS) if include_skipped else FIELDS, file)
     return write_jsonl(rows, file)
 
 
 def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:
     """Yield one row a URL: pages first, then those that were skipped or given up."""
-    from .rows import page_row, skipped_row
+    from .rows import page_row
 
     failed: set[str] = set()
     for record in records.pages():
@@ -130,19 +222,32 @@ def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:
             failed.add(record.url)
         yield page_row(record)
     if include_skipped:
-        for each in chain(records.skipped(), records.given_up()):
-            # A page that had failed may have been tried again and given up in the meantime.
-            if each.url not in failed:
-                yield skipped_row(each)
+        yield from _without_record(records, failed)
+
+
+def _without_record(records: StoredCrawl, failed: Container[str] = ()) -> Iterator[Row]:
+    """Yield the URLs that were skipped or given up."""
+    from .rows import skipped_row
+
+    for each in chain(records.skipped(), records.given_up()):
+        # A page that had failed may have been tried again and given up in the meantime.
+        if each.url not in failed:
+            yield skipped_row(each)
 
 
 @contextmanager
-def _destination(target: str) -> Iterator[BinaryIO]:
+def destination(target: Target) -> Iterator[BinaryIO]:
+    """Yield the file of a target; it is put in place when it is complete."""
     from .whole import whole_file
 
-    if target != STDOUT:
-        with whole_file(Path(target)) as file:
-            yield file
+    if target.path != STDOUT:
+        with whole_file(Path(target.path)) as file:
+            if target.format is not Format.JSONL_GZ:
+                yield file
+                return
+            # Without a name and a time, the same records make the same file.
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
         return
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()

@@ -7,14 +7,12 @@ the direction of text are escaped: JSON allows them, but the lines may be printe
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .rows import Row
+    from collections.abc import Iterable, Mapping
 
 # In UTF-8: U+007F to U+009F, U+061C, U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F, U+FEFF.
 _INVISIBLE = re.compile(
@@ -22,7 +20,13 @@ _INVISIBLE = re.compile(
 )
 
 
-def write_jsonl(rows: Iterable[Row], file: BinaryIO) -> int:
+class Writable(Protocol):
+    """A file that can be written to."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+def write_jsonl(rows: Iterable[Mapping[str, object]], file: Writable) -> int:
     """Write the rows; return the number of rows."""
     encode = msgspec.json.Encoder().encode
     count = 0

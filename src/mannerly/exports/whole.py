@@ -26,8 +26,10 @@ _NEW |= getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """Yield a file that becomes `path` if no exception is raised.
+
+    Without `sync` it is not waited for until it is on the disk: for thousands of small files.
 
     Raises:
         OSError: it cannot be written; the earlier file is kept.
@@ -42,7 +44,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         beside.chmod(0o666 & ~_umask())
         beside.replace(path)
     except BaseException:

@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING
 
 from . import events
 from .breaker import Breaker, BreakerState
+from .health import BadKind, bad_kind
 from .host import HostState
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import NEVER, THROTTLE, Grant, Wait
+from .model import NEUTRAL, NEVER, OK, THROTTLE, Grant, Wait
 from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
-from .snapshot import HostSnapshot, Snapshot, describe
+from .snapshot import THROTTLED_WAIT_S, HostSnapshot, Snapshot, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +143,8 @@ class Politeness:
         self._all_enabled = self.settings.enabled  # for every host
         self._waits = self._denied = self._past_requests = 0
         self._throttled = self._retries = self._cancelled = 0
+        self._bad = dict.fromkeys(BadKind, 0)
+        self._throttled_waits, self._blocked_s = 0, 0.0
 
     def __repr__(self) -> str:
         strategy = self.settings.strategy
@@ -173,9 +176,16 @@ class Politeness:
     def report(self, permit: Permit, response: Response, *, now: Instant) -> Outcome:
         """Report the response to a granted request; returns how it was classified."""
         outcome = permit.host.report(permit, response, now)
-        if outcome is THROTTLE:
-            self._throttled += 1
+        if outcome is not OK:
+            self._throttled += outcome is THROTTLE
+            if outcome is not NEUTRAL:
+                self._bad[bad_kind(response)] += 1
         return outcome
+
+    def waited(self, seconds: float) -> None:
+        """Count the time that a caller has waited for a permit, for the snapshot."""
+        self._blocked_s += seconds
+        self._throttled_waits += seconds > THROTTLED_WAIT_S
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool = False) -> None:
         """Give a permit back; `was_sent` says that the server may have seen the request."""
@@ -196,8 +206,8 @@ class Politeness:
             raise ValueError(f"crawl_delay_s must be finite and at least 0, not {crawl_delay_s!r}")
         state.set_crawl_delay(crawl_delay_s or 0.0, now)
 
-    def snapshot(self, *, top: int = 50) -> Snapshot:
-        """Return totals over all hosts, and details of the `top` busiest ones."""
+    def snapshot(self, *, top: int = 50, now: Instant | None = None) -> Snapshot:
+        """Return totals over all hosts, and details of the `top` busiest ones, tokens at `now`."""
         hosts = self._hosts.values()
         states = [host.health.breaker.state for host in hosts if host.health is not None]
         return Snapshot(
@@ -211,15 +221,22 @@ class Politeness:
             cancelled=self._cancelled,
             open=states.count(BreakerState.OPEN),
             half_open=states.count(BreakerState.HALF_OPEN),
-            top=tuple(map(self._describe, nlargest(top, hosts, key=self._activity))),
+            server_errors=self._bad[BadKind.SERVER],
+            refusals=self._bad[BadKind.REFUSAL],
+            network_errors=self._bad[BadKind.NETWORK],
+            throttled_waits=self._throttled_waits,
+            blocked_s=self._blocked_s,
+            top=tuple(
+                self._describe(host, now) for host in nlargest(top, hosts, key=self._activity)
+            ),
         )
 
     # ------------------------------------------------------------------ around the contract
 
-    def host(self, host: str) -> HostSnapshot | None:
-        """Return the details of one host; None if it has no state."""
+    def host(self, host: str, *, now: Instant | None = None) -> HostSnapshot | None:
+        """Return the details of one host, its tokens at `now`; None if it has no state."""
         state = self._find(host)
-        return None if state is None else self._describe(state)
+        return None if state is None else self._describe(state, now)
 
     def retry(
         self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
@@ -248,6 +265,12 @@ class Politeness:
     def give_up(self, host: str, reason: str, *, now: Instant) -> bool:
         """Retire a host that is not paused; return whether it is retired now."""
         return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
+
+    def proves_block(self, host: str) -> None:
+        """Tell that a page which had answered 403 was given later: its 403s mean "too fast"."""
+        state = self._find(host)
+        if state is not None and state.health is not None:
+            state.health.proves_block()
 
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""
@@ -453,8 +476,8 @@ class Politeness:
         is_awaited = state.key in self._waiters or (state.base_at == NEVER and not is_full)
         return is_awaited or not state.is_idle(now)
 
-    def _describe(self, state: HostState) -> HostSnapshot:
-        return describe(state, waiters=self._waiters.get(state.key, 0))
+    def _describe(self, state: HostState, now: Instant | None) -> HostSnapshot:
+        return describe(state, waiters=self._waiters.get(state.key, 0), now=now)
 
     def _activity(self, host: HostState) -> tuple[int, int]:
         return (host.in_flight + self._waiters.get(host.key, 0), host.requests)

@@ -103,7 +103,9 @@ class HostGate(HostSchedule):
 
     def _ensure_health(self) -> HostHealth:
         if self.health is None:
-            self.health = HostHealth(self._shared.retry_policy)
+            # All answers before the first that is no success were successes.
+            successes = max(0, self.requests - self.in_flight - 1)
+            self.health = HostHealth(self._shared.retry_policy, successes)
         return self.health
 
     def retry_budget(self) -> RetryBudget:

@@ -23,8 +23,28 @@ if TYPE_CHECKING:
     from .stats import HostStats
 
 
+_TOO_MANY, _SERVER_ERROR = 429, 500  # HTTP statuses
+
 # After this many 403s treated as throttles, the site simply has forbidden pages (docs/adr/0005).
 FORBIDDEN_PAGES_AFTER = 3
+
+
+class BadKind(Enum):
+    """The kind of an answer that was no success."""
+
+    SERVER = "a status of 500 or more"
+    REFUSAL = "status 429"
+    NETWORK = "no status at all"
+    OTHER = "any other status"
+
+
+def bad_kind(response: Response) -> BadKind:
+    """Return the kind of an answer that was no success."""
+    if response.status is None:
+        return BadKind.NETWORK
+    if response.status == _TOO_MANY:
+        return BadKind.REFUSAL
+    return BadKind.SERVER if response.status >= _SERVER_ERROR else BadKind.OTHER
 
 
 class BreakerChange(Enum):
@@ -45,18 +65,24 @@ class HostHealth:
         "forbidden",
         "is_stalled",
         "latest",
+        "network_errors",
+        "refusals",
         "retry_after_s",
         "retry_budget",
+        "server_errors",
+        "success_streak",
         "throttle_streak",
         "throttles",
     )
 
-    def __init__(self, policy: RetryPolicy) -> None:
+    def __init__(self, policy: RetryPolicy, successes: int = 0) -> None:
         self.breaker = Breaker()
         self.retry_budget = RetryBudget(policy)
         self.throttles = 0
         self.throttle_streak = 0
         self.failures = 0
+        self.server_errors = self.refusals = self.network_errors = 0  # of both: 5xx, 429, neither
+        self.success_streak = successes
         self.forbidden = 0  # 403s that were treated as throttles
         self.bad_since: Instant = inf  # when the current run without a success began
         self.bad_in_a_row = 0  # refusals and failures of that run
@@ -112,11 +138,14 @@ class HostHealth:
     def _count(self, outcome: Outcome) -> None:
         if outcome is OK:
             self.throttle_streak = 0
+            self.success_streak += 1
         elif outcome is THROTTLE:
             self.throttles += 1
             self.throttle_streak += 1
+            self.success_streak = 0
         elif outcome is OVERLOAD:
             self.failures += 1
+            self.success_streak = 0
         if outcome is OK or outcome is NEUTRAL:  # a 404 settles a URL as well as a page does
             self.bad_since = inf
             self.is_stalled = False
@@ -133,12 +162,23 @@ class HostHealth:
         self.forbidden += 1
         return True
 
+    def proves_block(self) -> None:
+        """A page that had answered 403 was given later: the next 403s are treated as throttles."""
+        self.forbidden = 0
+
     def note_bad(self, response: Response, retry_after_s: float | None, now: Instant) -> None:
         """Note a throttle or a failure: the first one begins a run without a success."""
         self.bad_in_a_row = self.bad_in_a_row + 1 if self.bad_since < inf else 1
         self.bad_since = min(self.bad_since, now)
         self.latest = str(response.error) if response.status is None else f"{response.status}"
         self.retry_after_s = retry_after_s
+        match bad_kind(response):
+            case BadKind.SERVER:
+                self.server_errors += 1
+            case BadKind.REFUSAL:
+                self.refusals += 1
+            case BadKind.NETWORK:
+                self.network_errors += 1
 
     def is_newly_stalled(self, gap_s: float, now: Instant, settings: Settings) -> bool:
         """Return True once per run without a success, when the host makes no progress any more.

@@ -98,6 +98,18 @@ class HostSchedule:
         """The maximum number of requests in flight at present."""
         return self._limit
 
+    @property
+    def success_streak(self) -> int:
+        """Successes since the latest refusal or failure."""
+        return self.requests - self.in_flight if self.health is None else self.health.success_streak
+
+    def tokens(self, now: Instant) -> float:
+        """Return how many requests could start at once; between 0 and 1 while the next waits."""
+        burst = 1 if self.requested.crawl_delay_s else self._shared.burst
+        if self._gap_s == 0.0 or self.not_before == NEVER:
+            return float(burst)
+        return max(0.0, min(float(burst), 1.0 + (now - self.not_before) / self._gap_s))
+
     def contacted(self, now: Instant) -> None:
         """Count the delay to the next request from `now`."""
         if now > self.base_at:

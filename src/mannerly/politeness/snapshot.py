@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .model import Instant, Reason
 
 
+THROTTLED_WAIT_S = 0.1  # a caller that waited longer than this counts as throttled
+
+
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
     """The state of one host. Delays and latencies are in seconds, `rate` in requests per second."""
@@ -42,27 +45,41 @@ class HostSnapshot:
     bad_in_a_row: int  # refusals and failures since then
     latest_problem: str  # the latest refusal or failure: a status or an error kind
     retry_after_s: float | None  # what that one asked for
+    success_streak: int  # successes since the latest refusal or failure
+    consecutive_failures: int  # towards the breaker: see `breaker_consecutive`
+    server_errors: int  # refusals and failures with a status of 500 or more
+    refusals: int  # with status 429
+    network_errors: int  # without a status
+    tokens: float | None  # requests that could start at once; None: the time was not given
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Totals over all hosts, and the busiest hosts in detail (`top`)."""
+    """Totals over all hosts, and the busiest hosts in detail (`top`).
+
+    Waits are counted by the drivers, or with `Politeness.waited`.
+    """
 
     hosts: int
     in_flight: int
     requests: int
-    throttled: int
-    waits: int
-    denied: int
+    throttled: int  # answers that asked for fewer requests
+    waits: int  # times that a request had to wait
+    denied: int  # times that a request was refused: breaker open, host paused or retired
     retries: int
     cancelled: int
     open: int
     half_open: int
+    server_errors: int  # refusals and failures with a status of 500 or more
+    refusals: int  # with status 429
+    network_errors: int  # without a status
+    throttled_waits: int  # callers that waited more than 0.1 s for their slot
+    blocked_s: float  # the time that all callers have waited for theirs
     top: tuple[HostSnapshot, ...]
 
 
-def describe(host: HostState, *, waiters: int) -> HostSnapshot:
-    """Return a snapshot of one host."""
+def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnapshot:
+    """Return a snapshot of one host, its tokens at `now`."""
     host.learn_deferred()
     stats, strategy, health = host.stats, host.strategy, host.health
     failures, answers = stats.error_counts() if stats else (0, 0)
@@ -94,4 +111,10 @@ def describe(host: HostState, *, waiters: int) -> HostSnapshot:
         bad_since=health.bad_since if health else inf,
         latest_problem=health.latest if health else "",
         retry_after_s=health.retry_after_s if health else None,
+        success_streak=host.success_streak,
+        consecutive_failures=health.breaker.consecutive if health else 0,
+        server_errors=health.server_errors if health else 0,
+        refusals=health.refusals if health else 0,
+        network_errors=health.network_errors if health else 0,
+        tokens=None if now is None else host.tokens(now),
     )

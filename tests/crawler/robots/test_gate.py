@@ -20,10 +20,10 @@ from mannerly.crawler.model import (
     RobotsRequest,
     Unknown,
 )
-from mannerly.crawler.robots.answer import MAX_BODY_BYTES
 from mannerly.crawler.robots.gate import UNREACHABLE, Learned, RobotsGate, request_for
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.robots import Robots
+from mannerly.politeness.robots.keeping import MAX_BODY_BYTES
 
 ORIGIN = "https://e.com"
 AGENT = "mannerly/0.1 (+https://example.org)"

@@ -210,7 +210,7 @@ def test_a_lack_that_does_not_end_ends_the_run() -> None:
         while time.now() < 2 * FULL_PATIENCE_S:
             engine.turn()
 
-    with pytest.raises(OSError, match="raise the limit"):
+    with pytest.raises(OSError, match="raise ulimit"):
         run()
     fetcher.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.events import Event, Events
+from mannerly.crawler.events import Event, Events, Watched
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsRequest
 from mannerly.crawler.page.rules import LinkRules
@@ -43,6 +43,7 @@ class ShardWorld:
         consumer: Consumer | None = None,
         number: int = 0,
         shards: int = 1,
+        watched: Watched = Watched.NO,
     ) -> None:
         self.settings = settings or brisk()
         self.store = store or MemoryStore.group(shards, frontier_limit=1000)[number]
@@ -62,6 +63,7 @@ class ShardWorld:
             events=Events(self.events.append, fold),
             reader=reader,
             consumer=consumer,
+            watched=watched,
         )
         self.parts, self.flights = self.shard.parts, self.shard.flights
         self.offer(*urls)

@@ -13,9 +13,10 @@ import pytest
 
 from mannerly.crawler.events import RequestSent
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.shard.audit import SpacingAudit, announced_wait_s
+from mannerly.crawler.shard.audit import Spacing, SpacingAudit, announced_wait_s
 from mannerly.politeness import Grant, Permit, Politeness, Response, Settings, events
 from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.model import NEVER
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
@@ -171,23 +172,31 @@ def test_a_capped_crawl_delay_is_compared_as_capped() -> None:
 
 
 def test_the_smallest_gap_is_kept_with_the_gap_in_force() -> None:
-    """So are the early ones, from run to run."""
+    """So are the early ones and the waits that were asked for, from run to run."""
     audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
     nothing = audit.noted(HOST)
     early(audit, given, 0.0, 0.6, 1.5, 1.6)
+    audit.refused(HOST, {"retry-after": "3"}, 1.6, 0.0)
+    early(audit, given, 2.6)
     noted = audit.noted(HOST)
 
     later = SpacingAudit(FIXED)
-    smallest_gap_s, required_gap_s, count = noted
     later.recall(
         HOST,
-        HostRecord(HOST, smallest_gap_s=smallest_gap_s, required_gap_s=required_gap_s, early=count),
+        HostRecord(
+            HOST,
+            smallest_gap_s=noted.smallest_gap_s,
+            required_gap_s=noted.required_gap_s,
+            early=noted.early,
+            retry_afters=noted.retry_afters,
+            retry_afters_broken=noted.retry_afters_broken,
+        ),
     )
     early(later, given, 0.0, 0.9)
 
-    assert nothing == (0.0, 0.0, 0)
-    assert noted == (pytest.approx(0.1), 0.5, 1)
-    assert later.noted(HOST) == noted
+    assert nothing == Spacing()
+    assert noted == Spacing(pytest.approx(0.1), 0.5, 1.6, 2, 1, 1)
+    assert later.noted(HOST) == noted._replace(smallest_at=NEVER)
 
 
 def test_hosts_of_one_budget_are_checked_together() -> None:

@@ -15,6 +15,7 @@ from mannerly.crawler.store.memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
@@ -59,6 +60,7 @@ class ToyCrawl:
         self.location = location
         self.crawl = CRAWLS[location]
         self.manifest: Manifest = self.crawl["manifest"]
+        self.segment_folder: Path | None = None
 
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:

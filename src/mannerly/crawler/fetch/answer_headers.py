@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def last_head(head: bytes) -> bytes:
+    """Return the status line and the headers of the final answer, as they were received."""
+    blocks = head.replace(b"\r\n", b"\n").split(b"\n\n")
+    last = len(blocks) - 2
+    while last > 0 and not blocks[last].startswith(b"HTTP/"):
+        last -= 1
+    return blocks[max(last, 0)]
+
+
 def parse_headers(head: bytes) -> dict[str, str] | None:
     """Return the headers of the final answer, without interim ones (1xx) and without trailers.
 

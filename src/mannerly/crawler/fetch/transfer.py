@@ -20,7 +20,8 @@ The memory of all bodies is bounded, too (`body_memory`): when it is scarce a tr
 its time stands still, and if its server does not wait for it, it is asked for again. It goes on
 when the memory for all of its body is claimed.
 
-A transfer knows nothing of the loop, of other transfers, or of time.
+A transfer knows nothing of the loop, of other transfers, or of time. The module is long because
+every option of a handle has its reason beside it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
 from .answer_headers import parse_headers
+from .decoding import ACCEPTED
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
+from .raw_exchange import raw_exchange, request_head
 from .settings import check_header
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ _HEADERS_SUFFICE = 300
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_WITHOUT_BODY = 44  # libcurl's number (curl.h): with it curl sends HEAD
 _SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
 
@@ -93,6 +97,7 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._is_head = False
         self._proxy = settings.proxy
         self._head = BytesIO()
         self._configure(settings, trust)
@@ -125,6 +130,10 @@ class Transfer:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
+        if request.is_head != self._is_head:
+            self._is_head = request.is_head
+            # It goes on sending HEAD until it is told to GET.
+            handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
         handle.setopt(pycurl.URL, request.url)
         self.request = request
         self._is_https = scheme == "https"
@@ -168,6 +177,10 @@ class Transfer:
             detail,
             is_answer and (self._is_cut or failure is not None),
         )
+        if self._settings.keep_raw and is_answer:
+            address = "" if self._proxy else info(pycurl.PRIMARY_IP)
+            asked = request_head(self.request, self._settings.user_agent, ACCEPTED)
+            fetched.exchange = raw_exchange(asked, head, fetched, failure, address)
         if self._on_headers is not None and headers is not None:
             self._on_headers(self.request, head)
         self.unload()
@@ -220,7 +233,9 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        option(pycurl.ACCEPT_ENCODING, "")  # all encodings that this curl can decode
+        # All encodings that this curl can decode; or those that `decoding` can.
+        option(pycurl.ACCEPT_ENCODING, ACCEPTED if settings.keep_raw else "")
+        option(pycurl.HTTP_CONTENT_DECODING, int(not settings.keep_raw))
         option(pycurl.USERAGENT, settings.user_agent)
         self._apply_proxy()
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
@@ -297,7 +312,7 @@ class Transfer:
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if self._is_compressed:
+        if self._is_compressed and not self._settings.keep_raw:
             self._refusal = LocalError.NO_ROOM
             return _REFUSE
         self._on_paused(self)

@@ -24,6 +24,7 @@ _SKIPPED: dict[str, str | tuple[str, str]] = {
     "robots": "forbidden by robots.txt (--ignore-robots)",
     "robots_unreachable": "robots.txt unreachable (--robots-patience, --robots-unreachable)",
     "max_per_host": "beyond --max-per-host",
+    "not_visited": "not visited: a limit was reached before",
     "sitemap_limit": (
         "sitemap beyond the limits of its host (--max-sitemaps)",
         "sitemaps beyond the limits of their host (--max-sitemaps)",

@@ -39,12 +39,13 @@ class SeedProblem(NamedTuple):
 
 
 class SeedAstray(NamedTuple):
-    """A seed that leads out of the crawl by redirects, or to a page that asks for a login."""
+    """A seed that leads by redirects out of the crawl, to a skipped page, or to a login."""
 
     url: str
     status: int  # of the last redirect
     target: str
     is_login: bool
+    skipped: str = ""  # why the target was not fetched, if it was taken into the crawl
 
 
 class GivenUpHost(NamedTuple):
@@ -72,7 +73,9 @@ def seed_problems(crawl: View, seeds: Iterable[str]) -> list[SeedProblem]:
 
 
 def astray(crawl: View, seeds: Iterable[str]) -> list[SeedAstray]:
-    """Return where the seeds lead to, if each of them leads out of the crawl or to a login page.
+    """Return where the seeds lead to, if none of them leads to a page that could be fetched.
+
+    Each leads out of the crawl, to a page that was skipped, or to a login page.
 
     A page that leads to a login counts only in a crawl of few pages: another one has found a way.
     """
@@ -126,6 +129,8 @@ def _led_astray(crawl: View, seed: str) -> SeedAstray | None:
         known = crawl.reader_of(host_key_of(url)).find(url)
         if known is None:  # the last redirect was not followed
             return SeedAstray(seed, status, url, _is_login(seed, url)) if status else None
+        if isinstance(known, Skipped) and status:
+            return SeedAstray(seed, status, url, _is_login(seed, url), skip_words(known.reason))
         if not isinstance(known, PageRecord) or known.error is not None:
             return None
         if known.redirect_to is None:

@@ -102,4 +102,6 @@ class CrawlOptions(TypedDict, total=False):
     parse_processes: int | None
     check_limit: int | None
     governor: bool | None
+    keep_bodies: bool | None
+    segment_size: int | str | None
     durable: bool | None

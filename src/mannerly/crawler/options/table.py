@@ -101,6 +101,13 @@ def _limits() -> tuple[Option, ...]:
             "links",
         ),
         Option(
+            "anchors",
+            ValueKind.FLAG,
+            "With --links: keep the ids of every page, so that a report finds links to anchors "
+            "that do not exist (default off).",
+            "anchors",
+        ),
+        Option(
             "text_digest",
             ValueKind.TEXT,
             "Which pages get a digest of their visible text, by which a recrawl tells a change "
@@ -249,17 +256,18 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "user_agent",
             ValueKind.TEXT,
-            "User-Agent header; robots.txt is read for the name before the / (default: mannerly "
-            "and its version).",
+            "User-Agent header; robots.txt is read for the name before the / (default: mannerly, "
+            "its version and the contact).",
             "user_agent",
             "TEXT",
         ),
         Option(
             "contact",
             ValueKind.TEXT,
-            "E-mail address for site owners, sent as the From header (default: not sent).",
+            "E-mail address or page for site owners, sent in the User-Agent; an address also as "
+            "the From header (default: none).",
             "contact",
-            "MAIL",
+            "MAIL|URL",
         ),
         Option(
             "host_failure_limit",
@@ -459,6 +467,20 @@ def _resources() -> tuple[Option, ...]:
             is_advanced=True,
         ),
         Option(
+            "keep_bodies",
+            ValueKind.FLAG,
+            "Keep every answer as it was received, in WARC files in the data directory (default "
+            "off; an output that needs bodies turns it on).",
+            "keep_bodies",
+        ),
+        Option(
+            "segment_size",
+            ValueKind.BYTES,
+            "Begin a new WARC file after this many bytes (default 1GB).",
+            "segment_bytes",
+            "BYTES",
+        ),
+        Option(
             "durable",
             ValueKind.FLAG,
             "fsync every commit: survives power loss, slower (default off).",
@@ -473,7 +495,8 @@ def _run() -> tuple[Option, ...]:
         Option(
             "data_dir",
             ValueKind.TEXT,
-            "Directory of the crawl's data (default ./crawl-<host>).",
+            "Directory of the crawl's data (default ./crawl- and the host, or the name of the "
+            "file of URLs).",
             metavar="DIR",
             project_use=ProjectUse.PATHS_INSIDE,
         ),
@@ -486,11 +509,27 @@ def _run() -> tuple[Option, ...]:
         Option(
             "output",
             ValueKind.LIST,
-            "Export the records at the end; format by suffix: .jsonl, .csv or .xml (sitemap); "
-            "- is standard output (JSON lines); repeatable.",
-            metavar="FILE",
+            "Export at the end: TABLE is pages (default) or items; format by suffix: .jsonl, "
+            ".jsonl.gz, .csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is "
+            "standard output (JSON lines); repeatable.",
+            metavar="[TABLE:]FILE",
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
+        ),
+        Option(
+            "fail_on",
+            ValueKind.LIST,
+            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
+            "repeatable.",
+            metavar="RULE",
+        ),
+        Option(
+            "content",
+            ValueKind.TEXT,
+            "Content of pages in .jsonl, .parquet and folders: none (default), html, text or "
+            "markdown; keeps bodies.",
+            metavar="FORM",
+            choices=("none", "html", "text", "markdown"),
         ),
         Option("json", ValueKind.FLAG, "Print the result as JSON on standard output."),
         Option("quiet", ValueKind.FLAG, "Print errors only.", short="-q"),
@@ -503,7 +542,7 @@ def _run() -> tuple[Option, ...]:
         Option(
             "log_format",
             ValueKind.TEXT,
-            "Print log lines instead of the live line, as text or json.",
+            "Print log lines instead of the live view, as text or json.",
             metavar="WORD",
             choices=("text", "json"),
         ),
@@ -549,7 +588,6 @@ ALIASES = {
     "ROBOTS_FETCH_SEMAPHORE_LIMIT": "robots_limit",
     "MAX_INFLIGHT_PER_HOST": "per_host",
     "GOVERNOR_ENABLED": "governor",
-    "BBB_JOB_FAILURE_THRESHOLD": "host_failure_limit",
     "METRIC_EXPORT_INTERVAL_SECS": "log_interval",
     "PARSE_SEMAPHORE_LIMIT": "parse_limit",
     "FP_CHECK_SEMAPHORE_LIMIT": "check_limit",

@@ -3,6 +3,7 @@
     page        parse (html) ─► resolve hrefs (links) ─► scope ─► candidates
     redirect    its target is the only candidate (redirects)
     sitemap, public index   the URLs that they list (listings)
+    check       its record, and the target of a redirect as the next check (checks)
 
 The functions take an answer and return what follows from it. One effect reaches further: the scope
 may grow when a seed has moved (`LinkRules`). This module knows no clock, no queue, no store and no
@@ -18,6 +19,7 @@ from mannerly.crawler.model import CRASHED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import host_key_of
 
+from .checks import CHECKS, harvest_check
 from .links import resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
 from .long_work import PAGE, list_work, page_work
@@ -51,6 +53,8 @@ def harvest(
     if work == HELPER_DIED:
         return unreadable(entry, answer, wall, error=CRASHED)
     status, is_page = answer.status, entry.kind == PAGE
+    if not is_page and entry.kind in CHECKS:
+        return harvest_check(entry, answer, rules, wall)
     if status in REDIRECTS and (is_page or entry.kind == SITEMAP):
         follow = harvest_redirect if is_page else harvest_moved_sitemap
         return follow(entry, answer, rules, wall)

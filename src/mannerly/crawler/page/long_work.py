@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Kind
 from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
-from . import scan
+from . import anchors, scan
+from .checks import CHECKS
 from .html import parse_page
 from .listings import read_list
 
@@ -46,7 +47,7 @@ def long_work(
             size >= COUNTED_BYTES and answer.body.count(b"<") >= MANY_TAGS
         )
         return page_work(entry, answer, rules) if is_long else None
-    if size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC):
+    if entry.kind in CHECKS or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
         return None
     return list_work(entry, answer, rules, wall)
 
@@ -54,7 +55,9 @@ def long_work(
 def page_work(entry: Entry, answer: Fetched, rules: LinkRules) -> partial[ParsedPage | ParseFailed]:
     """Return the parsing of a page."""
     kind, robots = answer.headers.get("content-type"), answer.headers.get("x-robots-tag")
-    read = scan.read_all if rules.keeps_links else scan.read
+    read = scan.read
+    if rules.keeps_links:
+        read = anchors.read_all if rules.keeps_anchors else scan.read_all
     return partial(
         parse_page,
         answer.body,

@@ -38,16 +38,17 @@ MAX_NULS = 1000
 
 def read(body: bytes, codec: str, limit: int) -> Elements:
     """Parse a whole document. The first `find` builds an index of it, the others are cheap."""
-    return _elements(_parsed(body, codec), limit)
+    return _elements(parsed(body, codec), limit)
 
 
 def read_all(body: bytes, codec: str, limit: int) -> Elements:
     """Read the same elements, and keep those that readers of the links ask for (`elements`)."""
-    document = _parsed(body, codec)
+    document = parsed(body, codec)
     return _elements(document, limit)._replace(kept=_kept(document, limit))
 
 
-def _parsed(body: bytes, codec: str) -> Document:
+def parsed(body: bytes, codec: str) -> Document:
+    """Return the tree of a document, bounded in the time that it takes."""
     text = decoded(body, codec)
     if text.count("\0") > MAX_NULS:
         text = text.replace("\0", "")

@@ -44,8 +44,9 @@ from mannerly.crawler.model import (
 )
 from mannerly.crawler.web.urls import canonical, host_key_of
 from mannerly.politeness.robots import Robots
+from mannerly.politeness.robots.keeping import MAX_AGE_S
 
-from .answer import MAX_AGE_S, RobotsAnswer
+from .answer import RobotsAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

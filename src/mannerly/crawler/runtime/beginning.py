@@ -37,6 +37,7 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
         settings.url_rules,
         HrefMemory(),
         keeps_links=settings.links,
+        keeps_anchors=settings.anchors,
         text_digest=settings.text_digest,
     )
 
@@ -67,7 +68,7 @@ def fetch_settings(
 
         proxies = EnvironmentProxies()
     return FetchSettings(
-        user_agent=settings.user_agent,
+        user_agent=settings.full_user_agent,
         max_connections=max_connections,
         proxy=settings.proxy and revealed("proxy", settings.proxy),
         proxy_for=proxies,
@@ -75,6 +76,7 @@ def fetch_settings(
         insecure_hosts=settings.insecure_hosts,
         credentials=Credentials(settings.headers, settings.auth, seeds),
         keeps_cookies=settings.cookies,
+        keep_raw=settings.keep_bodies,
     )
 
 

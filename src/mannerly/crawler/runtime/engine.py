@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Protocol
 from mannerly.crawler.events import BatchCommitted, Events
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
+from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
 
 from .governor import Governor
+from .held import Unwritten, answer_bytes, result_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,6 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
-READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
@@ -48,10 +49,8 @@ FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be res
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
 
 LACKS = {
-    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise the limit (ulimit -n), or lower "
-    "--workers",
-    LocalError.NO_MEMORY: "out of memory: raise the limit (ulimit -v), or lower --workers and "
-    "--memory-limit",
+    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise ulimit -n, or lower --workers",
+    LocalError.NO_MEMORY: "out of memory: raise ulimit -v, or lower --workers and --memory-limit",
 }
 
 
@@ -89,6 +88,7 @@ class Engine:
         self._memory = memory or BodyMemory()
         self._shards = shards
         self._by_number = {shard.number: shard for shard in shards}
+        self._unwritten = Unwritten(shards)
         self._has_room = dict.fromkeys(self._by_number, True)  # for more requests, by shard
         self._clock = clock
         self._budget = budget
@@ -186,6 +186,8 @@ class Engine:
             self._tick_if_due()
         except StoreFull as error:
             self._wait_for_room(error)
+        if self._unwritten:
+            self._memory.held += self._unwritten.growth()
 
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = _flight(request)
@@ -195,16 +197,16 @@ class Engine:
         now = self._now()
         for answer in answers:
             flight = _flight(answer.request)
+            if answer.exchange is not None:
+                answer = readable(answer)  # one at a time: a body may become a thousand of it
             if answer.error is None:
                 self._starved_since = None
             elif isinstance(answer.error, LocalError) and answer.error in STARVED:
                 self._start_less(answer.error, now.mono)
             if self._by_number[flight.shard].answered(flight, answer, now):
                 self._budget.give_back(1)
-            if flight.stage is _READING:
-                self._memory.held += READING * len(answer.body)
-            elif flight.stage is _DELIVERED:
-                self._memory.held += len(answer.body)
+            if flight.stage in (_READING, _DELIVERED):
+                self._memory.held += answer_bytes(flight.stage, answer)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
 
@@ -256,16 +258,16 @@ class Engine:
             return
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
-            self._memory.held -= READING * len(answer.body)
+            self._memory.held -= answer_bytes(_READING, answer)
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
             elif flight.stage is _DELIVERED:
-                self._memory.held += len(answer.body)
+                self._memory.held += answer_bytes(_DELIVERED, answer)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""
         for flight, result in delivery.settled():
-            self._memory.held -= result.found.record.bytes
+            self._memory.held -= result_bytes(result)
             self._by_number[flight.shard].settle(flight, result, now)
 
     def _timeout_s(self, now: Now, longest_s: float) -> float:

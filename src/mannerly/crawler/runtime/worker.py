@@ -31,6 +31,7 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
+from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import (
     ShardOptions,
@@ -125,6 +126,7 @@ class Worker:
             self._delivery = Delivery(deliver, acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
+        self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
         events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
         self._shards = [
@@ -139,6 +141,7 @@ class Worker:
                 events=events,
                 reader=self._offload,
                 consumer=self._delivery,
+                archive=self._archives.get(number),
                 boot=boot_id(),
                 watched=watched,
             )
@@ -252,9 +255,22 @@ class Worker:
             if not with_process:
                 self._fetcher.close()
         finally:
+            for archive in self._archives.values():
+                archive.close()
             for each in self._stores:
                 each.close()
             self._retire()
+
+    def _open_archives(self, wall: float) -> dict[int, AnswerArchive]:
+        """Open the segments of the shards."""
+        folder = self._store.segment_folder
+        if folder is None:
+            raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
+        facts = facts_of(self._settings, self._store.manifest, wall)
+        return {
+            number: AnswerArchive.beside(each, number, folder, facts)
+            for number, each in zip(self._numbers, self._stores, strict=True)
+        }
 
     def _act(self, number: int, order: Control, now: Now) -> None:
         match order:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.events import RequestSent
 from mannerly.politeness import events as polite
@@ -62,7 +62,10 @@ class _Budget:
         "last_sent",
         "open_until",
         "required_gap_s",
+        "retry_afters",
+        "retry_afters_broken",
         "silent_until",
+        "smallest_at",
         "smallest_gap_s",
     )
 
@@ -73,7 +76,23 @@ class _Budget:
         self.open_until: Instant = NEVER
         self.smallest_gap_s = inf
         self.required_gap_s = 0.0  # when the gap was smallest
+        self.smallest_at: Instant = NEVER
         self.early = 0
+        self.retry_afters = self.retry_afters_broken = 0
+
+
+class Spacing(NamedTuple):
+    """The notes of the audit about one budget so far."""
+
+    smallest_gap_s: float = 0.0  # 0: there were no two requests
+    required_gap_s: float = 0.0  # in force then
+    smallest_at: Instant = NEVER  # NEVER: in an earlier run
+    early: int = 0
+    retry_afters: int = 0
+    retry_afters_broken: int = 0
+
+
+_NOTHING_NOTED = Spacing()
 
 
 class SpacingAudit:
@@ -113,7 +132,10 @@ class SpacingAudit:
 
     def refused(self, key: str, headers: Mapping[str, str], now: Instant, wall: float) -> None:
         """Note the Retry-After of an answer that was no success; header names in lower case."""
-        self.blocked(key, now + announced_wait_s(headers, wall))
+        wait_s = announced_wait_s(headers, wall)
+        if wait_s > 0.0:
+            self._budget(key).retry_afters += 1
+        self.blocked(key, now + wait_s)
 
     def blocked(self, key: str, until: Instant) -> None:
         """Note that nothing may be sent before `until`."""
@@ -146,7 +168,9 @@ class SpacingAudit:
             return RequestSent(host, None if last == NEVER else instant - last, 0.0, False)
         required_s = _required_gap_s(rule, budget, permit)
         after = instant + ROUNDING_S
-        is_early = after < budget.silent_until or after < budget.open_until
+        is_early = after < budget.silent_until
+        budget.retry_afters_broken += is_early
+        is_early = is_early or after < budget.open_until
         if last == NEVER:
             budget.early += is_early
             return RequestSent(host, None, required_s, is_early)
@@ -154,16 +178,23 @@ class SpacingAudit:
         is_early = is_early or gap_s < TOLERANCE * required_s
         if gap_s < budget.smallest_gap_s:
             budget.smallest_gap_s, budget.required_gap_s = gap_s, required_s
+            budget.smallest_at = instant
         budget.early += is_early
         return RequestSent(host, gap_s, required_s, is_early)
 
-    def noted(self, key: str) -> tuple[float, float, int]:
-        """Return the smallest gap so far (0: none), the gap in force then, and early requests."""
+    def noted(self, key: str) -> Spacing:
+        """Return what was noted of a budget."""
         budget = self._budgets.get(key)
         if budget is None:
-            return 0.0, 0.0, 0
-        smallest_s = budget.smallest_gap_s
-        return 0.0 if smallest_s == inf else smallest_s, budget.required_gap_s, budget.early
+            return _NOTHING_NOTED
+        return Spacing(
+            0.0 if budget.smallest_gap_s == inf else budget.smallest_gap_s,
+            budget.required_gap_s,
+            budget.smallest_at,
+            budget.early,
+            budget.retry_afters,
+            budget.retry_afters_broken,
+        )
 
     def recall(self, key: str, record: HostRecord) -> None:
         """Go on with what earlier runs noted of a host."""
@@ -172,6 +203,8 @@ class SpacingAudit:
         budget.smallest_gap_s = record.smallest_gap_s or inf
         budget.required_gap_s = record.required_gap_s
         budget.early = record.early
+        budget.retry_afters = record.retry_afters
+        budget.retry_afters_broken = record.retry_afters_broken
 
     def forget(self, key: str) -> None:
         """Forget an idle budget: its next request comes later than any gap."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.model import Fetched, InFlight
+    from mannerly.crawler.model import Fetched, InFlight, RawExchange
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 
@@ -32,6 +32,7 @@ class PageResult(NamedTuple):
     latency_s: float
     found: Harvest
     is_local: bool  # it failed on our side: that says nothing about the host
+    exchange: RawExchange | None = None  # if answers are kept
 
 
 class Consumer(Protocol):

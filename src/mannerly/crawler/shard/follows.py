@@ -10,6 +10,8 @@
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
     refused, and its host is given up             Abandoned, with the URLs that are queued
+    to a check that asked with HEAD, refused      Again at once, with GET
+    to any other check, with a status             Settled: a link is not asked for twice
     refused or failed, and a retry is granted     Again when the politeness core says so
     a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
@@ -21,7 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.crawler.model import PASSING, STARVED, Entry, LocalError, RobotsRequest
+from mannerly.crawler.model import PASSING, STARVED, Entry, Kind, LocalError, RobotsRequest
+from mannerly.crawler.page.checks import CHECKS, is_refused_head
 from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
 
@@ -120,6 +123,10 @@ def what_follows(
         return Settled(answer.detail or answer.error.value)
     if given_up is not None:
         return Abandoned(given_up)
+    if item.kind in CHECKS and answer.status is not None:
+        if is_refused_head(item, answer):
+            return Again(item._replace(kind=Kind.CHECK_GET), now.mono)
+        return SETTLED
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
+from mannerly.politeness.model import NEVER
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Now
     from mannerly.crawler.store.base import HostMemory
     from mannerly.politeness import Politeness
+    from mannerly.politeness.model import Instant
 
     from .audit import SpacingAudit
 
@@ -29,14 +31,24 @@ WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 LONGEST_UNSURE_S = 86_400.0  # of a wait from before a reboot: it may be over long since
 
 
+# Fields of a record that the audit of the spacing fills.
+_NOTED = (
+    *("smallest_gap_s", "required_gap_s", "smallest_gap_at", "early", "retry_afters"),
+    "retry_afters_broken",
+)
+
+
 class _Counts:
     """A host's stored record, and what was counted since it was made."""
 
-    __slots__ = ("failed", "failures_in_a_row", "fetched", "record", "refused", "updated_at")
+    __slots__ = (
+        *("failed", "failures_in_a_row", "fetched", "record", "refused", "requests"),
+        "updated_at",
+    )
 
     def __init__(self) -> None:
         self.record: HostRecord | None = None  # most hosts have counts and nothing else
-        self.fetched = self.failed = self.refused = self.failures_in_a_row = 0
+        self.fetched = self.failed = self.refused = self.failures_in_a_row = self.requests = 0
         self.updated_at = 0.0
 
     def put(self, record: HostRecord) -> None:
@@ -45,6 +57,7 @@ class _Counts:
         self.failed = record.failed
         self.failures_in_a_row = record.failures_in_a_row
         self.refused = record.refused
+        self.requests = record.requests
         self.updated_at = record.updated_at
 
     def complete(self, host: str, **dates: Any) -> HostRecord:
@@ -56,6 +69,7 @@ class _Counts:
             refused=self.refused,
             failed=self.failed,
             failures_in_a_row=self.failures_in_a_row,
+            requests=self.requests,
             **(dates or {"updated_at": self.updated_at}),
         )
 
@@ -155,6 +169,13 @@ class HostRecords:
             counts.failures_in_a_row = 0
         self._touched.add(host)
 
+    def sent(self, host: str) -> None:
+        """Count a request to a known host."""
+        counts = self._counts.get(host)
+        if counts is not None:
+            counts.requests += 1
+            self._touched.add(host)
+
     def failures_in_a_row(self, host: str) -> int:
         """Return how often a known host has failed since its last success in this run."""
         return self._counts[host].failures_in_a_row
@@ -224,20 +245,23 @@ class HostRecords:
         With it come the instants of its record, and what the audit has noted so far.
         """
         wait_s = self._politeness.not_before(host) - now.mono
-        smallest_gap_s, required_gap_s, early = self._audit.noted(self._politeness.key(host))
-        if known is not None:
-            smallest_gap_s = smallest_gap_s or known.smallest_gap_s
-            required_gap_s = required_gap_s or known.required_gap_s
-            early = early or known.early
-        return {
+        spacing = self._audit.noted(self._politeness.key(host))
+        dates = {
             "next_at": now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
             "updated_at": now.wall,
             "updated_mono": now.mono,
             "boot": self._boot,
-            "smallest_gap_s": smallest_gap_s,
-            "required_gap_s": required_gap_s,
-            "early": early,
+            "smallest_gap_s": spacing.smallest_gap_s,
+            "required_gap_s": spacing.required_gap_s,
+            "smallest_gap_at": _at(spacing.smallest_at, now),
+            "early": spacing.early,
+            "retry_afters": spacing.retry_afters,
+            "retry_afters_broken": spacing.retry_afters_broken,
         }
+        if known is not None:  # what was noted in earlier runs stays where this one has nothing
+            for name in _NOTED:
+                dates[name] = dates[name] or getattr(known, name)
+        return dates
 
     def committed(self) -> None:
         """The changes are in the store."""
@@ -269,6 +293,11 @@ class HostRecords:
     def _write(self, counts: _Counts, record: HostRecord) -> None:
         counts.put(record)
         self._touched.add(record.host)
+
+
+def _at(instant: Instant, now: Now) -> float:
+    """Return the wall time of an instant of this run; 0 if there is none."""
+    return 0.0 if instant == NEVER else round(now.wall - (now.mono - instant), 3)
 
 
 def unlearned(record: HostRecord) -> HostRecord:

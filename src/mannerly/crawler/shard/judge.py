@@ -4,6 +4,7 @@ the host's record is not in memory    Unknown: it is brought in, and the host is
 the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
 the URL was excluded meanwhile        Drop
+a page, and only links are checked    Drop
 a sitemap beyond its host's limits    Drop
 robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
 --max-per-host                        GO, Drop or Later
@@ -29,6 +30,7 @@ CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still co
 
 _PAGE, _SITEMAP = Kind.PAGE, Kind.SITEMAP
 _BEYOND = Drop(SITEMAP_LIMIT)
+_NOT_VISITED = Drop("not_visited")
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
 
@@ -58,6 +60,8 @@ class Judge:
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
+        if self._parts.checks_only and entry.kind == _PAGE:
+            return _NOT_VISITED
         if entry.kind == _SITEMAP and self._parts.sitemaps.is_spent(host):
             return _BEYOND
         ruling = self._robots.judge(entry, now)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Entry, LocalError, Stage
+from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage
 from mannerly.politeness import Response
+from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 
 from .hosts import WORTH_KEEPING_S
@@ -33,12 +34,17 @@ def report(
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
     outcome = politeness.report(permit, response, now=now.mono)
+    traffic = parts.batch.traffic.setdefault(int(now.wall) // TRAFFIC_S, [0, 0])
+    traffic[0] += 1
+    traffic[1] += outcome is THROTTLE
     parts.addresses.report(permit, response, now=now.mono)
     if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
         parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)
     if outcome is THROTTLE or outcome is OVERLOAD:
         # What a crash must not forget: it is committed before anything else happens.
         parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S
+    if isinstance(item, Entry) and (parts.refused_403 or answer.status == FORBIDDEN):
+        _judge_403(item, outcome, parts)
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
@@ -52,6 +58,16 @@ def report(
         return outcome, None
     attempt = item.attempts + 1
     return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=now.mono)
+
+
+def _judge_403(item: Entry, outcome: Outcome, parts: Parts) -> None:
+    """Find out what the 403s of a host mean: one that is given at the next try meant "too fast"."""
+    if outcome is THROTTLE:
+        parts.refused_403.add(item.seq)
+    elif item.seq in parts.refused_403:
+        parts.refused_403.discard(item.seq)
+        if outcome is OK:
+            parts.politeness.proves_block(item.host)
 
 
 def count(record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import ListSettled
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Entry, InFlight
+    from mannerly.crawler.model import Entry, InFlight, RawExchange
     from mannerly.crawler.page.record import Harvest
 
     from .parts import Parts
@@ -24,17 +24,19 @@ class Lists:
     """The lists of a shard that are being settled, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._lists: deque[tuple[InFlight, Entry, Harvest]] = deque()
+        self._lists: deque[tuple[InFlight, Entry, Harvest, RawExchange | None]] = deque()
 
-    def add(self, flight: InFlight, entry: Entry, found: Harvest) -> None:
-        """Take a list that was read."""
-        self._lists.append((flight, entry, found))
+    def add(
+        self, flight: InFlight, entry: Entry, found: Harvest, exchange: RawExchange | None = None
+    ) -> None:
+        """Take a list that was read; `exchange` is its answer if that is kept."""
+        self._lists.append((flight, entry, found, exchange))
 
     def settle(self, parts: Parts) -> None:
         """Fill the batch up to a slice, and settle the lists that are finished."""
         batch, lists = parts.batch, self._lists
         while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
-            flight, entry, found = lists[0]
+            flight, entry, found, exchange = lists[0]
             candidates = found.found
             parts.routes.links(candidates[:room], batch)
             del candidates[:room]
@@ -44,4 +46,6 @@ class Lists:
             parts.flights.settle(flight)
             batch.pages.append((entry, found.record))
             batch.listed += found.listed
+            if exchange is not None:
+                parts.keep(entry, exchange, found.record.fetched_at)
             parts.emit(ListSettled(entry, found.record, found.passed_over))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import (
     AddSeeds,
+    CheckUrls,
     Exclude,
     FetchRobots,
     HostForget,
@@ -22,6 +23,7 @@ from mannerly.crawler.control import (
     SeedsMoved,
     SetOption,
 )
+from mannerly.crawler.page.checks import check_candidates
 from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.politeness.settings import UNLIMITED
 
@@ -41,10 +43,8 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     if is_new:
         parts.batch.applied = number
     match order:
-        case AddSeeds(urls) | SeedsMoved(urls):
-            parts.rules.widen(*urls)
-            if is_new and isinstance(order, AddSeeds):
-                _add_seeds(urls, parts)
+        case AddSeeds() | SeedsMoved() | CheckUrls():
+            _take_urls(order, parts, is_new=is_new)
         case FetchRobots(requests) if is_new:
             _fetch_for_others(requests, parts, now)
         case Exclude(glob):
@@ -66,10 +66,17 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
             pass  # for the runtime
 
 
-def _add_seeds(urls: tuple[str, ...], parts: Parts) -> None:
-    found = seed_candidates(urls)
-    if parts.settings.seeding in ("sitemap", "all"):
-        found += usual_sitemaps(urls)
+def _take_urls(order: AddSeeds | SeedsMoved | CheckUrls, parts: Parts, *, is_new: bool) -> None:
+    if isinstance(order, CheckUrls):
+        parts.checks_only = True
+        found = check_candidates(order.urls)
+    else:
+        parts.rules.widen(*order.urls)
+        found = seed_candidates(order.urls)
+        if parts.settings.seeding in ("sitemap", "all"):
+            found += usual_sitemaps(order.urls)
+    if not is_new or isinstance(order, SeedsMoved):
+        return
     mine = [each for each in found if parts.routes.owns(each.host)]
     parts.routes.all(parts.wanted(mine), parts.batch)
 

@@ -35,12 +35,21 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, Entry, Now, PageRecord, RobotsRecord
+    from mannerly.crawler.model import (
+        Candidate,
+        Entry,
+        Now,
+        PageRecord,
+        RawExchange,
+        RobotsRecord,
+    )
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent
     from mannerly.politeness.model import Instant
+
+    from .answers import AnswerArchive
 
 _PAGE = Kind.PAGE
 
@@ -69,13 +78,16 @@ class Parts:
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     element_bytes: int = 0  # taken since a commit was asked for
+    refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
+    archive: AnswerArchive | None = None  # None: answers are not kept
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
@@ -142,6 +154,11 @@ class Parts:
             self.audit.forget(event.host)
             self.sitemaps.forget(event.host)
             self.unreachable.forget(event.host)
+
+    def keep(self, entry: Entry, exchange: RawExchange, wall: float) -> None:
+        """Archive the answer of an entry that is in the batch."""
+        if self.archive is not None:
+            self.batch.kept[entry.seq] = self.archive.keep(entry.url, exchange, wall)
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.fetch.decoding import decode
 from mannerly.crawler.model import CRASHED, Fetched
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from .parts import Parts
 
 DEATHS = 2  # processes that a page may take down before it is not parsed any more
+
+
+def readable(answer: Fetched) -> Fetched:
+    """Return an answer that is kept as it was received with its body decoded."""
+    encoding = answer.headers.get("content-encoding")
+    if encoding is None or answer.status is None:
+        return answer
+    body, problem = decode(answer.body, encoding, answer.request.max_bytes)
+    is_cut = answer.is_truncated or problem is not None
+    detail = answer.detail or problem
+    return replace(answer, body=body, detail=detail, is_truncated=is_cut)
 
 
 def credible(answer: Fetched) -> Fetched:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Kind, Request
+from mannerly.crawler.page.checks import CHECKS
+from mannerly.crawler.page.checks import MAX_BYTES as CHECK_MAX_BYTES
 from mannerly.crawler.web.urls import without_port
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 LIST_MAX_BYTES = 60 * 1024 * 1024
 
-_PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
+_PAGE, _ROBOTS, _CHECK = Kind.PAGE, Kind.ROBOTS, Kind.CHECK
 
 
 class RequestMaker:
@@ -25,7 +27,9 @@ class RequestMaker:
     def __init__(self, settings: CrawlSettings, flights: Flights) -> None:
         self._settings = settings
         self._begin = flights.begin
-        self._headers = (("From", settings.contact),) if settings.contact else ()
+        # A From header is an e-mail address (RFC 9110 §10.1.2); a page is in the User-Agent only.
+        is_mail = settings.contact is not None and "@" in settings.contact
+        self._headers = (("From", settings.contact or ""),) if is_mail else ()
 
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
@@ -35,5 +39,6 @@ class RequestMaker:
         if item.kind == _ROBOTS:
             timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
         elif item.kind != _PAGE:
-            size = LIST_MAX_BYTES
-        return Request(item.url, without_port(item.host), timeout_s, size, self._headers, flight)
+            size = CHECK_MAX_BYTES if item.kind in CHECKS else LIST_MAX_BYTES
+        host, is_head = without_port(item.host), item.kind == _CHECK
+        return Request(item.url, host, timeout_s, size, self._headers, flight, is_head)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.model import Instant, Outcome
 
+    from .answers import AnswerArchive
     from .elsewhere import Consumer, PageReader
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
@@ -79,6 +80,7 @@ class Shard:
         events: Events | None = None,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
+        archive: AnswerArchive | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
     ) -> None:
@@ -89,6 +91,7 @@ class Shard:
         self.parts = parts = make_parts(
             number, store, sharding, settings, rules, self._emit, is_resumed=is_resumed, boot=boot
         )
+        parts.archive = archive
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
         self._settings = settings
@@ -150,9 +153,11 @@ class Shard:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
-        self._emit(self.parts.audit.sent(flight.item.host, flight.permit, instant))
+        host = flight.item.host
+        self.parts.hosts.sent(host)
+        self._emit(self.parts.audit.sent(host, flight.permit, instant))
         if self._tells_waits:
-            wait = next_wait(flight.item.host, self.parts, instant)
+            wait = next_wait(host, self.parts, instant)
             if wait is not None:
                 self._emit(wait)
 
@@ -172,6 +177,8 @@ class Shard:
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
+            if answer.exchange is not None and self.parts.archive is not None:
+                self.parts.archive.keep(item.url, answer.exchange, now.wall)
             origins.answered(follows.request, answer, self.parts, now)
         elif isinstance(follows, Abandoned):
             assert isinstance(item, Entry)
@@ -197,10 +204,10 @@ class Shard:
         """A page and what it brought belong together: one entry of the next commit."""
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
-        outcome, latency_s, found, is_local = result
+        outcome, latency_s, found, is_local, exchange = result
         if entry.kind != _PAGE:
             candidates = sitemaps.settled(entry, found, parts)
-            parts.lists.add(flight, entry, found._replace(found=candidates))
+            parts.lists.add(flight, entry, found._replace(found=candidates), exchange)
             parts.lists.settle(parts)
             return
         self.flights.settle(flight)
@@ -208,6 +215,8 @@ class Shard:
             self._lacked.pop(entry.seq, None)
         record, candidates, passed_over = found.record, found.found, found.passed_over
         parts.batch.pages.append((entry, record))
+        if exchange is not None:
+            parts.keep(entry, exchange, record.fetched_at)
         if found.elements is not None:
             parts.keep_elements(entry, found.elements)
         if candidates or entry.host in parts.shares:
@@ -244,7 +253,7 @@ class Shard:
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
             found = harvest_safely(entry, answer, self.parts, now, None, failure)
-        result = PageResult(outcome, answer.latency_s, found, failure is not None)
+        result = PageResult(outcome, answer.latency_s, found, failure is not None, answer.exchange)
         self._finish(flight, answer, result, now)
         return False
 
@@ -299,9 +308,14 @@ class Shard:
         """Make everything so far durable, in one transaction."""
         batch, frontier = self.parts.batch, self.frontier
         batch.hosts = self.parts.hosts.changes(now)
+        archive = self.parts.archive
+        if archive is not None:
+            batch.segments = archive.flush()
         if not batch:
             return
         committed = self.store.commit(batch)
+        if archive is not None:
+            archive.committed()
         self.parts.batch = Batch()
         self.parts.is_urgent = False
         self.parts.hosts.committed()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .base import CrawlStore, Manifest
 
 __all__ = [
+    "OLDEST_SQLITE",
     "SCHEMES",
     "Implementation",
     "create_crawl",
@@ -37,8 +38,11 @@ __all__ = [
     "exists",
     "open_crawl",
     "repair",
+    "sqlite_version",
     "wipe",
 ]
+
+OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
@@ -134,3 +138,10 @@ def _implementation(location: str | Path) -> Implementation:
             raise StoreError(f"no store is known for {scheme}: use a directory, or one of {known}")
     module, _, attribute = name.partition(":")
     return cast("Implementation", getattr(import_module(module), attribute))
+
+
+def sqlite_version() -> tuple[int, ...]:
+    """Return the version of SQLite that crawls in directories use."""
+    from .sqlite.database import library_version
+
+    return library_version()

@@ -85,6 +85,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from mannerly.crawler.control import Control, Recrawl, RetryUrls
     from mannerly.crawler.model import (
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
         PageRecord,
         RobotsRecord,
         Skipped,
+        Traffic,
     )
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -140,6 +142,8 @@ class Batch:
     # By host: how often the lastmod of a sitemap was right, and how often wrong.
     lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0  # the last control record that was acted on; 0: none new
+    # By interval (`model.Traffic`): answers and refusals. Alone they are no reason to commit.
+    traffic: dict[int, list[int]] = field(default_factory=dict)
     # Of pages of this batch, by seq.
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
@@ -244,6 +248,9 @@ class ShardReader(Protocol):
 
     def counts(self) -> Counts: ...
 
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages in the order of commits, with their positions.
 
@@ -258,6 +265,9 @@ class ShardReader(Protocol):
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
@@ -391,6 +401,7 @@ class CrawlStore(Protocol):
 
     location: str  # what `open_crawl` takes, as it is shown to people; never with a password
     manifest: Manifest
+    segment_folder: Path | None  # where answers are kept; None: nowhere
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.

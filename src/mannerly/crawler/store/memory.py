@@ -16,6 +16,7 @@ from mannerly.crawler.model import (
     Kind,
     PageRecord,
     Skipped,
+    Traffic,
     is_given_up,
 )
 
@@ -87,6 +88,11 @@ class MemoryStore(MemoryReader, ShardStore):
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
+        for interval, (requests, refused) in batch.traffic.items():
+            known = data.traffic.get(interval, Traffic(interval, 0, 0))
+            data.traffic[interval] = Traffic(
+                interval, known.requests + requests, known.refused + refused
+            )
         data.applied = max(data.applied, batch.applied)
         self._keep_lists(batch)
         data.kept.update(batch.kept)

@@ -16,6 +16,7 @@ from .memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
@@ -53,6 +54,7 @@ class MemoryCrawl:
     def __init__(self, location: str, crawl: _Crawl) -> None:
         self.location = location
         self.manifest = crawl.manifest
+        self.segment_folder: Path | None = None
         self._crawl = crawl
         self._claimed: list[MemoryStore] = []
 

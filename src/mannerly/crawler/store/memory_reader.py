@@ -18,6 +18,7 @@ from mannerly.crawler.model import (
     PageRecord,
     RobotsRecord,
     Skipped,
+    Traffic,
 )
 
 from .base import Counts, ShardReader
@@ -75,6 +76,7 @@ class ShardData:
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)
+    traffic: dict[int, Traffic] = field(default_factory=dict)
     applied: int = 0
     parsing: int = 0
     suspects: dict[int, int] = field(default_factory=dict)
@@ -183,6 +185,17 @@ class MemoryReader(ShardReader):
         """Yield what every page was extracted to, with its URL."""
         recorded = self._data.recorded
         yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        data = self._data
+        for seq, entry in list(data.entries.items()):
+            if entry.kind in (Kind.CHECK, Kind.CHECK_GET) and seq in data.recorded:
+                yield data.recorded[seq]
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        yield from sorted(self._data.traffic.values())
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""

@@ -151,13 +151,13 @@ class DriverBase(ABC, Generic[Signal]):
     def snapshot(self, top: int = 50) -> Snapshot:
         """Return totals over all hosts, and details of the `top` busiest ones."""
         with self._lock:
-            return self._core.snapshot(top=top)
+            return self._core.snapshot(top=top, now=self._clock.now())
 
     def host(self, url: str) -> HostSnapshot | None:
         """Return the details of one host; None if it has no state."""
         host, _ = self._host_and_key(url)
         with self._lock:
-            return self._core.host(host)
+            return self._core.host(host, now=self._clock.now())
 
     @property
     def memory_error(self) -> Exception | None:
@@ -267,6 +267,7 @@ class DriverBase(ABC, Generic[Signal]):
             if isinstance(decision, Grant):
                 if now - waiter.due_at > LATE_S:
                     self._emit(StartedLate(key, now, now - waiter.due_at, self._last_name))
+                self._core.waited(now - waiter.joined_at)
                 return Slot(self, decision.permit, now, now - waiter.joined_at)
         if isinstance(decision, Refuse):
             raise _unavailable(key, decision)

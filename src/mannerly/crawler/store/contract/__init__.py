@@ -18,6 +18,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     RetryContract   failed and given-up URLs, and bringing them back
     RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
+    ReportContract  checked links, and answers over time
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
 """
@@ -28,6 +29,7 @@ from .again import RecrawlContract
 from .crawl import CrawlContract
 from .kept import KeptContract
 from .links import LinkContract
+from .report import ReportContract
 from .retry import RetryContract
 from .shard import ShardContract
 from .values import START, candidate, counts, enter, new_manifest, offer, page
@@ -38,6 +40,7 @@ __all__ = [
     "KeptContract",
     "LinkContract",
     "RecrawlContract",
+    "ReportContract",
     "RetryContract",
     "ShardContract",
     "StoreContract",
@@ -51,6 +54,12 @@ __all__ = [
 
 
 class StoreContract(
-    ShardContract, RetryContract, RecrawlContract, LinkContract, KeptContract, CrawlContract
+    ShardContract,
+    RetryContract,
+    RecrawlContract,
+    ReportContract,
+    LinkContract,
+    KeptContract,
+    CrawlContract,
 ):
     """The whole suite."""

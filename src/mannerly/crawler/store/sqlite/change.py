@@ -49,6 +49,10 @@ _ARRIVE = insert("arrivals", "seq", "url", "host", "priority")
 _HOST_COUNTS = "UPDATE hosts SET ready = ready + ?, given_up = given_up + ? WHERE id = ?"
 _HOST = update("hosts", *HOST, where="id")
 _ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
+_TRAFFIC = """
+    INSERT INTO traffic (interval, requests, refused) VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+    SET requests = requests + excluded.requests, refused = refused + excluded.refused
+"""
 _NEXT_WAITING = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
     FROM waiting JOIN hosts ON hosts.id = waiting.host ORDER BY seq LIMIT ?
@@ -327,6 +331,8 @@ class Change:
         records = [(*record[1:], self.ids[record.host]) for record in batch.hosts]
         self.database.executemany(_HOST, records)
         self.database.executemany(_ROBOTS, batch.robots.values())
+        traffic = [(interval, *counts) for interval, counts in batch.traffic.items()]
+        self.database.executemany(_TRAFFIC, traffic)
         self.totals["applied"] = max(self.totals["applied"], batch.applied)
         self._keep_lists(batch)
         for order in batch.retries:

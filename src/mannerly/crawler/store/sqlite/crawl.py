@@ -53,6 +53,7 @@ class SqliteCrawl:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.location = str(path)
+        self.segment_folder: Path | None = path
         self.manifest = manifest
         self._lock: OwnerLock | None = None
         self._control = ControlFile(path)

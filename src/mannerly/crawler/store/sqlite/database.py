@@ -327,6 +327,11 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError | M
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")
 
 
+def library_version() -> tuple[int, ...]:
+    """Return the version of SQLite."""
+    return tuple(map(int, apsw.sqlite_lib_version().split(".")))
+
+
 def _lacks_descriptors() -> bool:
     """Return whether this process may open no file any more: SQLite does not say why it failed."""
     try:

@@ -132,6 +132,14 @@ _SHARD_4_TO_5 = """
     ALTER TABLE retries ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN lastmod_right INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN lastmod_wrong INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN smallest_gap_at REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN retry_afters INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN retry_afters_broken INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE traffic (
+        interval INTEGER PRIMARY KEY, requests INTEGER NOT NULL, refused INTEGER NOT NULL
+    );
+    UPDATE hosts SET requests = fetched + failed + refused;
     CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
     CREATE TABLE listed (
         url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL

@@ -17,10 +17,12 @@ from mannerly.crawler.model import (
     ArchivePlace,
     Entry,
     HostRecord,
+    Kind,
     PageItems,
     PageRecord,
     RobotsRecord,
     Skipped,
+    Traffic,
 )
 from mannerly.crawler.store.base import Counts, ShardReader
 
@@ -96,6 +98,10 @@ _PAGES = f"""
     SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
+_CHECKED = f"""
+    SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
+    WHERE position > ? AND kind IN ({Kind.CHECK:d}, {Kind.CHECK_GET:d}) ORDER BY position LIMIT ?
+"""  # noqa: S608
 _KEPT_PAGES = f"""
     SELECT position, segments.name, kept.start, kept.length, {_PAGE_COLUMNS}
     FROM {_PAGE_TABLES} LEFT JOIN kept ON kept.seq = pages.seq
@@ -117,6 +123,9 @@ _OUTGOING = "SELECT id, links FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
 _HOSTS = f"SELECT id, {_HOST_COLUMNS} FROM hosts WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _HOST = f"SELECT {_HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 _ROBOTS = f"SELECT {_ROBOTS_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608
+_TRAFFIC = """
+    SELECT interval, requests, refused FROM traffic WHERE interval > ? ORDER BY interval LIMIT ?
+"""
 _READY_HOSTS = """
     SELECT id, host, ready FROM hosts WHERE id > ? AND ready > 0 ORDER BY id LIMIT ?
 """
@@ -178,6 +187,11 @@ class SqliteReader(ShardReader):
             raise self._database.damaged("its totals are gone")
         return Counts(*self._checked(row, tuple[int, ...]))
 
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        for row in self._slices(_TRAFFIC, 0):
+            yield self._checked(row, Traffic)
+
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
@@ -203,6 +217,11 @@ class SqliteReader(ShardReader):
         """Return the record that a queued URL has of an earlier crawl."""
         row = self._row(_FIND_PAGE, (seq,))
         return self._checked(row, PageRecord) if row else None
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        for _, *row in self._slices(_CHECKED, 0):
+            yield self._checked(row, PageRecord)
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None

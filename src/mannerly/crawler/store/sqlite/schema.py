@@ -156,7 +156,14 @@ SHARD = FileKind(
         required_gap_seconds REAL NOT NULL DEFAULT 0,
         early INTEGER NOT NULL DEFAULT 0,
         lastmod_right INTEGER NOT NULL DEFAULT 0,
-        lastmod_wrong INTEGER NOT NULL DEFAULT 0
+        lastmod_wrong INTEGER NOT NULL DEFAULT 0,
+        smallest_gap_at REAL NOT NULL DEFAULT 0,
+        requests INTEGER NOT NULL DEFAULT 0,
+        retry_afters INTEGER NOT NULL DEFAULT 0,
+        retry_afters_broken INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE traffic (
+        interval INTEGER PRIMARY KEY, requests INTEGER NOT NULL, refused INTEGER NOT NULL
     );
     CREATE TABLE robots (
         origin TEXT PRIMARY KEY NOT NULL, status INTEGER, body BLOB, fetched_at REAL NOT NULL,
@@ -210,6 +217,7 @@ HOST = (
     *("updated_at", "fetched", "refused", "failed", "retired", "failing_since"),
     *("failures_in_a_row", "breaker_failures", "breaker_opens", "breaker_until", "boot"),
     *("updated_mono", "smallest_gap_seconds", "required_gap_seconds", "early"),
+    *("smallest_gap_at", "requests", "retry_afters", "retry_afters_broken"),
 )  # the fields of HostRecord after its name
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (

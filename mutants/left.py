@@ -1,0 +1,169 @@
+"""What was mended late: lacks of the machine, parts that die, orders that wait, hosts given up."""
+
+from __future__ import annotations
+
+from .model import Mutant
+
+_SHARD = "crawler/shard/shard.py"
+_LACKS = "crawler/shard/test_lacks.py"
+_GIVEN_UP = "crawler/shard/test_given_up.py"
+_BOOK = "crawler/runtime/order_book.py"
+_BOOK_TESTS = "crawler/runtime/test_order_book.py"
+_MEMBER = "crawler/runtime/member.py"
+_MEMBER_TESTS = "crawler/runtime/test_member.py"
+_DOCTOR = "crawler/store/sqlite/doctor.py"
+_DAMAGE = "crawler/store/test_damage.py"
+
+LEFT = (
+    Mutant(
+        "ask without end for a page that lacks memory",
+        "P6",
+        "crawler/shard/follows.py",
+        "    if lacked >= LACK_TRIES:\n",
+        "    if lacked < 0:\n",
+        (f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",),
+    ),
+    Mutant(
+        "forget how often memory lacked",
+        "P6",
+        _SHARD,
+        "        self._lacked[item.seq] += 1\n",
+        "        self._lacked[item.seq] = 1\n",
+        (f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",),
+    ),
+    Mutant(
+        "exit 0 although memory lacked for a page",
+        "P7",
+        "cli/endings.py",
+        ' or stats.failed["no_memory"] > 0',
+        "",
+        (f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",),
+    ),
+    Mutant(
+        "take a request that left for one that did not",
+        "P4",
+        "crawler/shard/lessons.py",
+        "flight.stage is Stage.SENT or ",
+        "",
+        (f"{_LACKS}::test_a_request_that_left_and_failed_here_has_used_its_slot",),
+    ),
+    Mutant(
+        "revive a host at its first retry only",
+        "P1",
+        "crawler/shard/given_up.py",
+        "        if not back.hosts:\n            self._revived = None\n",
+        "",
+        (f"{_GIVEN_UP}::test_a_second_retry_revives_a_host_again",),
+    ),
+    Mutant(
+        "give up a host that the operator has paused",
+        "P1",
+        "politeness/gate.py",
+        "        if self._gate not in _SET_BY_OPERATOR:\n            self.retire(reason, now)\n",
+        "        self.retire(reason, now)\n",
+        (f"{_GIVEN_UP}::test_whatever_gives_a_host_up_leaves_a_paused_one_alone",),
+    ),
+    Mutant(
+        "obey the robots.txt of another shard's host",
+        "P4",
+        "crawler/shard/origins.py",
+        "        if parts.routes.owns(learned.host):",
+        "        if learned.host:",
+        (
+            (
+                "crawler/shard/test_foreign.py::"
+                "test_owner_does_not_obey_rules_of_an_origin_that_is_not_its_own"
+            ),
+        ),
+    ),
+    Mutant(
+        "lose an order that could not be written",
+        "P1",
+        _BOOK,
+        "                self._store.order(self._unsent[0])\n                del self._unsent[0]\n",
+        "                self._store.order(self._unsent.pop(0))\n",
+        (f"{_BOOK_TESTS}::test_what_cannot_be_written_is_written_later",),
+    ),
+    Mutant(
+        "take a busy file for one without news",
+        "P7",
+        _BOOK,
+        "        except StoreBusy:\n            return True\n",
+        "        except StoreBusy:\n            return False\n",
+        (f"{_BOOK_TESTS}::test_a_busy_file_is_read_later",),
+    ),
+    Mutant(
+        "let a busy file end the run",
+        "P6",
+        _BOOK,
+        "        except (StoreBusy, StoreFull) as error:",
+        "        except StoreFull as error:",
+        (f"{_BOOK_TESTS}::test_a_process_that_holds_the_file_ends_no_run",),
+    ),
+    Mutant(
+        "name no worker that died",
+        "P6",
+        _MEMBER,
+        "        if self.deaths and now - self.deaths[-1] < NAMED_S:",
+        "        if now < 0.0:",
+        (f"{_MEMBER_TESTS}::test_a_death_is_named_for_a_while_and_forgiven_after_an_hour",),
+    ),
+    Mutant(
+        "show the trouble of a worker that is gone",
+        "P6",
+        _MEMBER,
+        "        trouble=None,\n",
+        "",
+        (f"{_MEMBER_TESTS}::test_the_totals_of_a_dead_worker_stay_and_its_troubles_go",),
+    ),
+    Mutant(
+        "count two lacks of descriptors as one",
+        "P6",
+        "crawler/runtime/engine.py",
+        " or now - self._next_start > STARVED_AGAIN_S:",
+        ":",
+        (
+            (
+                "crawler/runtime/test_starved.py::"
+                "test_two_lacks_of_descriptors_with_time_between_are_two"
+            ),
+        ),
+    ),
+    Mutant(
+        "move only the key of an unreadable row aside",
+        "P1",
+        _DOCTOR,
+        '"row": row}',
+        '"row": {}}',
+        (f"{_DAMAGE}::test_a_row_that_is_moved_aside_is_kept_whole",),
+    ),
+    Mutant(
+        "forget what an interrupted repair has built",
+        "P1",
+        _DOCTOR,
+        "            if _replaced(file):\n",
+        "            if False:\n",
+        (f"{_DAMAGE}::test_a_repair_that_was_killed_between_its_renames_can_be_repeated",),
+    ),
+    Mutant(
+        "stumble over a start that was killed within a file",
+        "P6",
+        "crawler/store/sqlite/crawl.py",
+        "        Database.roll_back(file)\n",
+        "",
+        (
+            (
+                "crawler/store/test_store_directory.py::"
+                "test_a_start_that_was_killed_within_a_file_is_made_anew"
+            ),
+        ),
+    ),
+    Mutant(
+        "believe no 403 that is given later",
+        "P8",
+        "crawler/shard/lessons.py",
+        "            parts.politeness.proves_block(item.host)\n",
+        "            pass\n",
+        ("crawler/shard/test_403.py::test_a_403_that_is_given_later_means_too_fast_however_often",),
+    ),
+)

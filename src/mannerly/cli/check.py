@@ -1,0 +1,223 @@
+"""`mannerly check`: crawl a site, ask for everything that it links to, print what is broken.
+
+0    nothing is broken
+1    something is broken, or a rule of --fail-on is
+2    usage, configuration or file error     3    no seed could be fetched
+4    data directory in use or damaged       130, 143   stopped
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from .command_line import CrawlCommand, given_options, takes_options
+from .config import ConfigError, resolve
+from .crawl import RunPlan, carry_out, prepare, print_summary
+from .fail_on import broken_rules
+from .terminal import failing_clearly, note, print_json, safe_term, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.crawl import CrawlResult
+    from mannerly.crawler.options.values import Value
+    from mannerly.report.check import Broken, Checked
+    from mannerly.report.findings import Findings
+
+_FORMATS = (".html", ".csv", ".json")
+_AT_ONCE = 1000  # URLs of one control record
+_SOURCES = 5  # printed under a target
+_FOUND = 1  # the exit code
+
+
+@takes_options
+def check(
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URL|FILE|-",
+            help="A URL, a host, a file with one URL per line, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    **options: Value | None,
+) -> None:
+    """Crawl a site, ask for everything that it links to, and print what is broken.
+
+    Pages are crawled as by `mannerly crawl`. Images, styles, scripts and pages of other sites are
+    asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
+    """
+    given = given_options(options)
+    with failing_clearly(), _data_dir(given) as location:
+        outputs = _outputs(given.pop("output", []))
+        given |= {"data_dir": location, "links": True, "anchors": True}
+        configuration = resolve(given, environment=os.environ, directory=Path.cwd())
+        plan = prepare(urls or [], configuration)
+        _end_if_stopped(plan, carry_out(plan, fresh=bool(configuration.value("fresh"))))
+        code = _check_links(plan, outputs)
+    raise typer.Exit(code)
+
+
+def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
+    """Ask for the other targets, print and write what was found; return the exit code."""
+    from mannerly.crawler.stored import open_crawl
+    from mannerly.report.check import outcome
+    from mannerly.report.findings import find
+
+    is_quiet = bool(plan.configuration.value("quiet"))
+    if (count := _order_checks(plan.location)) and not is_quiet:
+        note(f"Checking {count:,} other links")
+    if count:
+        _end_if_stopped(plan, carry_out(_second_run(plan), fresh=False))
+    with open_crawl(plan.location) as crawl:
+        findings = find(crawl)
+        checked = outcome(findings)
+        for path in outputs:
+            _write(path, findings, checked)
+    rules = broken_rules(plan.rules, findings.numbers)
+    if plan.configuration.value("json"):
+        print_json(_described(checked) | {"broken_rules": rules})
+    else:
+        _print(checked)
+    for each in rules:
+        note(f"mannerly: {each}")
+    if not is_quiet:
+        _summarise(checked)
+    return _FOUND if checked.broken or rules else 0
+
+
+def _order_checks(location: str) -> int:
+    """Order the crawl to check what it has not visited; return how many URLs that are."""
+    from mannerly.crawler.control import CheckUrls
+    from mannerly.crawler.stored import open_crawl
+    from mannerly.report.check import targets
+
+    with open_crawl(location) as crawl:
+        found = targets(crawl)
+        for start in range(0, len(found), _AT_ONCE):
+            crawl.order(CheckUrls(tuple(found[start : start + _AT_ONCE])))
+    return len(found)
+
+
+def _second_run(plan: RunPlan) -> RunPlan:
+    """Return the plan for the links: one request to a host at a time."""
+    pace = replace(plan.settings.politeness, max_concurrency=1)
+    settings = replace(plan.settings, politeness=pace, max_urls=None)
+    return plan._replace(settings=settings, seeds=[], is_resumed=True, notices=[])
+
+
+def _end_if_stopped(plan: RunPlan, result: CrawlResult) -> None:
+    """Exit if a run was stopped, crashed, or could not begin."""
+    from .endings import CODES
+
+    code = CODES.get(result.ending.value, 0)
+    if not code:
+        return
+    if result.ending.value in ("stopped", "terminated"):
+        note("Stopped before everything was checked")
+    else:
+        print_summary(plan, result)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _data_dir(given: dict[str, Value]) -> Iterator[str]:
+    """Yield the directory that was named, or a temporary one."""
+    if named := given.get("data_dir"):
+        yield str(named)
+        return
+    with tempfile.TemporaryDirectory(prefix="mannerly-check-") as made:
+        yield str(Path(made) / "crawl")
+
+
+def _outputs(texts: object) -> list[Path]:
+    paths = [Path(text) for text in texts] if isinstance(texts, list) else []
+    for path in paths:
+        if path.suffix not in _FORMATS:
+            raise ConfigError(
+                f"--output {path}: a check is written as {', '.join(_FORMATS[:-1])} or "
+                f"{_FORMATS[-1]}"
+            )
+        if not path.absolute().parent.is_dir():
+            raise ConfigError(f"--output {path}: there is no directory {path.parent}")
+    return paths
+
+
+def _write(path: Path, findings: Findings, checked: Checked) -> None:
+    from mannerly.exports.csv import write_csv
+    from mannerly.exports.whole import whole_file
+    from mannerly.report.html import write_html
+
+    if path.suffix == ".html":
+        write_html(findings, path)
+        return
+    with whole_file(path) as file:
+        if path.suffix == ".json":
+            import msgspec
+
+            file.write(msgspec.json.encode(_described(checked)) + b"\n")
+        else:
+            csv = next(each.csv for each in findings.sections if each.id == "broken")
+            assert csv is not None
+            write_csv(csv.rows(), csv.fields, file)
+
+
+def _described(checked: Checked) -> dict[str, Any]:
+    return {
+        "pages": checked.pages,
+        "links": checked.links,
+        "broken": [
+            {"target": each.target, "answer": each.answer, "linked_from": each.linked_from}
+            for each in checked.broken
+        ],
+        "unchecked": checked.unchecked,
+    }
+
+
+def _print(checked: Checked) -> None:
+    for each in checked.broken:
+        show(f"{safe_term(each.answer)}: {safe_term(each.target)}")
+        for line in _sources(each):
+            show(f"    {line}")
+
+
+def _sources(broken: Broken) -> Iterator[str]:
+    for link in broken.linked_from[:_SOURCES]:
+        said = f" “{safe_term(link['text'])}”" if link["text"] else ""
+        kind = "" if link["kind"] == "a" else f" ({link['kind']})"
+        yield f"linked from {safe_term(link['page'] or '')}{said}{kind}"
+    more = len(broken.linked_from) - _SOURCES
+    if more > 0:
+        yield f"and {more:,} more links (--json and -o list all)"
+    if not broken.linked_from:
+        yield "a start page, or named by a sitemap"
+
+
+def _summarise(checked: Checked) -> None:
+    from .figures import many
+
+    pages, links = many(checked.pages, "page"), many(checked.links, "other link")
+    found = many(len(checked.broken), "link") if checked.broken else "No link"
+    verb = "are" if len(checked.broken) > 1 else "is"
+    note(f"{found} {verb} broken: {pages} and {links} were checked")
+    for reason, count in sorted(checked.unchecked.items()):
+        note(f"Not checked: {count:,} {safe_term(reason)}")
+
+
+class CheckCommand(CrawlCommand):
+    """Leaves out what a check decides itself; it writes other files than a crawl."""
+
+    left_out = ("links", "anchors", "verbose")
+    helps: ClassVar = {
+        "output": "Also write what is broken to a file: .html (the whole report), .csv or .json; "
+        "repeatable.",
+        "data_dir": "Keep the crawl in this directory (default: a temporary one).",
+        "json": "Print what is broken as JSON on standard output.",
+    }

@@ -1,0 +1,60 @@
+"""`mannerly report`: write what a crawl has found as one HTML file, with CSV files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .fail_on import FailOn, fail_if_broken, read_rules
+from .stored import Location, opened
+from .terminal import fail, failing_clearly, note, safe_term
+
+
+def report(
+    location: Location,
+    *,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write."),
+    ] = Path("report.html"),
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write every table with all its rows as a CSV file into DIR."
+        ),
+    ] = None,
+    fail_on: FailOn = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+) -> None:
+    """Write a report of a crawl: broken links, redirects, duplicates, slow pages and more.
+
+    It is one HTML file that needs nothing else. The crawl may be running.
+    """
+    from mannerly.report import find, write_html
+    from mannerly.report.csv_files import write_csv_files
+
+    with failing_clearly():
+        rules = read_rules(fail_on)
+        _check(output, csv)
+        with opened(location) as crawl:
+            findings = find(crawl)
+            if csv is not None:
+                write_csv_files(findings, csv)
+            write_html(findings, output, csv)
+        if not quiet:
+            note(f"{findings.sentence}.")
+            beside = f", its tables are in {safe_term(str(csv))}" if csv is not None else ""
+            note(f"The report is in {safe_term(str(output))}{beside}")
+        fail_if_broken(rules, findings.numbers)
+
+
+def _check(output: Path, csv: Path | None) -> None:
+    """Find mistakes before a long crawl is read."""
+    if output.is_dir():
+        fail(f"{output} is a directory: add a file name, such as {output / 'report.html'}")
+    if not output.absolute().parent.is_dir():
+        fail(f"cannot write {output}: there is no directory {output.parent}")
+    if csv is not None and csv.exists() and not csv.is_dir():
+        fail(f"cannot write CSV files into {csv}: it is a file")

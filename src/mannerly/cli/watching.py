@@ -1,0 +1,191 @@
+"""Show a crawl that runs elsewhere as a live table, read from its store: `mannerly watch`.
+
+    s  sort by the next column        /  show only hosts whose name has a text; Enter ends it
+    q  leave; the crawl goes on
+
+The whole screen is used and given back. What is shown is at most a second or two old: the more
+hosts a crawl has, the longer the time between two looks, so that looking takes a tenth of one core
+at most. `lines` is pure.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.stats import Stats, Waits
+from mannerly.live.meter import CrawlState, Limits, Live, Meter
+
+from .block import block
+from .figures import many
+from .host_table import host_table
+from .look import Look, look_at
+from .screen import Keys
+from .terminal import safe_term
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from mannerly.crawler.inspection.status import Status
+    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.stored import StoredCrawl
+
+SORTS = ("queued", "fetched", "refused", "delay")
+_SHARE = 10  # a look that takes 1 s is made every 10 s
+_FROM, _TO = "\x1b[?1049h", "\x1b[?1049l"  # another screen, and back
+_HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+class Seen(NamedTuple):
+    """A crawl at one moment, as its store knows it."""
+
+    status: Status
+    hosts: list[HostStanding]
+    live: Live
+    sort: str = "queued"
+    wanted: str = ""  # a part of the names that are shown
+    is_typing: bool = False
+
+
+def lines(seen: Seen, look: Look) -> list[str]:
+    """Return the screen: three lines about the crawl, then as many hosts as there are rows."""
+    head = block(seen.live, look._replace(rows=max(look.rows, 20)))[:3]
+    hosts = [host for host in seen.hosts if seen.wanted in host.host]
+    rows = look.rows - len(head) - 4
+    table = host_table(hosts[: max(0, rows)], look)
+    total = seen.status.total["hosts"]
+    foot = f"{min(len(hosts), max(0, rows)):,} of {many(total, 'host')}, by {seen.sort}"
+    if seen.wanted or seen.is_typing:
+        foot += f", with “{safe_term(seen.wanted, limit=30)}”"
+    keys = "s sort  / filter  q quit (the crawl goes on)"
+    return [*head, "", *table, "", look.line([f"{foot}.  {keys}"])]
+
+
+class Watch:
+    """Looks at a crawl again and again, and obeys keys in between."""
+
+    def __init__(self, crawl: StoredCrawl, interval_s: float, keys: Keys) -> None:
+        self._crawl = crawl
+        self._interval_s = interval_s
+        self._keys = keys
+        self._sort, self._wanted, self._is_typing = 0, "", False
+        self._wants_end = False
+        self._meter = _StoredMeter(time.time())
+
+    def run(self) -> Seen:
+        """Show the crawl until it ends or a key ends it; return what was seen last."""
+        while True:
+            began = time.monotonic()
+            seen = self._look()
+            self._draw(seen)
+            if self._wants_end or seen.status.state in ("stopped", "finished"):
+                return seen
+            took_s = time.monotonic() - began
+            self._wait(max(self._interval_s, _SHARE * took_s))
+
+    def _look(self) -> Seen:
+        status = self._crawl.status()
+        rows = 10_000 if self._wanted else look_at(sys.stdout).rows
+        hosts = self._crawl.standings(SORTS[self._sort], rows)
+        live = self._meter.update(status, hosts, self._crawl.host_counts(), time.time())
+        sort = SORTS[self._sort]
+        return Seen(status, hosts, live, sort, self._wanted, self._is_typing)
+
+    def _draw(self, seen: Seen) -> None:
+        look = look_at(sys.stdout)
+        drawn = [f"{line}{_ERASE_LINE}" for line in lines(seen, look)[: look.rows]]
+        sys.stdout.write(_HOME + "\r\n".join(drawn) + _ERASE_BELOW)
+        sys.stdout.flush()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for the next look, or for a key."""
+        descriptors = [self._keys.descriptor] if self._keys.is_taken else []
+        ready, _, _ = select.select(descriptors, [], [], seconds)
+        for key in self._keys.read() if ready else "":
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        if self._is_typing:
+            if key in "\r\n\x1b":
+                self._is_typing = False
+            elif key in "\x7f\b":
+                self._wanted = self._wanted[:-1]
+            elif key.isprintable():
+                self._wanted += key
+        elif key in "qQ":
+            self._wants_end = True
+        elif key in "sS":
+            self._sort = (self._sort + 1) % len(SORTS)
+        elif key == "/":
+            self._is_typing, self._wanted = True, ""
+
+
+class _StoredMeter:
+    """Makes a `Live` of what the store says, as `Meter` does of the reports of a run."""
+
+    def __init__(self, now: float) -> None:
+        self._meter = Meter()
+        self._began = now
+        self._before: int | None = None  # pages at the first look
+
+    def update(
+        self,
+        status: Status,
+        hosts: list[HostStanding],
+        counts: Counter[HostStatus],
+        now: float,
+    ) -> Live:
+        """Return what to show; requests in flight are not stored."""
+        total = status.total
+        pages = total["fetched"] + total["failed"]
+        self._before = pages if self._before is None else self._before
+        waits = Waits(
+            pace=counts[HostStatus.FETCHING],
+            asked_to_wait=counts[HostStatus.ASKED_TO_WAIT],
+            backing_off=counts[HostStatus.BACKING_OFF],
+            paused=counts[HostStatus.PAUSED],
+            next_in_s=min((each.next_in_s for each in hosts if each.next_in_s), default=None),
+        )
+        stats = Stats(
+            fetched=pages - self._before,
+            queued=total["pending"],
+            hosts_known=total["hosts"],
+            hosts_given_up=counts[HostStatus.GIVEN_UP],
+            waits=waits,
+            standings=hosts,
+            trouble=next((each["waits_for"] for each in status.workers), None),
+            is_paused=status.state == "paused",
+        )
+        live = self._meter.update(stats, now - self._began)
+        state = CrawlState.RUNNING if live.state is CrawlState.STARTING else live.state
+        limits = Limits(pages_before=self._before)
+        return live._replace(state=state, limits=limits, elapsed_s=now - status.created_at)
+
+
+@contextmanager
+def whole_screen() -> Iterator[Keys]:
+    """Use the whole screen, and give it back whatever happens, SIGTERM included."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    keys = Keys()
+    previous = signal.signal(signal.SIGTERM, leave)
+    keys.take()
+    sys.stdout.write(_FROM)
+    try:
+        yield keys
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        sys.stdout.write(_TO)
+        sys.stdout.flush()
+        keys.give_back()
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,1 @@
+"""Web archives: records as text and bytes, without files and time."""

@@ -1,0 +1,96 @@
+"""The standing of hosts as the store knows it: from their records, also while the crawl runs.
+
+A record is written with every commit that concerns its host, so it is a fraction of a second old.
+Requests in flight are not stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.control import in_force
+from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy, limited_by
+
+from .hosts import HostLine, HostSort, top_hosts
+from .reasons import error_words
+from .view import settings_of
+
+if TYPE_CHECKING:
+    from mannerly.crawler.control import HostOrders
+    from mannerly.crawler.model import HostRecord
+    from mannerly.politeness import Settings
+
+    from .view import View
+
+
+def standings(crawl: View, sort: HostSort, limit: int, *, now: float) -> list[HostStanding]:
+    """Return the first hosts in an order; by queue, those that were given up have theirs, too."""
+    settings = settings_of(crawl.store.manifest).politeness
+    orders = in_force(crawl.store.orders()).hosts
+    lines = {line.record.host: line for line in top_hosts(crawl, sort, limit)}
+    if sort is HostSort.QUEUED:
+        for more in (HostSort.GIVEN_UP, HostSort.FETCHED):
+            lines |= {line.record.host: line for line in top_hosts(crawl, more, limit)}
+    found = [
+        _standing(line, orders.get(line.record.host), settings, now) for line in lines.values()
+    ]
+    if sort is HostSort.QUEUED:
+        found.sort(key=lambda host: (-host.queued, -host.fetched))
+    return found[:limit]
+
+
+def all_counts(crawl: View, *, now: float) -> Counter[HostStatus]:
+    """Return the number of hosts by status: every record is read."""
+    orders = in_force(crawl.store.orders()).hosts
+    queued = {host for reader in crawl.readers for host, count in reader.queued_hosts() if count}
+    return Counter(
+        _status(record, orders.get(record.host), now, has_queue=record.host in queued)
+        for reader in crawl.readers
+        for record in reader.hosts()
+    )
+
+
+def _standing(
+    line: HostLine, own: HostOrders | None, settings: Settings, now: float
+) -> HostStanding:
+    record = line.record
+    status = _status(record, own, now, has_queue=line.queued > 0)
+    least_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
+    pace_s = record.adaptive_delay_s or (settings.start_delay_s if record.fetched else 0.0)
+    delay_s = max(pace_s, record.crawl_delay_s, least_s) if pace_s else 0.0
+    floor_s = record.adaptive_delay_floor_s
+    by = limited_by(
+        delay_s, crawl_delay_s=record.crawl_delay_s, least_gap_s=least_s, floor_s=floor_s
+    )
+    until = max(record.breaker_until, record.blocked_until, record.next_at)
+    return HostStanding(
+        host=record.host,
+        state=status,
+        queued=line.queued + line.given_up,
+        delay_s=delay_s,
+        next_in_s=max(0.0, until - now),
+        limited_by=by if delay_s else LimitedBy.UNKNOWN,
+        limit=1.0 / floor_s if by is LimitedBy.LEARNED else 0.0,
+        problem=error_words(record.retired) if record.retired else "",
+        times=record.breaker_failures,
+        failing_s=now - record.failing_since if record.failing_since else 0.0,
+        fetched=record.fetched,
+        refused=record.refused,
+    )
+
+
+def _status(
+    record: HostRecord, own: HostOrders | None, now: float, *, has_queue: bool
+) -> HostStatus:
+    if own is not None and own.is_paused:
+        return HostStatus.PAUSED
+    if record.retired:
+        return HostStatus.GIVEN_UP
+    if not has_queue:
+        return HostStatus.DONE
+    if record.breaker_until > now:
+        return HostStatus.BACKING_OFF
+    if record.blocked_until > now or (record.next_at > now and record.failing_since):
+        return HostStatus.ASKED_TO_WAIT
+    return HostStatus.FETCHING

@@ -1,0 +1,55 @@
+"""Count the bodies that stay in memory after their request has ended, in bytes.
+
+reading     a helper parses the page: its body, copies of it, and its tree
+delivered   the program that iterates over the crawl has it
+unwritten   answers that are kept, and wait to be written to their segment
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mannerly.crawler.model import Fetched
+    from mannerly.crawler.shard.answers import AnswerArchive
+    from mannerly.crawler.shard.elsewhere import PageResult
+    from mannerly.crawler.shard.shard import Shard
+
+READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
+
+
+def answer_bytes(stage: Stage, answer: Fetched) -> int:
+    """Return what an answer takes in this stage."""
+    if stage is Stage.READING:
+        return READING * len(answer.body)
+    if stage is not Stage.DELIVERED:
+        return 0
+    return len(answer.body) + (0 if answer.exchange is None else len(answer.exchange.body))
+
+
+def result_bytes(result: PageResult) -> int:
+    """Return what a page took that was delivered."""
+    exchange = result.exchange
+    return result.found.record.bytes + (0 if exchange is None else len(exchange.body))
+
+
+class Unwritten:
+    """The answers that wait to be written, of some shards."""
+
+    def __init__(self, shards: Iterable[Shard]) -> None:
+        archives = (shard.parts.archive for shard in shards)
+        self._archives: list[AnswerArchive] = [each for each in archives if each is not None]
+        self._counted = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._archives)
+
+    def growth(self) -> int:
+        """Return by how many bytes they have grown since this was asked last."""
+        before = self._counted
+        self._counted = sum([archive.waiting_bytes for archive in self._archives])
+        return self._counted - before

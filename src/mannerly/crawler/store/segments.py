@@ -1,0 +1,210 @@
+"""Segments: the files that hold the answers of a shard, beside its store.
+
+A segment is only appended to, and is valid up to the length that the store has committed, in the
+transaction that records its pages. What is behind that is of pages whose commit was lost in a
+crash: it is cut off when the shard is opened again, and the pages are fetched again. So every page
+is in the archive exactly once.
+
+`append` gives a record its place at once and never fails; `flush`, before a commit, writes what is
+not written yet. On a full disk it raises StoreFull: the commit waits, nothing is lost, and as no
+request is started meanwhile, what waits here is bounded. The caller counts it (`waiting_bytes`).
+
+A segment that has `rotate_at` bytes is followed by the next. Each shard has its own segments and
+its own writer; their names are unique among the shards of a crawl.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import ArchivePlace
+
+from .base import StoreError, StoreFull
+from .sqlite.files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+WRITE_AT = 1 << 20  # bytes that wait; then they are written without waiting for a commit
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NAME = re.compile(r"shard-([0-9]+)-([0-9]+)\.warc\.gz")
+
+
+class _Segment:
+    """One file: how long it is with what waits, and how much of it is written."""
+
+    def __init__(self, path: Path, length: int) -> None:
+        self.path = path
+        self.length = self.written = length
+        self.descriptor = -1  # it is made when it is first written to
+
+    def write(self, data: bytes) -> int:
+        """Append some of the data; return how many bytes."""
+        if self.descriptor < 0:
+            self.descriptor = open_regular(self.path, os.O_WRONLY | os.O_CREAT)
+            os.ftruncate(self.descriptor, self.written)
+        count = os.pwrite(self.descriptor, data, self.written)
+        self.written += count
+        return count
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class SegmentWriter:
+    """Appends records to the segments of one shard.
+
+    Args:
+        folder: the directory of the segments.
+        shard: the number of the shard.
+        committed: valid lengths by name, as the store has them.
+        rotate_at: bytes after which a new segment is begun.
+        begin: returns the first record of a segment, by its name.
+        durable: wait for the disk before every commit.
+
+    Raises:
+        StoreError: a segment is missing or shorter than what was committed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        shard: int,
+        committed: Mapping[str, int],
+        *,
+        rotate_at: int,
+        begin: Callable[[str], bytes],
+        durable: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._shard = shard
+        self._rotate_at = rotate_at
+        self._begin = begin
+        self._durable = durable
+        self._waiting: list[tuple[_Segment, bytes]] = []
+        self.waiting_bytes = 0
+        self._changed: dict[str, int] = {}  # lengths, since they were committed
+        self._number = 0
+        self._segment: _Segment | None = None
+        self._recover(committed)
+
+    def append(self, data: bytes) -> ArchivePlace:
+        """Add a record, and return its place. It is written by the next `flush` at the latest."""
+        segment = self._segment
+        if segment is None or segment.length >= self._rotate_at:
+            segment = self._next()
+        place = ArchivePlace(segment.path.name, segment.length, len(data))
+        self._add(segment, data)
+        if self.waiting_bytes >= WRITE_AT:
+            with suppress(StoreFull):  # the commit will say so
+                self._write()
+        return place
+
+    def flush(self) -> dict[str, int]:
+        """Write everything; return the lengths of the segments that have grown.
+
+        Raises:
+            StoreFull: there is no room; nothing is lost, try again later.
+            StoreError: a segment cannot be written.
+        """
+        self._write()
+        if self._durable and self._segment is not None and self._segment.descriptor >= 0:
+            os.fsync(self._segment.descriptor)
+        return self._changed
+
+    def committed(self) -> None:
+        """Note that the store has the lengths of the last `flush`."""
+        self._changed = {}
+
+    def close(self) -> None:
+        """Close the files. What was not committed is cut off by the next writer."""
+        for segment, _ in self._waiting:
+            segment.close()
+        if self._segment is not None:
+            self._segment.close()
+
+    def _next(self) -> _Segment:
+        self._number += 1
+        path = self._folder / segment_name(self._shard, self._number)
+        self._segment = segment = _Segment(path, 0)
+        self._add(segment, self._begin(path.name))
+        return segment
+
+    def _add(self, segment: _Segment, data: bytes) -> None:
+        self._waiting.append((segment, data))
+        self.waiting_bytes += len(data)
+        segment.length += len(data)
+        self._changed[segment.path.name] = segment.length
+
+    def _write(self) -> None:
+        waiting = self._waiting
+        done = 0
+        try:
+            while done < len(waiting):
+                segment, data = waiting[done]
+                while data:
+                    count = segment.write(data)
+                    data = data[count:]
+                    waiting[done] = (segment, data)
+                    self.waiting_bytes -= count
+                done += 1
+                if segment is not self._segment and (
+                    done == len(waiting) or waiting[done][0] is not segment
+                ):
+                    self._finish(segment)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise StoreFull(f"no room to write {segment.path}: free some disk space") from error
+            raise StoreError(
+                f"cannot write {segment.path}: {error.strerror}; check the disk and the permissions"
+            ) from error
+        finally:
+            del waiting[:done]
+
+    def _finish(self, segment: _Segment) -> None:
+        """Close a segment that is followed by another."""
+        if self._durable and segment.descriptor >= 0:
+            os.fsync(segment.descriptor)
+        segment.close()
+
+    def _recover(self, committed: Mapping[str, int]) -> None:
+        """Cut off what was not committed, and go on with the last segment."""
+        for path in self._folder.glob(f"shard-{self._shard}-*.warc.gz"):
+            found = _NAME.fullmatch(path.name)
+            if found is None or int(found[1]) != self._shard:
+                continue
+            if path.name not in committed:
+                path.unlink()
+        for name, length in committed.items():
+            path = self._folder / name
+            size = path.lstat().st_size if path.exists() else 0
+            if size < length:
+                raise StoreError(
+                    f"{path} is {size:,} bytes long, and {length:,} were committed: restore it "
+                    "from a copy, or run `mannerly doctor --repair`, which queues its pages again"
+                )
+            if size > length:
+                descriptor = open_regular(path, os.O_WRONLY)
+                os.ftruncate(descriptor, length)
+                os.close(descriptor)
+            number = _number(name)
+            if number > self._number:
+                self._number = number
+                self._segment = _Segment(path, length)
+
+
+def segment_name(shard: int, number: int) -> str:
+    """Return the name of a shard's segment."""
+    return f"shard-{shard}-{number}.warc.gz"
+
+
+def _number(name: str) -> int:
+    found = _NAME.fullmatch(name)
+    return int(found[2]) if found else 0

@@ -1,0 +1,136 @@
+"""Add the content of pages to their records, in processes of their own.
+
+Making Markdown takes a millisecond a page and a hostile page may take a process down, so pages go
+in batches to helpers: the same kind of child process that parses long pages for a crawl. They come
+back in order, and only some batches are under way at a time, so memory does not grow with the
+crawl. A batch that ends its helper is tried again page by page; the page that does it twice has no
+content.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections import deque
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.archive.records import ArchiveDamaged
+from mannerly.crawler.options.table import cores
+from mannerly.crawler.page.parsed import ParseFailed
+from mannerly.crawler.runtime.offload import Offload
+
+from .kept import KeptAnswers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mannerly.crawler.model import ArchivePlace, PageRecord
+    from mannerly.crawler.web.content_form import Content
+
+BATCH = 32  # pages
+AHEAD = 4  # batches for each process
+_BODY_BYTES = 16 * 1024 * 1024  # the largest body that a helper has memory for
+
+
+class KeptPage(NamedTuple):
+    """A page's record, and where its answer is."""
+
+    record: PageRecord
+    place: ArchivePlace | None
+
+
+class _Batch:
+    """Some pages, and their contents when they are there."""
+
+    __slots__ = ("contents", "pages")
+
+    def __init__(self, pages: list[KeptPage]) -> None:
+        self.pages = pages
+        self.contents: list[str | None] | None = None
+
+
+def with_content(
+    pages: Iterable[KeptPage], folder: Path, form: Content, *, processes: int = 0
+) -> Iterator[tuple[PageRecord, str | None]]:
+    """Yield every record with its content, in order; None where there is none.
+
+    `folder` has the segments; `processes` is the number of helpers, by default one for each core.
+    """
+    count = processes or cores()
+    source = iter(pages)
+    waiting: deque[_Batch] = deque()
+    offload: Offload[_Batch] = Offload(count, max_bytes=_BODY_BYTES)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(offload.descriptor, selectors.EVENT_READ)
+            while True:
+                while len(waiting) < AHEAD * count and (some := list(islice(source, BATCH))):
+                    waiting.append(_Batch(some))
+                    offload.give(waiting[-1], _work(some, folder, form))
+                if not waiting:
+                    return
+                while waiting[0].contents is None:
+                    selector.select()
+                    for batch, result in offload.collect():
+                        _take(batch, result, folder, form)
+                done = waiting.popleft()
+                assert done.contents is not None
+                for page, content in zip(done.pages, done.contents, strict=True):
+                    yield page.record, content
+    finally:
+        offload.close()
+
+
+def _work(pages: list[KeptPage], folder: Path, form: Content) -> partial[list[str | None]]:
+    return partial(contents, str(folder), [(page.record.url, page.place) for page in pages], form)
+
+
+def _take(batch: _Batch, result: object, folder: Path, form: Content) -> None:
+    """Take the contents of a batch; if its helper died, those of its pages one by one."""
+    if not isinstance(result, ParseFailed):
+        batch.contents = result  # type: ignore[assignment]
+    elif len(batch.pages) == 1:
+        batch.contents = [None]
+    else:
+        batch.contents = _one_by_one(batch, folder, form)
+
+
+def _one_by_one(batch: _Batch, folder: Path, form: Content) -> list[str | None]:
+    """Return the contents of a batch that ended its helper: each page in a helper of its own."""
+    found = []
+    for page in batch.pages:
+        one: Offload[int] = Offload(1, max_bytes=_BODY_BYTES)
+        try:
+            one.give(0, _work([page], folder, form))
+            with selectors.DefaultSelector() as selector:
+                selector.register(one.descriptor, selectors.EVENT_READ)
+                selector.select()
+            ((_, result),) = one.collect()
+            found.append(None if isinstance(result, ParseFailed) else result[0])  # type: ignore[index]
+        finally:
+            one.close()
+    return found
+
+
+def contents(
+    folder: str, pages: list[tuple[str, ArchivePlace | None]], form: Content
+) -> list[str | None]:
+    """Return the contents of some pages. This runs in a helper."""
+    from mannerly.crawler.page.content import content_of
+
+    found: list[str | None] = []
+    with KeptAnswers(Path(folder)) as answers:
+        for url, place in pages:
+            if place is None:
+                found.append(None)
+                continue
+            try:
+                answer = answers.read(place)
+            except (ArchiveDamaged, OSError):
+                found.append(None)
+                continue
+            kind = answer.headers.get("content-type")
+            found.append(content_of(answer.body, kind, url, form) if answer.body else None)
+    return found

@@ -1,0 +1,69 @@
+"""Write the content of every page to a file of its own, and an index of them.
+
+    pages/index.jsonl              one line a page: its record, and the name of its file
+    pages/3f/3f0c….md              the content; the name is a digest of the URL
+
+No part of a file name comes from a site, so no URL can lead out of the folder, name a device or be
+too long. Files are put in place whole. A second export replaces the files of the first.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.web.content_form import Content
+
+from .jsonl import write_jsonl
+from .rows import page_row
+from .target import ExportError
+from .whole import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from mannerly.crawler.model import PageRecord
+
+    from .rows import Row
+
+INDEX = "index.jsonl"
+SUFFIXES = {Content.HTML: ".html", Content.TEXT: ".txt", Content.MARKDOWN: ".md"}
+
+
+def write_folder(
+    pages: Iterable[tuple[PageRecord, str | None]], folder: Path, form: Content
+) -> tuple[int, int]:
+    """Write contents and index; return the numbers of records and of files."""
+    folder.mkdir(exist_ok=True)
+    files = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal files
+        for record, content in pages:
+            row = page_row(record)
+            row["file"] = None
+            if content is not None:
+                row["file"] = name = file_name(record.url, form)
+                _put(folder, name, content)
+                files += 1
+            yield row
+
+    with whole_file(folder / INDEX) as index:
+        records = write_jsonl(rows(), index)
+    return records, files
+
+
+def file_name(url: str, form: Content) -> str:
+    """Return the name of a page's file in the folder."""
+    digest = sha256(url.encode()).hexdigest()[:32]
+    return f"{digest[:2]}/{digest}{SUFFIXES[form]}"
+
+
+def _put(folder: Path, name: str, content: str) -> None:
+    path = folder / name
+    if path.parent.is_symlink():
+        raise ExportError(f"{path.parent} is a link: remove it, or choose another folder")
+    path.parent.mkdir(exist_ok=True)
+    with whole_file(path, sync=False) as file:
+        file.write(content.encode("utf-8", "replace"))

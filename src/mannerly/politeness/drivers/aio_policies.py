@@ -1,0 +1,96 @@
+"""One policy for each site, for asyncio: see `policies`.
+
+    policies = AsyncPolicies(fetch, agent="my-bot/1.0")
+    if await policies.allowed(url):
+        async with policies.slot(url) as slot:
+            ...
+
+A robots.txt is fetched by a task of its own, so that a caller that is cancelled does not take it
+away from the others that wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import PolitenessError
+from ..keys import origin_key
+from ..model import ErrorKind
+from .aio import AsyncPoliteness
+from .policies import PoliciesBase
+from .slots import error_kind
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from .policies import FetchedRobots, Policy
+    from .slots import Slot
+
+
+class AsyncPolicies(PoliciesBase["asyncio.Task[Policy]"]):
+    """The policies of all sites, for all tasks of an event loop.
+
+    Args:
+        fetch: awaited with the URL of a robots.txt; returns (status, body) or (status, body,
+            headers). Redirects are for it to follow.
+        politeness: the pace of all hosts; by default a new one with default settings.
+        agent, unreachable, max_origins: see `PoliciesBase`.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[str], Awaitable[FetchedRobots]],
+        *,
+        agent: str,
+        politeness: AsyncPoliteness | None = None,
+        unreachable: Literal["disallow", "allow"] = "disallow",
+        max_origins: int = 10_000,
+    ) -> None:
+        super().__init__(agent=agent, unreachable=unreachable, max_origins=max_origins)
+        self.politeness = politeness or AsyncPoliteness()
+        self._fetch = fetch
+
+    async def allowed(self, url: str) -> bool:
+        """Return whether a URL may be fetched; fetches the origin's robots.txt if it has to."""
+        return (await self.policy(url)).allowed(url)
+
+    @asynccontextmanager
+    async def slot(self, url: str, *, deadline_s: float | None = None) -> AsyncIterator[Slot]:
+        """Wait for the next slot of the URL's host, when its Crawl-delay is known."""
+        await self.policy(url)
+        async with self.politeness.slot(url, deadline_s=deadline_s) as slot:
+            yield slot
+
+    async def policy(self, url: str) -> Policy:
+        """Return the policy of a URL's origin; fetches its robots.txt if it has to."""
+        origin = origin_key(url)
+        known = self._policies.get(origin)
+        if known is not None and self.politeness.now() < known.expires_at:
+            return self._use(known)
+        flight = self._flights.get(origin)
+        if flight is not None and known is not None:
+            return known
+        if flight is None:
+            flight = asyncio.create_task(self._fly(origin), name=f"robots.txt of {origin}")
+            self._flights[origin] = flight
+            flight.add_done_callback(lambda _: self._flights.pop(origin, None))
+        return await asyncio.shield(flight)
+
+    async def _fly(self, origin: str) -> Policy:
+        return self._learn(origin, await self._ask(origin), self.politeness)
+
+    async def _ask(self, origin: str) -> FetchedRobots | None:
+        url = f"{origin}/robots.txt"
+        try:
+            async with self.politeness.slot(url, wait_when_open=True) as slot:
+                try:
+                    answer = await self._fetch(url)
+                except Exception as error:  # noqa: BLE001 - whatever the client raises: no answer
+                    slot.report(error=error_kind(error) or ErrorKind.CONNECT)
+                    return None
+                slot.report(status=answer[0], headers=answer[2] if len(answer) > 2 else {})
+                return answer
+        except PolitenessError:  # the host is retired or paused: no answer
+            return None

@@ -1,0 +1,125 @@
+"""One policy for each site: the rules of its robots.txt, and its pace.
+
+    policies = ThreadedPolicies(fetch, agent="my-bot/1.0")
+    if policies.allowed(url):
+        with policies.slot(url) as slot:
+            response = client.get(url)
+            slot.report(status=response.status_code, headers=response.headers)
+
+The robots.txt of an origin is fetched when it is first asked for, by a function that you give: it
+gets the URL and returns status, body and, if it likes, headers; an exception means no answer. The
+request takes a slot like any other, and the Crawl-delay that it brings becomes a part of the pace.
+
+A file is fetched once, however many callers ask for it at the same time (single flight). They wait
+for it, other callers do not: no lock is held while it is fetched. When it has expired, one caller
+fetches it anew, and the others go on with what is known. If it cannot be had, what was known before
+holds; without that, nothing is allowed, as RFC 9309 says, or everything (`unreachable="allow"`).
+
+This module has what is common: `ThreadedPolicies` is in `thread_policies`, `AsyncPolicies` in
+`aio_policies`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from ..keys import origin_key
+from ..robots import Robots
+from ..robots.keeping import MAX_BODY_BYTES, is_reachable, lifetime_s, retry_wait_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..model import Instant
+    from .base import DriverBase
+
+Flight = TypeVar("Flight")
+
+FetchedRobots: TypeAlias = "tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]]"
+"""What a function returns that fetches a robots.txt: status, body and perhaps headers."""
+
+
+class Policy(NamedTuple):
+    """The rules of one origin, and how long they hold."""
+
+    origin: str
+    robots: Robots
+    agent: str
+    expires_at: Instant
+    failing_since: Instant | None = None  # since when the file cannot be had
+
+    def allowed(self, url: str) -> bool:
+        """Return whether a URL of this origin may be fetched."""
+        return self.robots.allowed(url, self.agent)
+
+    @property
+    def crawl_delay_s(self) -> float | None:
+        """The delay that robots.txt asks for; None: it asks for none."""
+        return self.robots.crawl_delay_s(self.agent)
+
+
+class PoliciesBase(Generic[Flight]):
+    """The policies of all origins that were met, the most recently used last.
+
+    Args:
+        agent: your User-Agent, or its name; robots.txt is read for it.
+        unreachable: what holds while a robots.txt cannot be had and none is known.
+        max_origins: policies that are kept; the least recently used is dropped first.
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: str,
+        unreachable: Literal["disallow", "allow"] = "disallow",
+        max_origins: int = 10_000,
+    ) -> None:
+        if unreachable not in ("disallow", "allow"):
+            raise ValueError(f'unreachable is {unreachable!r}; allowed: "disallow" or "allow"')
+        if max_origins < 1:
+            raise ValueError(f"max_origins must be at least 1, not {max_origins!r}")
+        self.agent = agent
+        self._unreachable = unreachable
+        self._max_origins = max_origins
+        self._policies: dict[str, Policy] = {}
+        self._flights: dict[str, Flight] = {}
+
+    def __len__(self) -> int:
+        return len(self._policies)
+
+    def known(self, url: str) -> Policy | None:
+        """Return the policy of a URL's origin if it is known, however old; never fetches."""
+        return self._policies.get(origin_key(url))
+
+    def forget(self, url: str) -> None:
+        """Have the robots.txt of a URL's origin fetched again when it is next asked for."""
+        self._policies.pop(origin_key(url), None)
+
+    def _use(self, policy: Policy) -> Policy:
+        """Keep a policy as the most recently used."""
+        self._policies.pop(policy.origin, None)
+        self._policies[policy.origin] = policy
+        while len(self._policies) > self._max_origins:
+            self._policies.pop(next(iter(self._policies)), None)
+        return policy
+
+    def _learn(self, origin: str, answer: FetchedRobots | None, driver: DriverBase[Any]) -> Policy:
+        """Make the policy of an origin from an answer, and tell its pace."""
+        now, before = driver.now(), self._policies.get(origin)
+        status = None if answer is None else answer[0]
+        if answer is None or status is None or not is_reachable(status):
+            since = before.failing_since if before is not None else None
+            since = now if since is None else since
+            robots = Robots.disallow_all() if self._unreachable == "disallow" else None
+            if before is not None:
+                robots = before.robots
+            kept = robots or Robots.allow_all("robots.txt cannot be reached")
+            expires = now + retry_wait_s(now - since)
+            return self._use(Policy(origin, kept, self.agent, expires, since))
+        headers = {} if len(answer) < 3 else {k.lower(): v for k, v in answer[2].items()}
+        body = answer[1][:MAX_BODY_BYTES]
+        robots = Robots.parse(body) if status < 300 else Robots.allow_all()
+        expires = now + lifetime_s(headers.get("cache-control"))
+        policy = self._use(Policy(origin, robots, self.agent, expires))
+        driver.robots(origin, policy.crawl_delay_s)
+        return policy

@@ -1,0 +1,157 @@
+"""Read a crawl once: its pages, its hosts, and how often each page is linked.
+
+Pages are kept by URL; of the links only counts are kept, and the sources of broken targets. Memory
+grows with the pages (about 1 kB each), not with the links between them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.inspection.status import State, status_of
+from mannerly.crawler.inspection.view import settings_of
+from mannerly.crawler.web.urls import host_key_of
+
+from .table import SHOWN_DETAILS
+from .verdict import Verdict, judge, missing_anchors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.inspection.view import View
+    from mannerly.crawler.model import HostRecord, Link, PageRecord, Skipped, Traffic
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.stored import StoredCrawl
+
+_source = attrgetter("source")
+
+# Kinds of links that lead no visitor anywhere: they say something about the page that has them.
+STATEMENTS = frozenset({"canonical", "hreflang", "redirect"})
+
+
+@dataclass(slots=True)
+class BrokenTarget:
+    """A broken target: who links to it. Only the first lines are kept."""
+
+    pages: int = 0
+    lines: list[tuple[str, str]] = field(default_factory=list)  # page, text of the link
+
+
+@dataclass(slots=True)
+class CrawlFacts:
+    """The knowledge of a crawl that a report is made of."""
+
+    crawl: StoredCrawl
+    state: State
+    seeds: list[str]
+    settings: CrawlSettings
+    began_at: float
+    ended_at: float
+    pending: int
+    pages: dict[str, PageRecord]
+    checked: dict[str, PageRecord]  # targets of links that were only asked for
+    hosts: list[HostRecord]
+    given_up: list[Skipped]
+    has_links: bool
+    traffic: list[Traffic]
+    verdict: Verdict
+    broken: dict[str, BrokenTarget] = field(default_factory=dict)
+    linked: Counter[str] = field(default_factory=Counter)  # by URL: pages that link to it
+    pages_with_broken: int = 0
+
+    @property
+    def main_host(self) -> str:
+        """Return the host of the first seed."""
+        return host_key_of(self.seeds[0]) if self.seeds else ""
+
+    @property
+    def origin(self) -> str:
+        """Return the origin whose URLs are shown without it."""
+        return self.seeds[0][: self.seeds[0].index("/", 8)] if self.seeds else ""
+
+
+def read(crawl: StoredCrawl) -> CrawlFacts:
+    """Read a crawl, whether it is running or not."""
+    with crawl.view() as view:
+        status = status_of(view, now=time.time())
+        pages = {record.url: record for record in view.pages()}
+        instants = [page.fetched_at for page in pages.values()]
+        facts = CrawlFacts(
+            crawl=crawl,
+            state=status.state,
+            seeds=list(view.store.manifest.seeds),
+            settings=settings_of(view.store.manifest),
+            began_at=min(instants, default=status.created_at),
+            ended_at=max(instants, default=status.created_at),
+            pending=status.total["pending"],
+            pages=pages,
+            checked={each.url: each for reader in view.readers for each in reader.checked()},
+            hosts=[record for reader in view.readers for record in reader.hosts()],
+            given_up=list(view.given_up()),
+            has_links=view.keeps_links,
+            traffic=_traffic(view),
+            verdict=Verdict({}, {}),
+        )
+        facts.verdict = judge(pages, facts.checked, facts.given_up)
+        if facts.settings.anchors:
+            facts.verdict.answers.update(missing_anchors(view, pages))
+        facts.broken = {url: BrokenTarget() for url in facts.verdict.answers}
+        if facts.has_links:
+            _read_links(view, facts)
+        else:
+            _from_parents(facts)
+    return facts
+
+
+def _traffic(view: View) -> list[Traffic]:
+    """Return the answers of all shards, interval by interval."""
+    found: dict[int, Traffic] = {}
+    for reader in view.readers:
+        for each in reader.traffic():
+            known = found.get(each.interval)
+            if known is not None:
+                each = each._replace(
+                    requests=each.requests + known.requests, refused=each.refused + known.refused
+                )
+            found[each.interval] = each
+    return [found[interval] for interval in sorted(found)]
+
+
+def links(view: View) -> Iterator[Link]:
+    """Yield every link of every page that leads a visitor or a browser somewhere, page by page."""
+    return (link for link in view.links() if link.kind not in STATEMENTS)
+
+
+def _read_links(view: View, facts: CrawlFacts) -> None:
+    known, broken, verdict = facts.pages.keys(), facts.broken, facts.verdict
+    for source, group in groupby(links(view), _source):
+        found = list(group)
+        targets = {link.target for link in found}
+        targets.discard(source)
+        facts.linked.update(targets & known)
+        wrong = [(link, url) for link in found if (url := verdict.broken(link)) is not None]
+        if not wrong:
+            continue
+        facts.pages_with_broken += 1
+        for url in {url for _, url in wrong}:
+            broken[url].pages += 1
+        for link, url in wrong:
+            if len(broken[url].lines) < SHOWN_DETAILS:
+                broken[url].lines.append((source, link.text or ""))
+
+
+def _from_parents(facts: CrawlFacts) -> None:
+    """Without a link graph, a page knows the page that it was found on."""
+    sources = {each.url: each.parent for each in facts.given_up}
+    sources |= {url: page.parent for url, page in facts.pages.items()}
+    facts.linked.update(url for url, parent in sources.items() if parent)
+    for url, target in facts.broken.items():
+        if parent := sources.get(url):
+            target.pages = 1
+            target.lines.append((parent, ""))
+    facts.pages_with_broken = len({sources.get(url) for url in facts.broken} - {None})

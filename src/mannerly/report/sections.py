@@ -1,0 +1,184 @@
+"""Status and indexability by directory and by depth, and the slowest directories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from .pages import is_ok, section_of, status_class, why_not_indexed
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.model import PageRecord
+
+    from .facts import CrawlFacts
+
+_FIELDS = ("section", "pages", "2xx", "3xx", "4xx", "5xx", "indexable", "main_reason_why_not")
+_DEPTH_FIELDS = ("depth", "pages", "2xx", "3xx", "4xx", "5xx", "indexable")
+_COLUMNS = (
+    Column("Section", width="narrow"),
+    Column("Pages", Cell.NUMBER),
+    Column("Share by status", Cell.SHARE, phone=Phone.UNDER),
+    Column("2xx", Cell.NUMBER, phone=Phone.HIDDEN),
+    Column("3xx", Cell.NUMBER, phone=Phone.HIDDEN),
+    Column("4xx", Cell.NUMBER, phone=Phone.HIDDEN),
+    Column("5xx", Cell.NUMBER, phone=Phone.HIDDEN),
+    Column("Indexable", Cell.PERCENT),
+    Column("Main reason why not", Cell.QUIET, phone=Phone.HIDDEN),
+)
+MOST_SECTIONS = 200  # a site whose pages all lie in directories of their own has no sections
+OTHERS = "everything else"
+_DEPTHS = 10  # shown in the chart, one by one
+
+
+@dataclass(slots=True)
+class Tally:
+    """The pages of a directory, or of a depth."""
+
+    pages: int = 0
+    classes: Counter[int] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    latencies_ms: list[float] = field(default_factory=list)
+
+    def add(self, page: PageRecord) -> None:
+        """Count a page."""
+        self.pages += 1
+        self.classes[status_class(page)] += 1
+        if reason := why_not_indexed(page):
+            self.reasons[reason] += 1
+        if is_ok(page):
+            self.latencies_ms.append(page.latency_ms)
+
+    def merge(self, other: Tally) -> None:
+        """Add the pages of another one."""
+        self.pages += other.pages
+        self.classes += other.classes
+        self.reasons += other.reasons
+        self.latencies_ms += other.latencies_ms
+
+    @property
+    def indexable(self) -> float:
+        """Return the share of pages that may be listed, in per cent."""
+        return 100.0 * (self.pages - self.reasons.total()) / self.pages
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Return the numbers of pages with 2xx, 3xx, 4xx and 5xx."""
+        two, three, four, five = (self.classes[each] for each in (2, 3, 4, 5))
+        return two, three, four, five
+
+    @property
+    def main_reason(self) -> str:
+        """Return the most frequent reason why a page is not listed."""
+        return max(sorted(self.reasons), key=self.reasons.__getitem__, default="")
+
+
+def by_section(facts: CrawlFacts) -> dict[str, Tally]:
+    """Return the directories, the largest first; small ones of very many are put together."""
+    found: dict[str, Tally] = {}
+    main = facts.main_host
+    for url, page in facts.pages.items():
+        name = section_of(url, main)
+        tally = found.get(name)
+        if tally is None:
+            tally = found[name] = Tally()
+        tally.add(page)
+    ordered = sorted(found.items(), key=lambda each: (-each[1].pages, each[0]))
+    others = Tally()
+    for _, tally in ordered[MOST_SECTIONS:]:
+        others.merge(tally)
+    return dict(ordered[:MOST_SECTIONS]) | ({OTHERS: others} if others.pages else {})
+
+
+def section(tallies: dict[str, Tally]) -> Section:
+    """Return the section of directories."""
+    rows = [
+        Row((name, each.pages, each.counts, *each.counts, each.indexable, each.main_reason))
+        for name, each in tallies.items()
+    ]
+    return Section(
+        "sections",
+        "Status by section",
+        len(rows),
+        "and what can be indexed",
+        empty="No page was fetched yet.",
+        table=ReportTable(_COLUMNS, rows, "sections", sort=1, first=10) if rows else None,
+        csv=CsvFile("sections.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(tallies))),
+        extra={"legend": True},
+    )
+
+
+def _csv(tallies: dict[str, Tally]) -> Iterator[tuple[object, ...]]:
+    for name, each in tallies.items():
+        share = round(each.indexable, 2)
+        yield (name, each.pages, *each.counts, share, each.main_reason or None)
+
+
+def depth_section(facts: CrawlFacts) -> Section:
+    """Return the section with the pages by their distance from a seed."""
+    tallies: dict[int, Tally] = {}
+    for page in facts.pages.values():
+        tallies.setdefault(page.depth, Tally()).add(page)
+    bars: list[tuple[str, int, float]] = []
+    rest = Tally()
+    for depth in sorted(tallies):
+        if depth < _DEPTHS:
+            bars.append((str(depth), tallies[depth].pages, tallies[depth].indexable))
+        else:
+            rest.merge(tallies[depth])
+    if rest.pages:
+        bars.append((f"{_DEPTHS}+", rest.pages, rest.indexable))
+    values = [
+        (depth, each.pages, *each.counts, round(each.indexable, 2))
+        for depth, each in sorted(tallies.items())
+    ]
+    return Section(
+        "depth",
+        "Clicks from the start page",
+        max(tallies, default=0),
+        empty="No page was fetched yet.",
+        extra={"bars": bars} if bars else {},
+        csv=CsvFile("depth.csv", _DEPTH_FIELDS, lambda: rows_of(_DEPTH_FIELDS, values)),
+        half=True,
+        nav="Clicks from the start",
+    )
+
+
+_SLOW_FIELDS = ("section", "pages", "median_ms", "p95_ms")
+_SLOW_COLUMNS = (
+    Column("Section", width="wide"),
+    Column("Median", Cell.BAR, unit="s"),
+    Column("95 % within", Cell.SECONDS, unit="s"),
+    Column("Pages", Cell.NUMBER, phone=Phone.HIDDEN),
+)
+
+
+def slow_section(tallies: dict[str, Tally]) -> Section:
+    """Return the section with the answer times of directories."""
+    timed = [
+        (name, *times(each.latencies_ms), len(each.latencies_ms))
+        for name, each in tallies.items()
+        if each.latencies_ms
+    ]
+    timed.sort(key=lambda each: (-each[1], each[0]))
+    rows = [Row((name, mid / 1000, p95 / 1000, count)) for name, mid, p95, count in timed]
+    values = [(name, count, round(mid, 1), round(p95, 1)) for name, mid, p95, count in timed]
+    return Section(
+        "slow-sections",
+        "Slow sections",
+        len(rows),
+        "by the median of their pages",
+        empty="No page was fetched yet.",
+        table=ReportTable(_SLOW_COLUMNS, rows, "sections", sort=1) if rows else None,
+        csv=CsvFile("slow-sections.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
+    )
+
+
+def times(latencies_ms: list[float]) -> tuple[float, float]:
+    """Return the median, and the time within which 95 % answered."""
+    ordered = sorted(latencies_ms)
+    return median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]

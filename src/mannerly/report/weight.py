@@ -1,0 +1,78 @@
+"""The slowest and the largest pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .pages import is_ok
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import PageRecord
+
+    from .facts import CrawlFacts
+
+SLOW_MS = 1000.0
+LARGE_BYTES = 2_000_000
+_LEAST = 10  # listed even if none is slow or large
+
+_SLOW_FIELDS = ("url", "first_byte_ms", "whole_page_ms", "bytes")
+_SLOW_COLUMNS = (
+    Column("Page", Cell.URL, width="wide"),
+    Column("First byte", Cell.BAR, unit="s"),
+    Column("Whole page", Cell.SECONDS, unit="s", phone=Phone.HIDDEN),
+    Column("Size", Cell.BYTES, phone=Phone.HIDDEN),
+)
+_LARGE_FIELDS = ("url", "content_type", "bytes")
+_LARGE_COLUMNS = (
+    Column("Page", Cell.URL, width="wide"),
+    Column("Type", Cell.QUIET, phone=Phone.HIDDEN),
+    Column("Size", Cell.BYTES),
+)
+
+
+def slow_section(facts: CrawlFacts) -> Section:
+    """Return the section of slow pages: those over one second, or the ten slowest."""
+    answered = [page for page in facts.pages.values() if is_ok(page)]
+    answered.sort(key=lambda page: (-page.latency_ms, page.url))
+    slow = sum(page.latency_ms > SLOW_MS for page in answered)
+    shown = answered[: max(slow, _LEAST)]
+    rows = [
+        Row((page.url, page.latency_ms / 1000, page.total_ms / 1000, page.bytes)) for page in shown
+    ]
+    values = [(page.url, page.latency_ms, page.total_ms, page.bytes) for page in shown]
+    return Section(
+        "slow",
+        "Slow pages",
+        slow,
+        f"{slow:,} over 1 s",
+        "Time to the first byte, without connecting."
+        + ("" if slow else " The slowest are listed."),
+        empty="No page was fetched yet.",
+        table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
+        csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
+    )
+
+
+def large_section(facts: CrawlFacts) -> Section:
+    """Return the section of large pages: those over 2 MB, or the ten largest."""
+    answered = [page for page in facts.pages.values() if is_ok(page)]
+    answered.sort(key=lambda page: (-page.bytes, page.url))
+    large = sum(page.bytes > LARGE_BYTES for page in answered)
+    shown = answered[: max(large, _LEAST)]
+    rows = [Row((page.url, _media_type(page), page.bytes)) for page in shown]
+    values = [(page.url, page.content_type, page.bytes) for page in shown]
+    return Section(
+        "large",
+        "Large pages",
+        large,
+        f"{large:,} over 2 MB",
+        "" if large else "The largest are listed.",
+        empty="No page was fetched yet.",
+        table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
+        csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
+    )
+
+
+def _media_type(page: PageRecord) -> str | None:
+    return (page.content_type or "").partition(";")[0].strip() or None

@@ -1,0 +1,95 @@
+"""Kept bodies are decoded within their limits, and what is wrong with them is said."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mannerly.crawler.fetch.decoding import BAD, CUT, TRUNCATED, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEGABYTE = 1 << 20
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+TEXT = b"".join(b"line %d of a page\n" % number for number in range(3000))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@given(body=st.binary(max_size=2000))
+def test_every_encoding_is_undone(name: str, body: bytes) -> None:
+    """Whatever was encoded comes back."""
+    assert decode(ENCODERS[name](body), name.upper(), MEGABYTE) == (body, None)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_stream_that_ends_early_is_truncated(name: str) -> None:
+    """The beginning is returned, and the reason."""
+    encoded = ENCODERS[name](TEXT)
+
+    body, problem = decode(encoded[: len(encoded) - 20], name, MEGABYTE)
+
+    assert problem == TRUNCATED
+    assert TEXT.startswith(body)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_bomb_is_cut_at_the_cap(name: str) -> None:
+    """100 MB of nothing become as much as is allowed."""
+    bomb = ENCODERS[name](bytes(100 * MEGABYTE))
+
+    body, problem = decode(bomb, name, MEGABYTE)
+
+    assert (len(body), problem) == (MEGABYTE, CUT)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_wrong_stream_is_bad(name: str) -> None:
+    """A header that lies costs the page its content, not the crawl."""
+    assert decode(b"<html>not encoded at all</html>", name, MEGABYTE).problem == BAD
+
+
+def test_nested_encodings_are_undone_from_the_outside() -> None:
+    """As many as an honest server nests, and no more."""
+    twice = gzip.compress(zlib.compress(TEXT))
+
+    assert decode(twice, "deflate, gzip", MEGABYTE) == (TEXT, None)
+    assert decode(twice, "gzip, gzip, gzip, gzip", MEGABYTE) == (twice, BAD)
+
+
+def test_deflate_without_its_wrapper_is_read() -> None:
+    """Some servers send the bare stream."""
+    packer = zlib.compressobj(wbits=-15)
+    bare = packer.compress(TEXT) + packer.flush()
+
+    assert decode(bare, "deflate", MEGABYTE) == (TEXT, None)
+
+
+def test_gzip_members_are_joined_and_padding_is_ignored() -> None:
+    """As curl and browsers do."""
+    two = gzip.compress(b"one ") + gzip.compress(b"two")
+
+    assert decode(two + b"\0\0\0", "gzip", MEGABYTE) == (b"one two", None)
+
+
+@pytest.mark.parametrize("encoding", [None, "", "identity", "none"])
+def test_body_without_encoding_is_left_alone(encoding: str | None) -> None:
+    """It is the same object."""
+    assert decode(TEXT, encoding, 10).body is TEXT
+
+
+def test_unknown_encoding_is_bad() -> None:
+    """The body is returned as it is."""
+    assert decode(TEXT, "compress", MEGABYTE) == (TEXT, BAD)

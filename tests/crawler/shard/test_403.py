@@ -1,0 +1,54 @@
+"""What the 403s of a host mean is found out by asking again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
+
+from mannerly.crawler.model import PageRecord
+
+PACE = replace(BRISK, strategy="learned", max_attempts=5)
+URLS = [f"https://a.example/{number}" for number in range(40)]
+
+
+def crawl(world: ShardWorld, *, is_given_later: bool) -> int:
+    """Answer 403 to every second page, and to its retries unless it is given later; count waits."""
+    refused: set[str] = set()
+    for _ in range(4000):
+        for request in world.start(room=1):
+            url = flight_of(request).item.url
+            is_refused = int(url.rpartition("/")[2]) % 2 == 1
+            if is_refused and not (is_given_later and url in refused):
+                refused.add(url)
+                world.answer(request, 403)
+            else:
+                world.answer(request, 200, b"here")
+        world.shard.commit(world.now)
+        world.wait(1.0)
+        if world.shard.is_idle:
+            break
+    return sum(
+        isinstance(record := world.store.find(url), PageRecord) and record.status == 200
+        for url in URLS
+    )
+
+
+def test_a_403_that_is_given_later_means_too_fast_however_often() -> None:
+    """Pages of a host with such a limit are asked for again; only three at a time wait for it."""
+    world = ShardWorld(*URLS, settings=brisk(politeness=PACE, ignore_robots=True))
+
+    given = crawl(world, is_given_later=True)
+
+    assert given >= 0.8 * len(URLS)
+    assert world.stats.retries > 3
+
+
+def test_pages_that_stay_forbidden_cost_three_waits() -> None:
+    """A 403 at the next try proves nothing, so the host has forbidden pages."""
+    world = ShardWorld(*URLS, settings=brisk(politeness=PACE, ignore_robots=True))
+
+    given = crawl(world, is_given_later=False)
+
+    assert given == len(URLS) // 2
+    assert world.stats.retries <= 3

@@ -1,0 +1,115 @@
+"""What is told of single hosts while a run is watched, and that it is nothing otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from tests.crawler.shard.shard_world import ShardWorld, brisk
+
+from mannerly.crawler.events import HostsSeen, HostWaits, Watched
+from mannerly.crawler.shard.looks import BUSIEST, HOSTS_A_SECOND, LOOK_S, SOONEST
+from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
+from mannerly.politeness import Settings
+
+CALM = brisk(politeness=Settings(strategy="fixed", delay_s=5.0, max_rate="unlimited", seed=1))
+
+
+def seen(world: ShardWorld) -> dict[str, HostStanding]:
+    """Look, and return the hosts of the last look."""
+    world.shard.tick(world.now)
+    return {host.host: host for host in world.told(HostsSeen)[-1].hosts}
+
+
+def test_host_that_asked_to_wait_says_until_when_and_why() -> None:
+    """The countdown, the status, and what the header said."""
+    world = ShardWorld("https://a.example/1", "https://a.example/2", watched=Watched.HOSTS)
+    world.pass_robots()
+    world.wait(1.0)
+    (request, *_) = world.start()
+    world.answer(request, 429, retry_after="60")
+    world.wait(1.0)
+    world.start()
+
+    host = seen(world)["a.example"]
+
+    assert host.state is HostStatus.ASKED_TO_WAIT
+    assert 59.0 <= (host.next_in_s or 0.0) < 62.0  # a little more, so that not all come at once
+    assert (host.problem, host.times, host.retry_after_s) == ("429", 1, 60.0)
+    assert host.refused == 1
+
+
+def test_paused_host_has_no_instant() -> None:
+    """It waits for its operator."""
+    world = ShardWorld("https://a.example/1", "https://a.example/2", watched=Watched.HOSTS)
+    world.pass_robots()
+    world.parts.politeness.pause("a.example", now=world.now.mono)
+    world.parts.paused_hosts.add("a.example")
+    world.wait(1.0)
+    world.start()
+
+    host = seen(world)["a.example"]
+
+    assert (host.state, host.next_in_s) == (HostStatus.PAUSED, None)
+    assert world.stats.waits.paused == 1
+    assert world.stats.waits.fetching == 0
+
+
+@pytest.mark.parametrize(
+    ("robots", "limit"), [(b"", LimitedBy.MAX_RATE), (b"*\nCrawl-delay: 9", LimitedBy.ROBOTS)]
+)
+def test_pace_has_its_limit(robots: bytes, limit: LimitedBy) -> None:
+    """The operator's, or that of robots.txt."""
+    world = ShardWorld("https://a.example/1", "https://a.example/2", settings=CALM,
+                       watched=Watched.HOSTS)  # fmt: skip
+    (request,) = world.start()
+    world.answer(request, 200, b"User-agent: " + robots)
+    world.wait(10.0)
+    world.start()
+
+    host = seen(world)["a.example"]
+
+    assert host.limited_by is limit
+    assert host.needs_s == host.queued * host.delay_s
+
+
+def test_few_hosts_are_described_whatever_their_number() -> None:
+    """Those with the longest queues; a look at many hosts is rarer."""
+    urls = [f"https://h{number}.example/" for number in range(3 * BUSIEST)]
+    world = ShardWorld(*urls, "https://h7.example/2", watched=Watched.HOSTS)
+
+    hosts = seen(world)
+    world.wait(LOOK_S / 2)
+    world.shard.tick(world.now)
+
+    assert "h7.example" in hosts
+    assert len(hosts) <= BUSIEST + 1 + SOONEST
+    assert len(world.told(HostsSeen)) == 1
+    assert len(urls) < HOSTS_A_SECOND
+
+
+def test_wait_of_a_second_is_told_when_a_run_is_watched_closely() -> None:
+    """With the URL that is next; the last page of a host has nothing after it."""
+    urls = ("https://a.example/1", "https://a.example/2")
+    close, other = (
+        ShardWorld(*urls, settings=CALM, watched=watched)
+        for watched in (Watched.CLOSELY, Watched.HOSTS)
+    )
+    for world in (close, other):
+        world.pass_robots()
+        for _ in urls:
+            world.wait(5.0)
+            (request,) = world.start()
+            world.answer(request)
+
+    told = [(wait.url, wait.wait_s) for wait in close.told(HostWaits)]
+    assert ("https://a.example/2", pytest.approx(5.0)) in told
+    assert all(url != "https://a.example/1" or wait_s <= 5.0 for url, wait_s in told)
+    assert other.told(HostWaits) == []
+
+
+def test_run_that_is_not_watched_tells_nothing_of_single_hosts() -> None:
+    """What nobody reads is not made."""
+    world = ShardWorld("https://a.example/")
+    world.pass_robots()
+    world.shard.tick(world.now)
+
+    assert world.told(HostsSeen) == world.told(HostWaits) == []

@@ -1,0 +1,232 @@
+"""A registry of policies: rules and pace of each site, fetched once by a function of the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from mannerly.politeness import Settings
+from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.drivers.aio_policies import AsyncPolicies
+from mannerly.politeness.drivers.thread_policies import ThreadedPolicies
+from mannerly.politeness.drivers.threads import ThreadedPoliteness
+from mannerly.politeness.testing import FakeClock
+
+AGENT = "my-bot/1.0 (+https://example.org)"
+RULES = b"User-agent: my-bot\nDisallow: /private\nCrawl-delay: 7\n"
+URL, PRIVATE = "https://a.example/page", "https://a.example/private/x"
+
+
+class Site:
+    """Answers for robots.txt, in order; the last one is repeated. It counts what was asked for."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __call__(self, url: str) -> Any:
+        self.asked.append(url)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def policies_of(site: Site, clock: FakeClock, **options: Any) -> ThreadedPolicies:
+    paced = ThreadedPoliteness(Settings(max_rate="unlimited", min_delay_s=0), clock=clock)
+    return ThreadedPolicies(site, agent=AGENT, politeness=paced, **options)
+
+
+# ---------------------------------------------------------------------- rules and pace
+
+
+def test_rules_are_fetched_when_they_are_first_asked_for() -> None:
+    """Once for each origin: scheme, host and port."""
+    site, clock = Site((200, RULES)), FakeClock()
+    policies = policies_of(site, clock)
+
+    assert site.asked == []
+    assert (policies.allowed(URL), policies.allowed(PRIVATE)) == (True, False)
+    assert policies.allowed("https://b.example:8443/private") is False
+    assert site.asked == ["https://a.example/robots.txt", "https://b.example:8443/robots.txt"]
+    assert len(policies) == 2
+
+
+def test_crawl_delay_becomes_a_part_of_the_pace() -> None:
+    """Of the host that asked for it alone; the request for robots.txt counts as the first."""
+    site, clock = Site((200, RULES), (200, b"")), FakeClock()
+    policies = policies_of(site, clock)
+
+    policies.allowed(URL)
+    policies.allowed("https://b.example/")
+
+    assert policies.policy(URL).crawl_delay_s == 7.0
+    assert policies.politeness.ready_at(URL) - clock.now() == 7.0
+    assert policies.politeness.ready_at("https://b.example/") - clock.now() < 7.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "unreachable", "allowed"),
+    [
+        ((200, RULES), "disallow", False),
+        ((404, b"<html>"), "disallow", True),
+        ((403, b""), "disallow", True),
+        ((429, b""), "disallow", False),
+        ((503, RULES), "disallow", False),
+        ((503, RULES), "allow", True),
+        (OSError("no route"), "disallow", False),
+        (OSError("no route"), "allow", True),
+        (TimeoutError(), "disallow", False),
+    ],
+)
+def test_answer_means_what_rfc_9309_says(answer: Any, unreachable: Any, allowed: bool) -> None:
+    """A file that cannot be had forbids all, or allows all at the default pace if so asked."""
+    policies = policies_of(Site(answer), FakeClock(), unreachable=unreachable)
+
+    assert policies.allowed(PRIVATE) is allowed
+
+
+def test_file_is_fetched_again_when_it_has_expired() -> None:
+    """After its max-age, a day at most; one that cannot be had after 1, 2, 4 minutes."""
+    site = Site((200, RULES, {"Cache-Control": "max-age=600"}), (503, b""), (200, b""))
+    clock = FakeClock()
+    policies = policies_of(site, clock)
+    seen = []
+
+    for advance_s in (0, 599, 2, 59, 2):
+        clock.advance(advance_s)
+        seen.append((policies.allowed(PRIVATE), len(site.asked)))
+
+    assert seen == [(False, 1), (False, 1), (False, 2), (False, 2), (True, 3)]
+
+
+def test_least_recently_used_origins_are_dropped() -> None:
+    """The registry is bounded; what was dropped is fetched again."""
+    site, clock = Site((200, RULES)), FakeClock()
+    policies = policies_of(site, clock, max_origins=2)
+
+    for host in ("a", "b", "a", "c", "a"):
+        policies.allowed(f"https://{host}.example/")
+
+    assert len(policies) == 2
+    assert [url.split("/")[2][0] for url in site.asked] == ["a", "b", "c"]
+    assert policies.known("https://b.example/") is None
+    policies.forget("https://a.example/")
+    assert policies.known("https://a.example/") is None
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """With what is allowed."""
+    with pytest.raises(ValueError, match='unreachable is \'maybe\'; allowed: "disallow" or "allow'):
+        ThreadedPolicies(Site(), agent=AGENT, unreachable="maybe")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_origins must be at least 1"):
+        ThreadedPolicies(Site(), agent=AGENT, max_origins=0)
+
+
+# ---------------------------------------------------------------------- many callers
+
+
+def test_threads_share_one_fetch_and_readers_never_wait() -> None:
+    """Eight threads, one request; while it is fetched, other origins are answered at once."""
+    began, release, asked = threading.Event(), threading.Event(), []
+
+    def fetch(url: str) -> tuple[int, bytes]:
+        asked.append(url)
+        if "slow" in url:
+            began.set()
+            assert release.wait(60)
+        return 200, RULES
+
+    policies = ThreadedPolicies(fetch, agent=AGENT)
+    policies.allowed(URL)
+    with ThreadPoolExecutor(8) as pool:
+        slow = [pool.submit(policies.allowed, "https://slow.example/private") for _ in range(8)]
+        assert began.wait(60)
+        meanwhile = policies.allowed(PRIVATE)
+        release.set()
+        answers = [each.result(60) for each in slow]
+
+    assert meanwhile is False
+    assert answers == [False] * 8
+    assert asked == ["https://a.example/robots.txt", "https://slow.example/robots.txt"]
+
+
+def test_interrupted_fetch_is_taken_over_by_the_next_caller() -> None:
+    """Nobody waits for ever for a thread that was interrupted."""
+    site = Site(KeyboardInterrupt(), (200, RULES))
+    policies = policies_of(site, FakeClock())
+
+    with pytest.raises(KeyboardInterrupt):
+        policies.allowed(URL)
+
+    assert policies.allowed(URL) is True
+
+
+async def test_tasks_share_one_fetch_and_survive_a_cancelled_one() -> None:
+    """Ten tasks, one request; the first of them is cancelled, the others get their answer."""
+    release, asked = asyncio.Event(), []
+
+    async def fetch(url: str) -> tuple[int, bytes]:
+        asked.append(url)
+        await release.wait()
+        return 200, RULES
+
+    policies = AsyncPolicies(fetch, agent=AGENT, politeness=AsyncPoliteness())
+    tasks = [asyncio.create_task(policies.allowed(PRIVATE)) for _ in range(10)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    release.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(answers[0], asyncio.CancelledError)
+    assert answers[1:] == [False] * 9
+    assert asked == ["https://a.example/robots.txt"]
+
+
+async def test_expired_rules_serve_while_one_task_fetches_anew() -> None:
+    """Nobody but that task waits."""
+    clock, gate, answers = FakeClock(), asyncio.Event(), [(200, RULES), (200, b"")]
+    gate.set()
+
+    async def fetch(_url: str) -> tuple[int, bytes]:
+        await gate.wait()
+        return answers.pop(0)
+
+    paced = AsyncPoliteness(Settings(max_rate="unlimited", min_delay_s=0), clock=clock)
+    policies = AsyncPolicies(fetch, agent=AGENT, politeness=paced)
+    first = await policies.allowed(PRIVATE)
+    clock.advance(25 * 3600)
+    gate.clear()
+    renewing = asyncio.create_task(policies.allowed(PRIVATE))
+    await asyncio.sleep(0)
+    meanwhile = await policies.allowed(PRIVATE)
+    gate.set()
+    renewed = await renewing
+
+    assert (first, meanwhile, renewed) == (False, False, True)
+
+
+async def test_slot_waits_for_the_crawl_delay() -> None:
+    """A page may be asked for when the delay since the robots.txt has passed."""
+    clock = FakeClock()
+
+    async def fetch(_url: str) -> tuple[int, bytes]:
+        return 200, RULES
+
+    paced = AsyncPoliteness(Settings(max_rate="unlimited", min_delay_s=0), clock=clock)
+    policies = AsyncPolicies(fetch, agent=AGENT, politeness=paced)
+    waited: list[float] = []
+
+    async def page() -> None:
+        async with policies.slot(URL) as slot:
+            slot.report(status=200)
+            waited.append(slot.waited_s)
+
+    await clock.run(asyncio.create_task(page()))
+
+    assert waited == [7.0]

@@ -1,0 +1,130 @@
+"""Every table of the report against a site with planted faults: all found, none invented."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from mannerly.report.csv_files import write_csv_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.report.conftest import Crawled
+
+    from mannerly.report.table import Section
+
+
+def section(faulty: Crawled, name: str) -> Section:
+    return next(each for each in faulty.findings.sections if each.id == name)
+
+
+def cells(faulty: Crawled, name: str) -> list[list[object]]:
+    """The rows of a table, with URLs without their origin and badges as words."""
+    table = section(faulty, name).table
+    assert table is not None
+    return [[plain(faulty, cell) for cell in row.cells] for row in table.rows]
+
+
+def plain(faulty: Crawled, cell: object) -> object:
+    if isinstance(cell, str):
+        return cell.removeprefix(faulty.server.home)
+    if isinstance(cell, tuple) and len(cell) == 2 and isinstance(cell[0], str):
+        return plain(faulty, cell[0])
+    return cell
+
+
+def test_a_broken_link_has_all_its_sources_and_their_texts(faulty: Crawled) -> None:
+    """Three pages link to it, one of them twice: directly, and by a redirect."""
+    table = section(faulty, "broken").table
+    assert table is not None
+    gone, *_ = table.rows
+    home = faulty.server.home
+
+    assert cells(faulty, "broken") == [
+        ["/gone", "404", 3],
+        ["/failing", "500", 1],
+        ["/loop-1", "redirect loop", 1],
+    ]
+    assert gone.details is not None
+    assert gone.details.total == 3
+    assert sorted(gone.details.lines) == [
+        (f"{home}/", "first text"),
+        (f"{home}/docs/a", "second text"),
+        (f"{home}/docs/b", "moved"),
+        (f"{home}/docs/b", "third text"),
+    ]
+    assert faulty.findings.sentence == (
+        "3 links are broken on 3 of 18 pages, and 1 redirect never ends"
+    )
+
+
+def test_chains_and_loops_are_told_from_single_redirects(faulty: Crawled) -> None:
+    """`/old` and `/was` are redirected once, and are not listed."""
+    home = faulty.server.home
+    rows = cells(faulty, "redirects")
+
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("loop", "never ends", 1),
+        ("2 hops", "ends 200", 1),
+    ]
+    assert rows[1][1] == [(f"{home}/v1", 301), (f"{home}/v2", 302), (f"{home}/v3", 0)]
+
+
+def test_sections_add_up_to_all_pages(faulty: Crawled) -> None:
+    """By directory, by status, and with the reason why pages are not listed."""
+    rows = {row[0]: row for row in cells(faulty, "sections")}
+
+    assert rows["/docs/"][3:] == [5, 0, 0, 0, 60.0, "canonical elsewhere"]
+    assert rows["/"][3:7] == [5, 6, 1, 1]
+    bars = section(faulty, "depth").extra["bars"]
+    assert isinstance(bars, list)
+    assert bars[0] == ("0", 1, 100.0)
+    assert sum(pages for _, pages, _ in bars) == 18
+
+
+def test_noindex_and_canonicalised_pages_are_listed(faulty: Crawled) -> None:
+    """With the page that is named instead, and how that one answered."""
+    assert sorted(cells(faulty, "indexing")) == [
+        ["canonical elsewhere", "/docs/copy", "/docs/c", "200", 1],
+        ["noindex", "/docs/hidden", None, None, 1],
+    ]
+
+
+def test_slow_and_large_pages_come_first(faulty: Crawled) -> None:
+    """One page takes more than a second, one has more than 2 MB."""
+    slow, large = section(faulty, "slow"), section(faulty, "large")
+
+    assert slow.count == 1  # the others answer in milliseconds
+    assert cells(faulty, "slow")[0][0] == "/slow"
+    assert (large.count, cells(faulty, "large")[0][0]) == (1, "/large")
+    assert {row[0] for row in cells(faulty, "slow-sections")} == {"/", "/docs/"}
+
+
+def test_proof_counts_what_the_server_saw(faulty: Crawled) -> None:
+    """Every request of its log, robots.txt and sitemap included."""
+    (row,) = cells(faulty, "proof")
+
+    assert row[0] == faulty.server.host
+    assert row[1] == len(faulty.server.log)
+    assert faulty.findings.numbers.proof.is_kept
+    assert sum(each.requests for each in faulty.findings.facts.traffic) == len(faulty.server.log)
+
+
+def test_sections_without_data_say_so(faulty: Crawled) -> None:
+    """In one plain sentence."""
+    assert section(faulty, "given-up").empty == "No host was given up."
+    assert "first crawl" in section(faulty, "changes").empty
+
+
+def test_csv_files_have_every_row(faulty: Crawled, tmp_path: Path) -> None:
+    """Broken links one row a link; each file has the header of its table."""
+    written = write_csv_files(faulty.findings, tmp_path)
+
+    with (tmp_path / "broken.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert written["broken.csv"] == len(rows) == 6
+    assert {row["text"] for row in rows if row["target"].endswith("/gone")} == {
+        "first text", "second text", "third text", "moved"
+    }  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == set(written)
