@@ -54,6 +54,32 @@ With `--include-skipped`, URLs without a record follow, nearly all fields empty,
 |---|---|---|
 | `skipped` | text | why the URL was not fetched on purpose, such as `robots` or `excluded` |
 | `given_up` | text | why it was wanted and could not be fetched, such as `host_retired` |
+
+In `.jsonl`, pages also have `metadata`, an object with these parts, each only if there is something
+in it.
+`machine_use.content_signal` is known of every crawl, the rest only with `--links`:
+
+| part | content |
+|---|---|
+| `hreflang` | the same page in other languages: URL by language |
+| `open_graph` | the `og:`, `article:` and `twitter:` properties of its meta elements |
+| `json_ld` | the objects of its JSON-LD scripts |
+| `machine_use` | of the page or its headers `robots` (`noai`, `noimageai`), `tdm_reservation` and \
+`tdm_policy`; of robots.txt `content_signal` |
+
+## Links
+
+`-o links:FILE` writes one row for each link of a crawl that was run with `--links`:
+
+| field | type | meaning |
+|---|---|---|
+| `source` | text | URL of the page that has the link |
+| `target` | text | where it leads, in canonical spelling and without its fragment |
+| `kind` | text | `a`, `area`, `iframe`, `frame`, `img`, `media`, `script`, `link`, `canonical`, \
+`hreflang`, `refresh` or `redirect` |
+| `nofollow` | true or false | the link is marked rel=nofollow |
+| `text` | text or null | of an `a`: its text, at most 100 characters |
+| `fragment` | text or null | what follows the # in the link |
 """
 
 EVENTS_HEAD = """\
@@ -84,6 +110,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "mannerly.politeness": (),
     "mannerly.politeness.drivers.aio": ("AsyncPoliteness",),
     "mannerly.politeness.drivers.threads": ("ThreadedPoliteness",),
+    "mannerly.politeness.drivers.slots": ("Slot",),
+    "mannerly.politeness.drivers.policies": ("Policy",),
+    "mannerly.politeness.drivers.aio_policies": ("AsyncPolicies",),
+    "mannerly.politeness.drivers.thread_policies": ("ThreadedPolicies",),
+    "mannerly.politeness.drivers.observe": ("Counters", "log_events", "tee"),
+    "mannerly.politeness.memory.sqlite": ("SqliteMemory", "MemoryFileError"),
     "mannerly.politeness.robots": (),
     "mannerly.politeness.testing": ("FakeClock", "ScriptedServer"),
     "mannerly.simulation": (),

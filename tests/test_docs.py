@@ -53,7 +53,7 @@ def named(page: Path) -> str:
 def python_blocks(page: Path) -> list[str]:
     """The Python code of a page, block by block, but for crawls: `tests.docs.console` runs them."""
     blocks = re.findall(r"^```python\n(.*?)^```$", TEXTS[page], re.DOTALL | re.MULTILINE)
-    return [block for block in blocks if "mannerly.crawl(" not in block]
+    return [block for block in blocks if not re.search(r"mannerly\.[cC]rawl\(", block)]
 
 
 def run_blocks(page: Path) -> dict[str, Any]:

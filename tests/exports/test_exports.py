@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from mannerly.cli import app
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
-from mannerly.exports import ExportError, Format, check_target, export
+from mannerly.exports import Choice, ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
 from mannerly.exports.export import _rows
 from mannerly.exports.jsonl import write_jsonl
@@ -44,6 +44,7 @@ CONTRACT = [
     *("lastmod", "etag", "last_modified", "text_digest", "change", "previous_status"),
     *("previous_digest", "previous_fetched_at"),
 ]
+METADATA = "metadata"  # only in formats that can hold it
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 
@@ -65,7 +66,7 @@ def test_jsonl_holds_every_page_once_with_the_fields_of_the_contract(
     outcome = export(crawl, str(target))
 
     lines = [json.loads(line) for line in target.read_bytes().splitlines()]
-    assert [list(line) for line in lines] == [CONTRACT] * len(PAGES)
+    assert [list(line) for line in lines] == [[*CONTRACT, METADATA]] * len(PAGES)
     assert sorted(line["url"] for line in lines) == sorted(each.url for each in PAGES)
     assert (outcome.records, outcome.format) == (len(PAGES), Format.JSONL)
 
@@ -95,7 +96,7 @@ def test_skipped_urls_come_last_once_and_with_their_reason(crawl: Path, tmp_path
     """Those of every shard follow the pages."""
     target = tmp_path / "all.jsonl"
 
-    export(crawl, str(target), include_skipped=True)
+    export(crawl, str(target), choice=Choice(include_skipped=True))
 
     lines = [json.loads(line) for line in target.read_bytes().splitlines()]
     skipped = {line["url"]: line["skipped"] for line in lines[len(PAGES) :]}
@@ -107,7 +108,7 @@ def test_csv_has_the_same_columns_and_reads_back(crawl: Path, tmp_path: Path) ->
     """Quotes, line ends and commas in a title are a reader's to undo."""
     target = tmp_path / "pages.csv"
 
-    export(crawl, str(target), include_skipped=True)
+    export(crawl, str(target), choice=Choice(include_skipped=True))
 
     with target.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -319,8 +320,8 @@ def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
     broken = page("https://a.example/broken", status=None, error="timeout")
 
     class Changing:
-        def pages(self) -> list[PageRecord]:
-            return [page(SEED), broken]
+        def metadata(self) -> list[tuple[PageRecord, dict[str, object]]]:
+            return [(page(SEED), {}), (broken, {})]
 
         def skipped(self) -> list[Skipped]:
             return []
@@ -328,6 +329,7 @@ def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
         def given_up(self) -> list[Skipped]:
             return [Skipped(broken.url, "host_retired: x", 1, None)]
 
-    rows = list(_rows(Changing(), include_skipped=True))  # type: ignore[arg-type]
+    choice = Choice(include_skipped=True)
+    rows = list(_rows(Changing(), choice))  # type: ignore[arg-type]
 
     assert [row["url"] for row in rows] == [SEED, broken.url]

@@ -13,7 +13,6 @@ Each subcommand imports what it needs when it runs, so that `--help` stays fast.
 
 from __future__ import annotations
 
-import io
 import sys
 from typing import Annotated, Any
 
@@ -28,6 +27,7 @@ from .doctor import doctor
 from .explain import explain
 from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
+from .recrawl import recrawl
 from .report import report
 from .resume import ResumeCommand, resume
 from .retry import retry
@@ -71,6 +71,7 @@ _CARE, _MORE = "Take care of a crawl", "More"
 app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
+app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(rich_help_panel=_LOOK)(status)
 app.command(rich_help_panel=_LOOK)(watch)
@@ -142,7 +143,8 @@ def main() -> None:
         note("mannerly: aborted")
         sys.exit(1)
     except _CLICK_ERROR as error:
-        message = io.StringIO()
-        error.show(message)
-        note(message.getvalue().rstrip())
+        from .look import error_look
+        from .usage import usage_words
+
+        note(error_look().spelled(usage_words(error)))
         sys.exit(error.exit_code)

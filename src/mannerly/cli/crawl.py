@@ -39,14 +39,18 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+    from mannerly.live.meter import Limits
     from mannerly.report import FailRule
 
     from .config import Configuration
+    from .live_page import LivePage
     from .progress import Progress
     from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking")
+KEPT = (
+    *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
+)
 
 EXAMPLES = """\
 Examples:
@@ -116,13 +120,13 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = _with_bodies(configuration.settings(), configuration)
+        settings = _for_outputs(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _with_bodies(_resumed(configuration, manifest, location), configuration)
+        settings = _for_outputs(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
@@ -183,7 +187,8 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             note(f"{name} = {value} ({given.where})")
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as watcher:
+    with _progress(plan) as progress, _dashboard(plan) as page:
+        watcher = progress if page is None else page.beside(progress)
         return run_crawl(
             plan.settings,
             plan.seeds,
@@ -273,14 +278,16 @@ def _check_outputs(configuration: Configuration) -> None:
         raise ConfigError("--json and --output - both write to standard output: choose one")
 
 
-def _with_bodies(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
-    """Return settings that keep bodies, if an output needs them."""
-    from mannerly.exports import read_target
+def _for_outputs(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
+    """Return settings that keep bodies or links, if an output needs them."""
+    from mannerly.exports import Table, read_target
 
     content = content_of(configuration)
     targets = [read_target(output) for output in configuration.texts("output")]
     if any(target.needs_bodies(content) for target in targets):
-        return replace(settings, keep_bodies=True)
+        settings = replace(settings, keep_bodies=True)
+    if any(target.table is Table.LINKS for target in targets):
+        settings = replace(settings, links=True)
     return settings
 
 
@@ -289,25 +296,40 @@ def content_of(configuration: Configuration) -> Content:
     return Content(str(configuration.value("content") or Content.NONE.value))
 
 
-def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
-    """Return what shows the progress; nothing is shown with --quiet."""
+def _limits(plan: RunPlan) -> Limits:
     from mannerly.live.meter import Limits
 
+    settings = plan.settings
+    return Limits(
+        max_urls=settings.max_urls,
+        duration_s=settings.duration_s,
+        workers=settings.workers,
+        grace_s=settings.grace_s,
+        give_up_after_s=settings.politeness.give_up_after_s,
+        pages_before=plan.pages_before,
+    )
+
+
+def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
+    """Return the page of the crawl, if it was asked for."""
+    place = plan.configuration.value("dashboard")
+    if place is None:
+        return nullcontext()
+    from .live_page import LivePage
+
+    return LivePage(str(place), plan.location, _limits(plan))
+
+
+def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
+    """Return what shows the progress; nothing is shown with --quiet."""
     from .progress import Progress
 
-    configuration, settings = plan.configuration, plan.settings
+    configuration = plan.configuration
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        Limits(
-            max_urls=settings.max_urls,
-            duration_s=settings.duration_s,
-            workers=settings.workers,
-            grace_s=settings.grace_s,
-            give_up_after_s=settings.politeness.give_up_after_s,
-            pages_before=plan.pages_before,
-        ),
+        _limits(plan),
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
         is_close=bool(configuration.value("verbose")),

@@ -15,6 +15,8 @@ from .terminal import USAGE, failing_clearly, note, safe_term
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mannerly.exports import Choice
+
 
 def export(
     location: Location,
@@ -25,9 +27,9 @@ def export(
             "--output",
             "-o",
             metavar="[TABLE:]FILE",
-            help="Table pages (default) or items; format by suffix: .jsonl, .jsonl.gz, .csv, "
-            ".parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON lines); "
-            "repeatable.",
+            help="Table pages (default), links or items; format by suffix: .jsonl, .jsonl.gz, "
+            ".csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON "
+            "lines); repeatable.",
             show_default=False,
         ),
     ],
@@ -39,19 +41,30 @@ def export(
         bool,
         typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
     ] = False,
+    changed: Annotated[
+        bool,
+        typer.Option("--changed", help="Only pages that are new or changed since the last crawl."),
+    ] = False,
+    unreserved: Annotated[
+        bool,
+        typer.Option(
+            "--unreserved",
+            help="Without pages that their site reserves: noai, tdm-reservation, or a "
+            "Content-Signal of ai-train=no.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Write a crawl's records to files."""
-    from mannerly.exports import ExportError, Format, check_target
+    from mannerly.exports import Choice, ExportError, Format, check_target
 
     with failing_clearly():
         require_crawl(location)
         for target in output:
             if check_target(target) is Format.XML and include_skipped:
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
-        is_written = write_all(
-            location, output, include_skipped=include_skipped, content=content, quiet=quiet
-        )
+        choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
+        is_written = write_all(location, output, choice, content=content, quiet=quiet)
     if not is_written:
         raise typer.Exit(USAGE)
 
@@ -59,8 +72,8 @@ def export(
 def write_all(
     location: str | Path,
     outputs: list[str],
+    choice: Choice | None = None,
     *,
-    include_skipped: bool = False,
     content: Content = Content.NONE,
     quiet: bool = False,
 ) -> bool:
@@ -72,12 +85,12 @@ def write_all(
     Raises:
         StoreError: the crawl cannot be read.
     """
-    from mannerly.exports import ExportError, export
+    from mannerly.exports import Choice, ExportError, export
 
     is_written = True
     for target in outputs:
         try:
-            outcome = export(location, target, include_skipped=include_skipped, content=content)
+            outcome = export(location, target, choice=choice or Choice(), content=content)
         except (ExportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the output is closed (`| head`)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from mannerly.crawler.options.values import OptionError
 
 from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
+    from mannerly.crawler.stored import StoredCrawl
 
 
 def retry(
@@ -29,15 +33,23 @@ def retry(
         bool,
         typer.Option("--given-up", help="URLs whose host or robots.txt could not be reached."),
     ] = False,
+    skipped: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="URLs that were skipped for this reason: as in export --include-skipped.",
+        ),
+    ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="HOST", help="Only those of one host.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Try failed and given-up URLs again.
+    """Try failed, given-up or skipped URLs again.
 
-    Without --failed or --given-up, both. A crawl that is not running is resumed.
+    Without --failed, --given-up and --skipped: failed and given-up ones. A crawl that is not
+    running is resumed.
     """
     from .config import resolve
     from .crawl import prepare, run_plan
@@ -45,10 +57,17 @@ def retry(
     with failing_clearly():
         with opened(location) as crawl:
             total = crawl.status().total
-            crawl.retry(failed=failed, given_up=given_up, host=host)
+            found = _skipped(crawl, skipped)
+            crawl.retry(failed=failed, given_up=given_up, skipped=skipped, host=host)
             is_running = crawl.store.is_running()
         if not quiet:
-            note(_said(total, failed=failed, given_up=given_up, host=host))
+            is_named = failed or given_up or skipped is None
+            lines = [_said(total, failed=failed, given_up=given_up, host=host)] if is_named else []
+            if skipped is not None:
+                of_host = f" of {safe_term(host)}" if host else f" ({found:,})"
+                lines.append(f"Trying the URLs{of_host} that were skipped ({safe_term(skipped)})")
+            for line in lines:
+                note(line)
         if is_running:
             return
         given: dict[str, Value] = {"data_dir": location, "fresh": False, "quiet": quiet}
@@ -59,6 +78,17 @@ def retry(
 def retry_command(location: str) -> str:
     """Return the command that tries everything again that failed or was given up."""
     return f"mannerly retry {shlex.quote(location)}"
+
+
+def _skipped(crawl: StoredCrawl, reason: str | None) -> int:
+    """Return how many URLs were skipped for a reason; one that nothing has is a mistake."""
+    if reason is None:
+        return 0
+    counts = Counter(each.reason.partition(":")[0] for each in crawl.skipped())
+    if not counts[reason]:
+        known = ", ".join(f"{name} ({count:,})" for name, count in counts.most_common())
+        raise OptionError(f"no URL was skipped for {reason!r}; skipped are: {known or 'none'}")
+    return counts[reason]
 
 
 def _said(total: dict[str, int], *, failed: bool, given_up: bool, host: str | None) -> str:

@@ -128,18 +128,18 @@ class PageRecord(NamedTuple):
     age: int | None = None  # seconds that the answer was in that cache
     total_ms: float = 0.0  # to the last byte, with name lookup, connect and TLS
     noindex: bool = False  # the page or its header asks not to be indexed
-    description: str | None = None  # of <meta name=description>
-    h1: str | None = None  # the text of the first one
-    lang: str | None = None  # as the page declares it
+    description: str | None = None  # content of its description meta element
+    h1: str | None = None  # text of its first h1 element
+    lang: str | None = None  # language that its html element declares
     in_sitemap: bool = False  # a sitemap of its site lists it
-    lastmod: str | None = None  # of that sitemap, as it is written there
-    etag: str | None = None  # the header
-    last_modified: str | None = None  # the header
-    text_digest: str | None = None  # of the visible text, hexadecimal
-    change: str | None = None  # since the crawl before: a `PageChange`; None: not checked yet
-    previous_status: int | None = None  # what the crawl before saw
-    previous_digest: str | None = None  # of the body in the crawl before
-    previous_fetched_at: float | None = None  # wall time of the crawl before; ISO 8601 in exports
+    lastmod: str | None = None  # time of its last change, as that sitemap states it
+    etag: str | None = None  # the ETag header
+    last_modified: str | None = None  # the Last-Modified header
+    text_digest: str | None = None  # of the visible text, hexadecimal; see --text-digest
+    change: str | None = None  # new, same, changed or removed; None: not checked in this recrawl
+    previous_status: int | None = None  # status in the crawl before
+    previous_digest: str | None = None  # digest in the crawl before
+    previous_fetched_at: float | None = None  # fetched_at of the crawl before
 
 
 class PageChange(StrEnum):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import Link, PageItems, PageRecord, Skipped
     from mannerly.crawler.options.keywords import CrawlOptions
+    from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
 
@@ -205,6 +206,13 @@ class StoredCrawl:
         """Yield every link that leads to one of these URLs (canonical), in one pass over all."""
         return (link for link in self.links() if link.target in urls)
 
+    def metadata(self) -> Iterator[tuple[PageRecord, Metadata]]:
+        """Yield every page with what it says about itself: hreflang, Open Graph, JSON-LD, and use
+        by machines; without `links=True` only what robots.txt says about the latter.
+        """
+        with self.view() as crawl:
+            yield from crawl.metadata()
+
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped on purpose, with the reason."""
         with self.view() as crawl:
@@ -248,21 +256,42 @@ class StoredCrawl:
         if texts:
             self.order(control.AddSeeds(tuple(canonical_seeds(texts))))
 
+    def again(self) -> Self:
+        """Ask for every page again, and note what has changed; follow new links.
+
+        A stopped crawl does so when it is resumed. A recrawl that was interrupted goes on: it is
+        not begun again.
+        """
+        with self.view() as crawl:
+            orders = [order for _, order in crawl.store.orders()]
+            rounds = [order.round for order in orders if isinstance(order, control.Recrawl)]
+            last = max(rounds, default=0)
+            counts = [reader.counts() for reader in crawl.readers]
+        if all(each.round == last and not (each.rechecks or each.retries) for each in counts):
+            self.order(control.Recrawl(last + 1))
+        return self
+
     def retry(
-        self, *, failed: bool = False, given_up: bool = False, host: str | None = None
+        self,
+        *,
+        failed: bool = False,
+        given_up: bool = False,
+        skipped: str | None = None,
+        host: str | None = None,
     ) -> None:
-        """Queue URLs again that failed or were given up: both kinds if none is named.
+        """Queue URLs again: those that failed and those that were given up, if no kind is named.
 
         A host that was given up is taken into the crawl again.
 
         Args:
             failed: pages that have an error and no status.
             given_up: URLs whose host or robots.txt could not be reached.
+            skipped: URLs that were skipped for this reason, such as "robots".
             host: only those of one host, by its name or a URL of it.
         """
         name = None if host is None else hosts.host_key(host)
-        neither = not failed and not given_up
-        self.order(control.RetryUrls(failed or neither, given_up or neither, name))
+        neither = not failed and not given_up and skipped is None
+        self.order(control.RetryUrls(failed or neither, given_up or neither, name, skipped))
 
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.

@@ -7,6 +7,8 @@
     folder     the content of every page in a file of its own
     archive    web archives: WARC and WACZ
     items      what was extracted from pages
+    links      the links of pages
+    choice     the pages that an export has
     whole      replace a file only when the new one is complete
 
 `export(location, "pages.csv")` chooses by the suffix (`target`); "-" is standard output. The
@@ -16,11 +18,13 @@ while the crawl runs; the export then has the records that were committed when t
 
 from __future__ import annotations
 
+from .choice import Choice
 from .export import Exported, export
 from .target import STDOUT, ExportError, Format, Table, Target, check_target, read_target
 
 __all__ = [
     "STDOUT",
+    "Choice",
     "ExportError",
     "Exported",
     "Format",

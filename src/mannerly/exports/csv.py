@@ -16,9 +16,7 @@ import unicodedata
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .rows import Row
+    from collections.abc import Iterable, Mapping, Sequence
 
 _FORMULA = frozenset("=+-@\N{MINUS SIGN}\N{HYPHEN}")  # after NFKC, which folds their other forms
 _DROPPED = "\t\r\n"
@@ -26,7 +24,7 @@ _DROPPED = "\t\r\n"
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp", "Mn"})
 
 
-def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int:
+def write_csv(rows: Iterable[Mapping[str, object]], fields: Sequence[str], file: BinaryIO) -> int:
     """Write the rows under `fields`; return the number of rows."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
@@ -41,7 +39,7 @@ def write_csv(rows: Iterable[Row], fields: Sequence[str], file: BinaryIO) -> int
     return count
 
 
-def _cell(value: str | float | None) -> str | float | None:
+def _cell(value: object) -> object:
     if isinstance(value, str) and value and not value[0].isalnum() and _may_run(value):
         return "'" + value
     return value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from mannerly.crawler.web.content_form import Content
 
+from .choice import ALL, Choice, chosen
 from .target import ARCHIVES, STDOUT, ExportError, Format, Table, read_target
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def export(
     target: str,
     fmt: Format | None = None,
     *,
-    include_skipped: bool = False,
+    choice: Choice = ALL,
     content: Content = Content.NONE,
 ) -> Exported:
     """Write a table of a crawl to a file, or to standard output ("-").
@@ -68,7 +69,7 @@ def export(
         location: the crawl.
         target: `[TABLE:]FILE`; the suffix decides the format.
         fmt: the format, whatever the suffix is.
-        include_skipped: add URLs that were skipped or given up, with the reason.
+        choice: the pages that are wanted.
         content: what of a page goes into .jsonl, .parquet and a folder.
 
     Raises:
@@ -88,6 +89,11 @@ def export(
             from .items import export_items
 
             return export_items(crawl, wanted)
+        if wanted.table is Table.LINKS:
+            from .links import write_links
+
+            with crawl.view() as opened:
+                return Exported(target, wanted.format, *write_links(opened, wanted))
         if wanted.format is Format.XML:
             from .sitemap import write_sitemap
 
@@ -98,30 +104,28 @@ def export(
 
             form = Content.HTML if content is Content.NONE else content
             with crawl.view() as opened:
-                pages = _with_content(opened, form)
+                pages = _with_content(opened, form, choice)
                 records, files = write_folder(pages, Path(wanted.path), form)
             return Exported(target, wanted.format, records, files)
-        return _export_rows(crawl, wanted, content, include_skipped=include_skipped)
+        return _export_rows(crawl, wanted, content, choice)
 
 
-def _export_rows(
-    crawl: StoredCrawl, wanted: Target, content: Content, *, include_skipped: bool
-) -> Exported:
+def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: Choice) -> Exported:
     if not wanted.has_content(content):
         content = Content.NONE
     with crawl.view() as opened:
         if wanted.format is Format.PARQUET:
-            if include_skipped:
+            if choice.include_skipped:
                 raise ExportError("a Parquet file holds only pages: leave out --include-skipped")
-            records, files = _write_parquet(opened, wanted, content)
+            records, files = _write_parquet(opened, wanted, content, choice)
             return Exported(wanted.text, wanted.format, records, files)
-        rows: Iterable[Row] = _rows(crawl, include_skipped=include_skipped)
+        rows: Iterable[Row] = _rows(opened, choice)
         if content is not Content.NONE:
-            rows = _content_rows(opened, content)
-            if include_skipped:
-                rows = chain(rows, _without_record(crawl))
+            rows = _content_rows(opened, content, choice)
+            if choice.include_skipped:
+                rows = chain(rows, _without_record(opened))
         with destination(wanted) as file:
-            count = _write(rows, wanted.format, file, include_skipped=include_skipped)
+            count = _write(rows, wanted.format, file, include_skipped=choice.include_skipped)
     return Exported(wanted.text, wanted.format, count)
 
 
@@ -143,14 +147,20 @@ def _export_archive(crawl: StoredCrawl, wanted: Target) -> Exported:
         return Exported(wanted.text, wanted.format, pages)
 
 
-def _write_parquet(opened: View, wanted: Target, content: Content) -> tuple[int, int]:
+def _write_parquet(
+    opened: View, wanted: Target, content: Content, choice: Choice
+) -> tuple[int, int]:
     from .parquet import page_schema, write_parquet
 
     if content is Content.NONE:
-        schema, rows = page_schema(), opened.pages()
+        rows = ((*record, metadata or None) for record, metadata in chosen(opened, choice))
+        schema = page_schema(["metadata"])
         return write_parquet(rows, schema, wanted.path, is_folder=wanted.is_folder)
-    with_content = ((*record, text) for record, text in _with_content(opened, content))
-    schema = page_schema(["content"])
+    with_content = (
+        (*record, opened.metadata_of(record) or None, text)
+        for record, text in _with_content(opened, content, choice)
+    )
+    schema = page_schema(["metadata", "content"])
     return write_parquet(with_content, schema, wanted.path, is_folder=wanted.is_folder)
 
 
@@ -177,27 +187,32 @@ def _segments(opened: View) -> list[ValidSegment]:
     ]
 
 
-def _kept_pages(opened: View) -> Iterator[KeptPage]:
+def _kept_pages(opened: View, choice: Choice) -> Iterator[KeptPage]:
     from .content import KeptPage
 
     for reader in opened.readers:
         for _, record, place in reader.kept_pages():
-            yield KeptPage(record, place)
+            metadata = opened.metadata_of(record) if choice.unreserved else {}
+            if choice.takes(record, metadata):
+                yield KeptPage(record, place)
 
 
-def _with_content(opened: View, form: Content) -> Iterator[tuple[PageRecord, str | None]]:
+def _with_content(
+    opened: View, form: Content, choice: Choice
+) -> Iterator[tuple[PageRecord, str | None]]:
     from .content import with_content
 
     folder = opened.store.segment_folder
     assert folder is not None, "there are segments"
-    return with_content(_kept_pages(opened), folder, form)
+    return with_content(_kept_pages(opened, choice), folder, form)
 
 
-def _content_rows(opened: View, content: Content) -> Iterator[Row]:
+def _content_rows(opened: View, content: Content, choice: Choice) -> Iterator[Row]:
     from .rows import page_row
 
-    for record, text in _with_content(opened, content):
+    for record, text in _with_content(opened, content, choice):
         row = page_row(record)
+        row["metadata"] = opened.metadata_of(record)
         row["content"] = text
         yield row
 
@@ -212,20 +227,22 @@ def _write(rows: Iterable[Row], fmt: Format, file: BinaryIO, *, include_skipped:
     return write_jsonl(rows, file)
 
 
-def _rows(records: StoredCrawl, *, include_skipped: bool) -> Iterator[Row]:
+def _rows(opened: View, choice: Choice) -> Iterator[Row]:
     """Yield one row a URL: pages first, then those that were skipped or given up."""
     from .rows import page_row
 
     failed: set[str] = set()
-    for record in records.pages():
-        if include_skipped and record.status is None:
+    for record, metadata in chosen(opened, choice):
+        if choice.include_skipped and record.status is None:
             failed.add(record.url)
-        yield page_row(record)
-    if include_skipped:
-        yield from _without_record(records, failed)
+        row = page_row(record)
+        row["metadata"] = metadata
+        yield row
+    if choice.include_skipped:
+        yield from _without_record(opened, failed)
 
 
-def _without_record(records: StoredCrawl, failed: Container[str] = ()) -> Iterator[Row]:
+def _without_record(records: View, failed: Container[str] = ()) -> Iterator[Row]:
     """Yield the URLs that were skipped or given up."""
     from .rows import skipped_row
 

@@ -38,8 +38,13 @@ _INSTANT = pa.timestamp("ms", tz="UTC")
 
 def page_schema(more: Sequence[str] = ()) -> pa.Schema:
     """Return the columns of pages; `more` are columns of text after them."""
-    hints = get_type_hints(PageRecord)
-    columns = [(name, _column_type(name, hints[name])) for name in PageRecord._fields]
+    return schema_of(PageRecord, more)
+
+
+def schema_of(record: Any, more: Sequence[str] = ()) -> pa.Schema:
+    """Return the columns of a named tuple, with its types; `more` are columns of text."""
+    hints = get_type_hints(record)
+    columns = [(name, _column_type(name, hints[name])) for name in record._fields]
     return pa.schema([*columns, *((name, pa.string()) for name in more)])
 
 

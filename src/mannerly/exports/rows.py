@@ -14,8 +14,9 @@ from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Skipped
+    from mannerly.crawler.page.metadata import Metadata
 
-Row: TypeAlias = "dict[str, str | int | float | None]"
+Row: TypeAlias = "dict[str, str | int | float | Metadata | None]"
 
 FIELDS = PageRecord._fields
 REASONS = ("skipped", "given_up")  # columns that only URLs without a record fill

@@ -2,8 +2,8 @@
 
 It lists the pages that a search engine should show: status 2xx, HTML, not marked noindex (by a meta
 element or an X-Robots-Tag header), and no other canonical URL. A page with another canonical URL is
-a copy. There is no <lastmod>: the time of a page's last change
-is not known, only that of its fetch.
+a copy. <lastmod> is what the server says in its Last-Modified header, else what the site's own
+sitemap says; without either it is left out: the time of a fetch is not that of a change.
 
 A file holds 50,000 URLs or 50 MB at most. Beyond that `sitemap.xml` becomes an index of
 `sitemap-1.xml`, `sitemap-2.xml` …; the index is written last, so that it never names a file that
@@ -12,6 +12,8 @@ does not exist. It has to name them by URL: they are assumed at the root of the 
 
 from __future__ import annotations
 
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape
 
@@ -62,7 +64,7 @@ def write_sitemap(
         for record in records:
             if not is_listed(record):
                 continue
-            line = f"<url><loc>{escape(record.url)}</loc></url>\n".encode()
+            line = f"<url><loc>{escape(record.url)}</loc>{_lastmod(record)}</url>\n".encode()
             if not part.has_room(line):
                 names.append(_name(path, len(names) + 1))
                 _put(path.with_name(names[-1]), part)
@@ -77,6 +79,18 @@ def write_sitemap(
         _put(path.with_name(names[-1]), part)
         _write_index(file, [f"{origin}/{name}" for name in names])
     return urls, len(names)
+
+
+def _lastmod(record: PageRecord) -> str:
+    """Return the element with the time of a page's last change; empty if that is not known."""
+    when = record.lastmod
+    if record.last_modified:
+        try:
+            stated = parsedate_to_datetime(record.last_modified).astimezone(UTC)
+            when = stated.strftime("%Y-%m-%dT%H:%M:%SZ")
+        except (ValueError, OverflowError):
+            pass
+    return f"<lastmod>{escape(when)}</lastmod>" if when else ""
 
 
 class _Part:

@@ -1,7 +1,7 @@
 """The target of an export: `[TABLE:]FILE`, and the meaning of its suffix.
 
     pages (default)    .jsonl .jsonl.gz .csv .parquet .xml (sitemap) .warc.gz .wacz, or a folder/
-    items              .jsonl .jsonl.gz .csv .parquet
+    links, items       .jsonl .jsonl.gz .csv .parquet
 
 A folder ends in `/`. `pages.parquet/` is a folder of Parquet files, any other one gets a file for
 each page. Everything that can be known before a crawl is checked here: a suffix, a missing package,
@@ -25,6 +25,7 @@ class Table(StrEnum):
     """The tables that can be exported."""
 
     PAGES = "pages"
+    LINKS = "links"
     ITEMS = "items"
 
 

@@ -18,7 +18,7 @@ from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.demo import DemoWeb, Feature, Record, Site, by_host, paths, plain_sites
-from mannerly.exports import export
+from mannerly.exports import Choice, export
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def test_what_was_crawled_can_be_exported(crawled: Crawled, tmp_path: Path) -> N
     """Whatever a page writes, an export is valid UTF-8 and JSON, without control characters."""
     target = tmp_path / "pages.jsonl"
 
-    export(crawled.data_dir, str(target), include_skipped=True)
+    export(crawled.data_dir, str(target), choice=Choice(include_skipped=True))
 
     rows = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
     titles = [row["title"] for row in rows if row.get("title")]

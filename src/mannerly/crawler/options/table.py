@@ -540,6 +540,14 @@ def _run() -> tuple[Option, ...]:
             short="-v",
         ),
         Option(
+            "dashboard",
+            ValueKind.TEXT,
+            "Show the crawl live on a page, with control: at 127.0.0.1:7465 or the next free port, "
+            "or at HOST:PORT (beyond loopback with a token, which is printed).",
+            metavar="[HOST:PORT]",
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
             "log_format",
             ValueKind.TEXT,
             "Print log lines instead of the live view, as text or json.",

@@ -16,6 +16,7 @@ written by an attacker: `read_elements` bounds and cleans what it returns.
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import Link
@@ -25,7 +26,7 @@ from .parsed import clean_line
 from .tags import NAME_END, TagElement, resolved, text_of, with_newlines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mannerly.crawler.model import PageRecord
 
@@ -65,6 +66,12 @@ def bounded(kept: bytes) -> bytes:
     fields = kept[:MAX_BYTES].split(b"\0")
     whole = len(fields) - 2 if len(fields) % 2 else len(fields) - 1
     return b"\0".join(fields[:whole])
+
+
+def kept_hrefs(hrefs: Iterable[str]) -> bytes:
+    """Return links that have no text, such as those of a feed, as the elements of a page."""
+    fields = "".join(f"\0{escape(href)}\0" for href in hrefs if not href.startswith("<"))
+    return f"utf-8{fields}".encode("utf-8", "replace")
 
 
 class Reference(NamedTuple):

@@ -20,12 +20,15 @@ from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import host_key_of
 
 from .checks import CHECKS, harvest_check
+from .html import is_html
 from .links import resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
 from .long_work import PAGE, list_work, page_work
+from .metadata import header_element
 from .parsed import HELPER_DIED, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
+from .text import text_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,8 +72,9 @@ def harvest(
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
     if not (page.links or page.nofollow_links or page.canonical):
-        record = page_record(entry, answer, wall, page=page)
-        return Harvest(record, [], {}, elements=page.elements)
+        digest = _text_digest(answer, rules)
+        record = page_record(entry, answer, wall, page=page, digest_of_text=digest)
+        return Harvest(record, [], {}, elements=_kept(page, answer))
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {refusal.value: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -88,8 +92,24 @@ def harvest(
         canonical_url=links.canonical,
         links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
+        digest_of_text=_text_digest(answer, rules),
     )
-    return Harvest(record, found, passed_over, elements=page.elements)
+    return Harvest(record, found, passed_over, elements=_kept(page, answer))
+
+
+def _kept(page: ParsedPage, answer: Fetched) -> bytes | None:
+    """Return the elements of a page, if they are kept, with the headers that belong to them."""
+    return None if page.elements is None else page.elements + header_element(answer.headers)
+
+
+def _text_digest(answer: Fetched, rules: LinkRules) -> str | None:
+    """Return the digest of a page's visible text, if it is wanted."""
+    wanted, headers = rules.text_digest, answer.headers
+    if wanted == "auto":  # with a validator the server tells whether the page is the same
+        wanted = "none" if "etag" in headers or "last-modified" in headers else "all"
+    if wanted == "none" or not is_html(headers.get("content-type"), answer.body):
+        return None
+    return text_digest(answer.body)
 
 
 def unreadable(

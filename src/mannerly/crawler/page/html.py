@@ -15,11 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.feeds import is_feed, read_feed
 from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directives
 from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
-from .elements import bounded
+from .elements import bounded, kept_hrefs
 from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ def parse_page(
     agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
-        return ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        page = ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
+        if is_feed(content_type, body):
+            return _with_feed(page, body, max_links, keeps_links=reader is scan.read_all)
+        return page
     charset, mark = encoding(body, content_type)
     try:
         # One element more than allowed shows that there are more.
@@ -65,6 +69,13 @@ def parse_page(
     except Exception as error:  # noqa: BLE001 - an error of a parser costs this page only
         return ParseFailed(clean_line(f"{type(error).__name__}: {error}"))
     return collector.page(base_url, elements, charset)
+
+
+def _with_feed(page: ParsedPage, body: bytes, max_links: int, *, keeps_links: bool) -> ParsedPage:
+    """Return the page of a feed: its links are those of its entries."""
+    title, links = read_feed(body, max_links)
+    kept = bounded(kept_hrefs(links)) if keeps_links else None
+    return page._replace(title=clean_line(title or "") or None, links=links, elements=kept)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:
@@ -105,9 +116,11 @@ class _Collector:
     def walk(self, elements: Elements) -> None:
         """Read all kinds of element, one after the other."""
         others = elements.others
+        self._description, self._lang = elements.description, elements.lang
         for element in others.get("html", ()):
-            if self._lang is None:
-                self._lang = element.attr("lang")
+            said = element.attr("lang") or ""
+            if self._lang is None and is_language(said):
+                self._lang = said.strip()
         for element in others.get("base", ()):
             # Browsers honour the first base that has an href.
             if self._base_href is None:
@@ -124,7 +137,7 @@ class _Collector:
                 self._take_target(element.attr("src"), None)
 
     def page(self, base_url: str, elements: Elements, charset: str) -> ParsedPage:
-        kept, lang = elements.kept, self._lang
+        kept, described, heading = elements.kept, self._description, elements.heading
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
@@ -143,9 +156,9 @@ class _Collector:
             links=self._links,
             nofollow_links=self._nofollow_links,
             links_capped=is_capped,
-            description=clean_line(self._description) or None if self._description else None,
-            h1=clean_line(elements.heading) or None if elements.heading else None,
-            lang=lang.strip() if lang and is_language(lang) else None,
+            description=(clean_line(described) or None) if described else None,
+            h1=(clean_line(heading) or None) if heading else None,
+            lang=self._lang,
             elements=None if kept is None else bounded(kept),
         )
 
@@ -191,7 +204,7 @@ class _Collector:
 def is_language(text: str) -> bool:
     """Return whether text can be the name of a language, as in `de-CH`."""
     name = text.strip()
-    return len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
+    return 0 < len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
 
 
 def _is_nofollow(rel: str) -> bool:

@@ -13,7 +13,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.model import Candidate, Kind, ListedPage
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.seeds import sitemap
@@ -25,7 +25,7 @@ from .record import Harvest, page_record
 from .redirects import redirect_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from mannerly.crawler.model import Entry, Fetched
     from mannerly.crawler.web.scope import Scope
@@ -46,6 +46,7 @@ class Listing(NamedTuple):
     passed_over: Counter[str]
     problem: str | None = None
     size: int = 0  # bytes, after decompression
+    listed: Sequence[ListedPage] = ()  # of a sitemap: the same pages
 
 
 def read_list(
@@ -77,7 +78,7 @@ def harvest_list(entry: Entry, answer: Fetched, wall: float, listing: Listing) -
     ]
     found += [sitemap(url, entry.url, entry.hops + 1) for url in listing.sitemaps]
     record = record._replace(links=len(found), error=listing.problem or record.error)
-    return Harvest(record, found, listing.passed_over, listing.size)
+    return Harvest(record, found, listing.passed_over, listing.size, listed=listing.listed)
 
 
 def sitemaps_near(
@@ -105,6 +106,7 @@ def _read_sitemap(
     contents = read_sitemap(body)
     resolve = LinkBase(url, rules=rules).resolve
     pages: list[tuple[str, int]] = []
+    listed: list[ListedPage] = []
     passed_over: Counter[str] = Counter()
     for loc, lastmod, said in contents.urls:
         found = resolve(loc)
@@ -112,6 +114,7 @@ def _read_sitemap(
         if isinstance(found, str) and reason is None:
             age_s = _age_s(lastmod, wall)
             pages.append((found, priority(1, sitemap_priority=said, lastmod_age_s=age_s)))
+            listed.append(ListedPage(found, lastmod if age_s is not None else None))
         else:
             assert reason is not None
             passed_over[reason.value] += 1
@@ -123,7 +126,7 @@ def _read_sitemap(
     elif contents.children:
         passed_over[SITEMAP_LIMIT] = len(contents.children)
     problem = contents.problem.value if contents.problem else None
-    return Listing(pages, children, passed_over, problem, contents.size)
+    return Listing(pages, children, passed_over, problem, contents.size, listed)
 
 
 def _read_index(kind: Kind, body: bytes, scope: Scope) -> Listing:

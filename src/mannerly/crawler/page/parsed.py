@@ -77,6 +77,8 @@ class Elements(NamedTuple):
     rels: Mapping[int, str]  # by the index of their href; most have none
     others: Mapping[str, Sequence[Element]]  # by tag, see `OTHER_TAGS`
     heading: str | None = None  # the text of the first <h1> that has any
+    description: str | None = None  # if it is known without a look at `others`
+    lang: str | None = None  # the same
     kept: bytes | None = None  # what readers of the links ask for, if it was asked for
 
 
@@ -99,6 +101,14 @@ def from_tree(
 
 def clean_line(raw: str) -> str:
     """Return at most 512 characters of valid UTF-8 on one line, without control characters."""
+    if (
+        len(raw) <= MAX_LINE_LENGTH
+        and raw.isascii()
+        and raw.isprintable()
+        and "  " not in raw
+        and raw == raw.strip(" ")
+    ):
+        return raw  # as nearly all titles are
     text = " ".join(raw[:_RAW_LINE_LENGTH].split())
     if not (text.isascii() and text.isprintable()):
         text = text.translate(_UNPRINTABLE).encode("utf-8", "replace").decode()

@@ -74,11 +74,35 @@ class Scanner:
         self._problem = problem
 
 
-def _substitution(pattern: bytes, field: bytes) -> Callable[[bytes], tuple[bytes, int]]:
+class Substitution:
+    """Replaces each match of a pattern and keeps everything else; None where that cannot be."""
+
+    __slots__ = ("_substitute",)
+
+    def __init__(self, pattern: bytes, replacement: bytes) -> None:
+        self._substitute: Callable[[bytes], tuple[bytes, int]] | None = None
+        try:
+            self._substitute = _substitution(pattern, replacement, keeps_rest=True)
+        except Exception:  # noqa: BLE001 - foreign code: whatever it raises, `re` does the same
+            return
+
+    def __call__(self, text: bytes) -> bytes | None:
+        """Return the text with all matches replaced; None: do it another way."""
+        if self._substitute is None:
+            return None
+        try:
+            return self._substitute(text)[0]
+        except Exception:  # noqa: BLE001 - as above; a limit of PCRE2 is an error of this text only
+            return None
+
+
+def _substitution(
+    pattern: bytes, field: bytes, *, keeps_rest: bool = False
+) -> Callable[[bytes], tuple[bytes, int]]:
     import pcre2
     from pcre2 import _cy
 
     code = pcre2.compile(pattern, pcre2.VERBOSE | pcre2.IGNORECASE)._pcre2_code
     option = _cy.SubstituteOption
-    options = int(option.GLOBAL | option.REPLACEMENT_ONLY)
-    return partial(_cy.substitute, code, field, byte_offset=0, options=options)
+    options = option.GLOBAL if keeps_rest else option.GLOBAL | option.REPLACEMENT_ONLY
+    return partial(_cy.substitute, code, field, byte_offset=0, options=int(options))

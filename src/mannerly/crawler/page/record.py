@@ -29,6 +29,7 @@ class Harvest(NamedTuple):
     passed_over: dict[str, int]  # links that were not taken, by reason
     list_size: int = 0  # bytes of a list, after decompression
     elements: bytes | None = None  # of a page, if they are kept
+    is_unchanged: bool = False  # the page keeps what an earlier crawl found
     listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
 
 
@@ -42,6 +43,7 @@ def page_record(
     links: int = 0,
     redirect_to: str | None = None,
     error: str | None = None,
+    digest_of_text: str | None = None,
 ) -> PageRecord:
     """Return the record of an answer that was finished at `wall`.
 
@@ -81,6 +83,7 @@ def page_record(
         lang=None if page is None else page.lang,
         etag=_validator(headers.get("etag")),
         last_modified=_validator(headers.get("last-modified")),
+        text_digest=digest_of_text,
         change=PageChange.NEW,
     )
 

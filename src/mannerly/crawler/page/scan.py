@@ -189,6 +189,9 @@ _ALL_SAMPLES = {
 
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
+_DESCRIPTION = 'meta name="description" content="'
+_LANG = re.compile(r"html lang=[\"']?([a-zA-Z0-9-]{1,35})(?=[\"' >]|$)")
+
 # A template that begins with a <col> holds columns only: all other tags in it are dropped.
 _COLUMN = re.compile(rb"<[cC][oO][lL][\t\n\f\r />]")
 
@@ -251,12 +254,23 @@ def _sorted(fields: str, limit: int) -> Elements:
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}
     title: str | None = None
-    heading: str | None = None
+    heading = description = lang = None
     others: dict[str, list[TagElement]] = {}
     for part in parts:
         tag, _, more = part.partition("\0")
-        name = NAME_END.split(tag, maxsplit=1)[0].lower()
-        if name == "title":
+        # As nearly all pages write them, these three are known at a glance.
+        if tag.startswith(_DESCRIPTION) and tag.count('"') == 4:
+            description = description or resolved(tag[len(_DESCRIPTION) :].partition('"')[0])
+            name = ""
+        elif tag.startswith("html") and (found_lang := _LANG.match(tag)) is not None:
+            lang, name = lang or found_lang[1], ""
+        elif tag.startswith("h1>"):
+            heading, name = heading or text_of(tag[3:]), ""
+        else:
+            name = NAME_END.split(tag, maxsplit=1)[0].lower()
+        if not name:
+            pass
+        elif name == "title":
             title = resolved_text(tag.partition(">")[2]) if title is None else title
         elif name == "a":
             link = TagElement(tag[1:])
@@ -270,7 +284,7 @@ def _sorted(fields: str, limit: int) -> Elements:
             hrefs += _hrefs(more)
     if len(hrefs) > limit:
         del hrefs[limit + hrefs.count("") :]
-    return Elements(title, hrefs, rels, others, heading)
+    return Elements(title, hrefs, rels, others, heading, description, lang)
 
 
 def _hrefs(fields: str) -> list[str]:

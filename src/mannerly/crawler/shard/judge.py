@@ -66,7 +66,8 @@ class Judge:
             return _BEYOND
         ruling = self._robots.judge(entry, now)
         if ruling is GO and self._quota is not None and entry.kind == _PAGE:
-            return self._quota.judge(host)
+            # A page that is checked again was counted when it was fetched first.
+            return GO if self._parts.rechecks.has_record(entry) else self._quota.judge(host)
         return ruling
 
     def _is_connecting(self, host: str) -> bool:

@@ -70,8 +70,10 @@ def _judge_403(item: Entry, outcome: Outcome, parts: Parts) -> None:
             parts.politeness.proves_block(item.host)
 
 
-def count(record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
+def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
     """Count a page for its host; a host that fails too often in a row is given up.
+
+    A page that is checked again was counted when it was fetched first.
 
     Pages are counted as the store counts them: one with a status is fetched. Whether the host is
     in trouble is for the outcome to say: an answer of 503 is fetched, and a failure all the same.
@@ -79,7 +81,14 @@ def count(record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
     host, has_status = record.host, record.status is not None
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
     parts.given_up.recall(host, parts, now)
-    parts.hosts.count(host, now, fetched=has_status, failed=not has_status, is_failure=is_failure)
+    is_new = not parts.rechecks.has_record(entry)
+    parts.hosts.count(
+        host,
+        now,
+        fetched=is_new and has_status,
+        failed=is_new and not has_status,
+        is_failure=is_failure,
+    )
     if is_failure:
         failures = parts.hosts.failures_in_a_row(host)
         if failures >= parts.settings.host_failure_limit:

@@ -19,6 +19,7 @@ from mannerly.crawler.control import (
     HostPause,
     HostResume,
     HostSet,
+    Recrawl,
     RetryUrls,
     SeedsMoved,
     SetOption,
@@ -58,12 +59,20 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
         case HostPause(host) | HostResume(host) | HostSet(host) | HostForget(host):
             if parts.routes.owns(host):
                 _steer(order, host, parts, now, is_new=is_new)
-        case RetryUrls(host=host) if is_new and (host is None or parts.routes.owns(host)):
-            if host is not None:
-                parts.given_up.revive(host, parts, now)
-            parts.batch.retries.append(order)
+        case RetryUrls() | Recrawl() if is_new:
+            _bring_back(order, parts, now)
         case _:
             pass  # for the runtime
+
+
+def _bring_back(order: RetryUrls | Recrawl, parts: Parts, now: Now) -> None:
+    if isinstance(order, Recrawl):
+        parts.begin_round()
+    elif order.host is not None:
+        if not parts.routes.owns(order.host):
+            return
+        parts.given_up.revive(order.host, parts, now)
+    parts.batch.retries.append(order)
 
 
 def _take_urls(order: AddSeeds | SeedsMoved | CheckUrls, parts: Parts, *, is_new: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
@@ -18,6 +20,7 @@ from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 from mannerly.politeness.events import Evicted, Retired
+from mannerly.politeness.model import Reason
 
 from .audit import SpacingAudit
 from .foreign import ForeignRobots
@@ -26,6 +29,7 @@ from .hosts import HostRecords
 from .inflight import Flights
 from .lists import Lists
 from .own_paces import OwnPaces
+from .recheck import Rechecks
 from .routes import Routes
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
@@ -77,6 +81,7 @@ class Parts:
     quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
+    rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
@@ -120,6 +125,12 @@ class Parts:
                 self.emit(UrlsHeldBack(held_back))
         self.routes.all(links, self.batch)
 
+    def begin_round(self) -> None:
+        """Begin a recrawl: pages that have a record are compared with it from now on."""
+        self.rechecks.is_on = True
+        if self.rules.text_digest == "auto":
+            self.rules.text_digest = "all"
+
     def keep_elements(self, entry: Entry, elements: bytes) -> None:
         """Put the elements of a page into the batch; a large batch is committed soon."""
         self.batch.elements[entry.seq] = elements
@@ -160,18 +171,28 @@ class Parts:
         if self.archive is not None:
             self.batch.kept[entry.seq] = self.archive.keep(entry.url, exchange, wall)
 
+    def why_it_rests(self, host: str) -> Reason:
+        """Return what a host waits for of which only retries are left."""
+        seen = self.politeness.host(host)
+        if seen is None or seen.bad_since == inf:
+            return Reason.PACE
+        return Reason.BACKOFF if seen.retry_after_s is None else Reason.RETRY_AFTER
+
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
         paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
+        resting = Counter(map(self.why_it_rests, self.frontier.retrying() if seen.retries else ()))
+        # Their last page is under way, and nothing else is queued.
+        last = sum(self.frontier.queued_of(host) == 0 for host in flights.hosts)
         places = HostPlaces(
             known=self.store.counts().hosts,
-            active=seen.active + seen.inactive,
+            active=seen.active + seen.inactive + resting.total() + last,
             ready=seen.ready,
-            heaped=seen.heaped,
-            waiting=seen.waiting,
-            busy=seen.busy,
+            heaped=seen.heaped + resting.total(),
+            waiting=resting + Counter(seen.waiting),
+            busy=seen.busy + last,
             paused=paused,
             other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),
@@ -236,5 +257,8 @@ def make_parts(
         sitemaps=SitemapQuota(settings.max_sitemaps),
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
+        rechecks=Rechecks(store),
     )
+    if parts.rechecks.is_on:
+        parts.begin_round()
     return parts

@@ -65,6 +65,6 @@ def harvest_safely(
     except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
         found = unreadable(entry, answer, now.wall)
     store.parsing(0)
-    if failure is None:
-        return found
-    return found._replace(record=found.record._replace(error=failure))
+    if failure is not None:
+        found = found._replace(record=found.record._replace(error=failure))
+    return parts.rechecks.compared(entry, found) if parts.rechecks.is_on else found

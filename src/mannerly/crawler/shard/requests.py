@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
     from .inflight import Flights
+    from .recheck import Headers, Rechecks
 
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 LIST_MAX_BYTES = 60 * 1024 * 1024
@@ -24,12 +25,13 @@ _PAGE, _ROBOTS, _CHECK = Kind.PAGE, Kind.ROBOTS, Kind.CHECK
 class RequestMaker:
     """Makes the requests of one shard."""
 
-    def __init__(self, settings: CrawlSettings, flights: Flights) -> None:
+    def __init__(self, settings: CrawlSettings, flights: Flights, rechecks: Rechecks) -> None:
         self._settings = settings
         self._begin = flights.begin
+        self._rechecks = rechecks
         # A From header is an e-mail address (RFC 9110 §10.1.2); a page is in the User-Agent only.
         is_mail = settings.contact is not None and "@" in settings.contact
-        self._headers = (("From", settings.contact or ""),) if is_mail else ()
+        self._headers: Headers = (("From", settings.contact or ""),) if is_mail else ()
 
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
@@ -40,5 +42,8 @@ class RequestMaker:
             timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
         elif item.kind != _PAGE:
             size = CHECK_MAX_BYTES if item.kind in CHECKS else LIST_MAX_BYTES
+        headers = self._headers
+        if self._rechecks.is_on:
+            headers += self._rechecks.validators(item)
         host, is_head = without_port(item.host), item.kind == _CHECK
-        return Request(item.url, host, timeout_s, size, self._headers, flight, is_head)
+        return Request(item.url, host, timeout_s, size, headers, flight, is_head)

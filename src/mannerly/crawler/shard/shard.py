@@ -97,7 +97,7 @@ class Shard:
         self._settings = settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights)
+        self._request = RequestMaker(settings, parts.flights, parts.rechecks)
         self._looks = HostLooks() if watched is not Watched.NO else None
         self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
@@ -219,10 +219,12 @@ class Shard:
             parts.keep(entry, exchange, record.fetched_at)
         if found.elements is not None:
             parts.keep_elements(entry, found.elements)
+        if parts.rechecks.is_on:
+            parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
         self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
-        lessons.count(record, outcome, parts, now)
+        lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:

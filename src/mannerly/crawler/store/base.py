@@ -329,6 +329,9 @@ class ShardStore(ShardReader, HostMemory, Protocol):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
 
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+
     def parsing(self, seq: int) -> None:
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import RetryUrls
 
+LISTS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
+
 Inboxes = dict[int, list[list[Candidate]]]
 
 
@@ -145,7 +147,7 @@ class MemoryStore(MemoryReader, ShardStore):
         if number > data.round:
             data.round = number
             seqs = sorted(data.positions, key=data.positions.__getitem__)
-            lists = [seq for seq in seqs if data.entries[seq].kind != Kind.PAGE]
+            lists = [seq for seq in seqs if data.entries[seq].kind in LISTS]
             pages = [seq for seq in seqs if data.entries[seq].kind == Kind.PAGE]
             data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 

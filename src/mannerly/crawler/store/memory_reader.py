@@ -157,6 +157,14 @@ class MemoryReader(ShardReader):
         record = self._data.recorded.get(seq)
         return None if record is None else self._as_read(record)
 
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+        listed = self._data.listed.get(url)
+        if listed is None or listed.round != self._data.round:
+            return None
+        both = (listed.before, listed.lastmod)
+        return None if both[0] is None or both[1] is None else (both[0], both[1])
+
     def _as_read(self, record: PageRecord) -> PageRecord:
         """Return a record with what sitemaps say; what was not checked yet has no change."""
         data = self._data

@@ -1,14 +1,11 @@
 """Reads sitemaps as streams; after an error the URLs read so far are kept, with the problem.
 
-Four formats, recognised by their first bytes: a `<urlset>`, a `<sitemapindex>`, a text file with
-one URL per line, and any of these in gzip. Broken sitemaps are often cut short, so an error near
-the end must not lose the beginning.
+Five formats, recognised by how they begin: a `<urlset>`, a `<sitemapindex>`, a feed (`feeds`), a
+text file with one URL per line, and any of these in gzip. Broken sitemaps are often cut short, so
+an error near the end must not lose the beginning.
 
 The work is bounded: 50,000 URLs and 50 MB after decompression (both from the sitemap protocol),
-decompressed in pieces and never held whole; no document type with declarations of its own, which
-rules out entities ("billion laughs", reading of local files) and default values that a file of 8 KB
-multiplies to gigabytes; nesting of sixteen levels, where a valid file has three; names of elements
-up to 200 characters; and no single tag, comment or attribute of more than a megabyte.
+decompressed in pieces and never held whole; what XML may hold is bounded by `safe_xml`.
 
 The caller decides how deep an index may lead (two levels). URLs are returned as they were written.
 This module does no I/O and knows no URL rules.
@@ -18,49 +15,26 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 from xml.parsers import expat
+
+from .feeds import FEED_ROOTS, FeedPart
+from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, StopReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
-MAX_DEPTH = 16
-MAX_NAME = 200
 
-# A location past the 2,048 characters of the protocol is dropped; a little slack for white space.
-_MAX_TEXT = 4096
 _CHUNK = 64 * 1024
-# expat before 2.6 parses an unfinished token again with every piece: quadratic, so it is bounded.
-_MAX_TOKEN = 1024 * 1024
 # Concatenated gzip members are legal; thousands of empty ones are an attack.
 _MAX_MEMBERS = 100
 GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31
 _XML_SPACE = b" \t\r\n"
 _FIELDS = frozenset({"loc", "lastmod", "priority"})
-
-
-class SitemapProblem(StrEnum):
-    """The reason why reading stopped before the end."""
-
-    MALFORMED = "malformed"
-    NOT_A_SITEMAP = "not_a_sitemap"
-    DTD = "dtd"
-    TOO_DEEP = "too_deep"
-    TOO_MANY_URLS = "too_many_urls"
-    TOO_LARGE = "too_large"
-    BAD_GZIP = "bad_gzip"
-
-
-class Listed(NamedTuple):
-    """One page in a sitemap, with its optional fields."""
-
-    loc: str
-    lastmod: str | None = None
-    priority: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +47,11 @@ class SitemapContents:
     size: int = field(default=0, compare=False)  # bytes that were read, after decompression
 
 
-class _Stop(Exception):  # noqa: N818 - ends a stream early, for a reason that is kept
-    def __init__(self, problem: SitemapProblem) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-
 class _Reader(Protocol):
-    urls: list[Listed]
-    children: list[str]
+    @property
+    def urls(self) -> list[Listed]: ...
+    @property
+    def children(self) -> list[str]: ...
 
     def feed(self, data: bytes) -> None: ...
     def close(self) -> None: ...
@@ -107,7 +77,7 @@ def read_sitemap(
             problem = SitemapProblem.NOT_A_SITEMAP
         else:
             reader.close()
-    except _Stop as stop:
+    except StopReading as stop:
         problem = stop.problem
     except expat.ExpatError:
         problem = SitemapProblem.MALFORMED
@@ -119,7 +89,7 @@ def read_sitemap(
 def _reader_for(start: bytes, max_urls: int) -> _Reader:
     # UTF-16 XML begins with a byte order mark, which expat understands.
     if start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        return _XmlReader(max_urls)
+        return SafeXml(partial(_part_for, max_urls=max_urls))
     return _TextReader(max_urls)
 
 
@@ -130,7 +100,7 @@ def _chunks(body: bytes, max_bytes: int) -> Iterator[bytes]:
     for piece in pieces:
         total += len(piece)
         if total > max_bytes:
-            raise _Stop(SitemapProblem.TOO_LARGE)
+            raise StopReading(SitemapProblem.TOO_LARGE)
         yield piece
 
 
@@ -155,18 +125,18 @@ def _inflate(body: bytes) -> Iterator[bytes]:
             if piece:
                 yield piece
             elif is_input_over:
-                raise _Stop(SitemapProblem.BAD_GZIP)
+                raise StopReading(SitemapProblem.BAD_GZIP)
         at -= len(member.unused_data)
         if not body.startswith(GZIP_MAGIC, at):
             return  # trailing bytes are ignored, as gzip does
-    raise _Stop(SitemapProblem.BAD_GZIP)
+    raise StopReading(SitemapProblem.BAD_GZIP)
 
 
 def _decompressed(member: zlib._Decompress, pending: bytes) -> bytes:
     try:
         return member.decompress(pending, _CHUNK)
     except zlib.error as error:
-        raise _Stop(SitemapProblem.BAD_GZIP) from error
+        raise StopReading(SitemapProblem.BAD_GZIP) from error
 
 
 class _TextReader:
@@ -188,18 +158,18 @@ class _TextReader:
     def close(self) -> None:
         self._take(self._rest)
         if not self.urls:
-            raise _Stop(SitemapProblem.NOT_A_SITEMAP)
+            raise StopReading(SitemapProblem.NOT_A_SITEMAP)
 
     def _take(self, line: bytes) -> None:
         loc = line.strip()
-        if len(loc) > _MAX_TEXT or not loc.lower().startswith((b"http://", b"https://")):
+        if len(loc) > MAX_TEXT or not loc.lower().startswith((b"http://", b"https://")):
             return
         if len(self.urls) >= self._max_urls:
-            raise _Stop(SitemapProblem.TOO_MANY_URLS)
+            raise StopReading(SitemapProblem.TOO_MANY_URLS)
         self.urls.append(Listed(loc.decode("utf-8", "replace")))
 
 
-class _XmlReader:
+class _SitemapPart:
     """Reads `urlset` and `sitemapindex` by local names: namespaces are often wrong.
 
     Only a `loc` that is a child of `url` or `sitemap` counts; images and videos have theirs deeper.
@@ -209,76 +179,38 @@ class _XmlReader:
         self.urls: list[Listed] = []
         self.children: list[str] = []
         self._max_urls = max_urls
-        self._path: list[str] = []
         self._fields: dict[str, str] = {}
-        self._text: list[str] | None = None
-        self._text_length = 0
-        self._fed = 0
-        self._parser = parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.specified_attributes = True
-        parser.StartDoctypeDeclHandler = self._doctype
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
 
-    def feed(self, data: bytes) -> None:
-        self._parser.Parse(data, False)
-        self._fed += len(data)
-        if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN:
-            raise _Stop(SitemapProblem.MALFORMED)
-
-    def close(self) -> None:
-        self._parser.Parse(b"", True)
-
-    def _start(self, name: str, _attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
-        path = self._path
-        if not path and local not in ("urlset", "sitemapindex"):
-            raise _Stop(SitemapProblem.NOT_A_SITEMAP)
-        if len(path) >= MAX_DEPTH:
-            raise _Stop(SitemapProblem.TOO_DEEP)
-        if len(name) > MAX_NAME:
-            raise _Stop(SitemapProblem.MALFORMED)
-        path.append(local)
+    def started(self, path: list[str], _attributes: dict[str, str]) -> bool:
         if len(path) == 2:
             self._fields = {}
-        elif len(path) == 3 and local in _FIELDS:
-            self._text = []
-            self._text_length = 0
+        return len(path) == 3 and path[-1] in _FIELDS
 
-    def _characters(self, data: str) -> None:
-        if self._text is not None and len(self._path) == 3 and self._text_length <= _MAX_TEXT:
-            self._text.append(data)
-            self._text_length += len(data)
-
-    def _end(self, _name: str) -> None:
-        local = self._path.pop()
-        depth = len(self._path)
-        if depth == 2 and self._text is not None:
-            if self._text_length <= _MAX_TEXT:
-                self._fields.setdefault(local, "".join(self._text).strip())
-            self._text = None
-        elif depth == 1:
-            self._take(local)
+    def ended(self, path: list[str], text: str | None) -> None:
+        if len(path) == 3 and text is not None:
+            self._fields.setdefault(path[-1], text)
+        elif len(path) == 2:
+            self._take(path[-1])
 
     def _take(self, kind: str) -> None:
         loc = self._fields.get("loc")
         if not loc or kind not in ("url", "sitemap"):
             return
         if len(self.urls) + len(self.children) >= self._max_urls:
-            raise _Stop(SitemapProblem.TOO_MANY_URLS)
+            raise StopReading(SitemapProblem.TOO_MANY_URLS)
         if kind == "sitemap":
             self.children.append(loc)
         else:
             lastmod = self._fields.get("lastmod") or None
             self.urls.append(Listed(loc, lastmod, _priority(self._fields.get("priority"))))
 
-    def _doctype(
-        self, _name: str, _system_id: str | None, _public_id: str | None, has_internal_subset: int
-    ) -> None:
-        if has_internal_subset:
-            raise _Stop(SitemapProblem.DTD)
+
+def _part_for(root: str, max_urls: int) -> _SitemapPart | FeedPart:
+    if root in FEED_ROOTS:
+        return FeedPart(max_urls)
+    if root in ("urlset", "sitemapindex"):
+        return _SitemapPart(max_urls)
+    raise StopReading(SitemapProblem.NOT_A_SITEMAP)
 
 
 def _priority(text: str | None) -> float | None:

@@ -68,7 +68,7 @@ _SKIPPED = """
 _LISTS = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position
     FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE kind != 0 AND position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3
+    WHERE kind BETWEEN 1 AND 3 AND position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3
 """  # noqa: S608
 _PAGES = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position,

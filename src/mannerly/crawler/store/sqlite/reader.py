@@ -112,6 +112,11 @@ _ITEMS = """
     SELECT position, pages.url, items, items.error FROM items JOIN pages ON pages.seq = items.seq
     WHERE position > ? ORDER BY position LIMIT ?
 """
+_LASTMODS = """
+    SELECT lastmod_before, lastmod FROM listed
+    WHERE url = ? AND lastmod_before NOT NULL AND lastmod NOT NULL
+      AND round = (SELECT round FROM totals)
+"""
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
     SELECT host, seq, url, reason, depth, parent FROM given_up
@@ -144,6 +149,7 @@ class SqliteReader(ShardReader):
         self.path = database.path
         self._database = database
         self._rows, self._row, self._checked = database.rows, database.row, database.checked
+        self._read_elements = ElementsReader(database)
 
     @classmethod
     def beside(cls, directory: Path, shard: int) -> Self:
@@ -203,7 +209,7 @@ class SqliteReader(ShardReader):
     ) -> Iterator[tuple[PageRecord, bytes | None]]:
         """Yield the records that `pages` yields, each with the elements of its page, if kept."""
         last = self.last_position() if last is None else last
-        read = ElementsReader(self._database)
+        read = self._read_elements
         for _, number, *row in self._slices(_PAGES, after, last):
             yield self._checked(row, PageRecord), read(number)
 
@@ -211,12 +217,17 @@ class SqliteReader(ShardReader):
         """Return the elements of one page; None if there are none, or no such page."""
         place = self._row(_LOCATE, (url,))
         row = place and self._row("SELECT elements FROM pages WHERE seq = ?", place[:1])
-        return ElementsReader(self._database)(row[0]) if row else None
+        return self._read_elements(row[0]) if row else None
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
         row = self._row(_FIND_PAGE, (seq,))
         return self._checked(row, PageRecord) if row else None
+
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+        row = self._row(_LASTMODS, (url,))
+        return self._checked(row, tuple[str, str]) if row else None
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""

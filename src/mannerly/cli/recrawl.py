@@ -1,0 +1,63 @@
+"""`mannerly recrawl`: ask for the pages of a crawl again, and tell what has changed.
+
+The options are those of `resume`: a recrawl is a run of the same crawl. One that was interrupted is
+resumed by the same command, or by `mannerly resume`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .command_line import given_options, takes_options
+from .config import resolve
+from .crawl import prepare, run_plan
+from .stored import opened, require_crawl
+from .terminal import failing_clearly, note, safe_term
+
+if TYPE_CHECKING:
+    from mannerly.crawler.options.values import Value
+
+_ORDER = ("new", "changed", "removed", "same")
+
+
+@takes_options
+def recrawl(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+    ],
+    **options: Value | None,
+) -> None:
+    """Ask for the pages of a crawl again; fetch only what has changed."""
+    given = given_options(options)
+    with failing_clearly():
+        require_crawl(directory)
+        configuration = resolve(
+            {**given, "data_dir": str(directory), "fresh": False},
+            environment=os.environ,
+            directory=None,
+        )
+        plan = prepare([], configuration)
+        with opened(directory) as crawl:
+            crawl.again()
+        try:
+            run_plan(plan)
+        finally:
+            if not configuration.value("quiet"):
+                note(_changes(directory))
+
+
+def _changes(directory: Path) -> str:
+    """Return how many pages have changed, in words."""
+    with opened(directory) as crawl:
+        counts = Counter(record.change for record in crawl.pages())
+    unknown = counts.pop(None, 0)
+    parts = [f"{counts[name]:,} {name}" for name in _ORDER]
+    parts += [f"{unknown:,} not checked"] if unknown else []
+    shown = safe_term(f"mannerly export {directory} -o changed.jsonl --changed")
+    return f"Pages: {', '.join(parts)}. Export the new and changed ones: {shown}"

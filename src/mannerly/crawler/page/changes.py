@@ -1,0 +1,90 @@
+"""The outcome of a second look at a page: new, same, changed or removed.
+
+    answer now              before            the record                          change
+    ------------------      ---------------   ---------------------------------   ---------------
+    304                     any answer        stays, with its links               same
+    404, 410                404, 410          the answer now                      same
+                            another answer    the answer now                      removed
+    other 4xx, 5xx, none    2xx, 3xx          stays, with the failure as error    none: not known
+                            a failure         the answer now                      none: not known
+    2xx, 3xx                4xx, 5xx, none    the answer now                      new
+                            2xx, 3xx          the answer now                      same or changed
+
+A redirect is the same if its status and its target are. A page is the same if its bytes are, or if
+the digest of its visible text is: a changed nonce is no change. Whatever the outcome, the record
+says what was seen before (`previous_…`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import PageChange
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import PageRecord
+
+    from .record import Harvest
+
+NOT_MODIFIED = 304
+GONE = frozenset({404, 410})
+
+
+def compared(found: Harvest, before: PageRecord) -> Harvest:
+    """Return what an answer brought, compared with the record of an earlier crawl."""
+    now = found.record
+    if now.status == NOT_MODIFIED:
+        kept = before._replace(
+            error=None,
+            etag=now.etag or before.etag,
+            last_modified=now.last_modified or before.last_modified,
+        )
+        return _unchanged(found, kept, PageChange.SAME, before)
+    if now.status in GONE:
+        change = PageChange.SAME if before.status in GONE else PageChange.REMOVED
+    elif not _is_good(now):
+        if _is_good(before):
+            error = now.error or f"http_{now.status}"
+            return _unchanged(found, before._replace(error=error), None, before)
+        change = None
+    elif not _is_good(before):
+        change = PageChange.NEW
+    else:
+        change = PageChange.SAME if _is_same(now, before) else PageChange.CHANGED
+    return found._replace(record=_with_previous(now, before)._replace(change=change))
+
+
+def _unchanged(
+    found: Harvest, record: PageRecord, change: PageChange | None, before: PageRecord
+) -> Harvest:
+    now = found.record
+    kept = _with_previous(record, before)._replace(
+        change=change,
+        fetched_at=now.fetched_at if change is not None else before.fetched_at,
+        latency_ms=now.latency_ms,
+        total_ms=now.total_ms,
+        attempts=now.attempts,
+    )
+    return found._replace(record=kept, found=[], elements=None, is_unchanged=True)
+
+
+def _with_previous(record: PageRecord, before: PageRecord) -> PageRecord:
+    return record._replace(
+        previous_status=before.status,
+        previous_digest=before.digest,
+        previous_fetched_at=before.fetched_at,
+    )
+
+
+def _is_good(record: PageRecord) -> bool:
+    return record.status is not None and 200 <= record.status < 400
+
+
+def _is_same(now: PageRecord, before: PageRecord) -> bool:
+    assert now.status is not None
+    assert before.status is not None
+    if now.status >= 300 or before.status >= 300:
+        return (now.status, now.redirect_to) == (before.status, before.redirect_to)
+    if now.digest == before.digest:
+        return True
+    return now.text_digest is not None and now.text_digest == before.text_digest

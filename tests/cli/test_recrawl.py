@@ -1,0 +1,286 @@
+"""A recrawl on real sockets: 304s, changes, sitemaps that lie, and a kill in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import eventually
+from typer.testing import CliRunner
+
+import mannerly
+from mannerly.cli import app
+from mannerly.politeness import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mannerly.crawler.model import PageRecord
+
+COUNT = 40
+PACE = Settings(strategy="fixed", delay_s=0.001, max_rate="unlimited", max_attempts=1)
+
+
+class Site:
+    """A site of some pages, of which each can change, vanish and fail."""
+
+    def __init__(self) -> None:
+        self.versions = dict.fromkeys([f"/p{n}" for n in range(COUNT)], 1)
+        self.has_etags = True
+        self.nonce = 0  # is in every page, but not in its text
+        self.statuses: dict[str, int] = {}  # of pages that are not 200
+        self.lastmods: dict[str, str] | None = None  # None: there is no sitemap
+        self.gate = threading.Event()  # pages are answered when it is set
+        self.gate.set()
+        self.log: list[tuple[str, int, int]] = []  # path, status, bytes of the body
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path in site.versions:
+                    site.gate.wait(60)
+                status, body, etag = site.answer(self.path, self.headers.get("If-None-Match"))
+                site.log.append((self.path, status, len(body)))
+                self.send_response(status)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                if etag:
+                    self.send_header("ETag", etag)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Tests are silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def answer(self, path: str, known: str | None) -> tuple[int, bytes, str]:
+        if path == "/sitemap.xml" and self.lastmods is not None:
+            rows = "".join(
+                f"<url><loc>{self.url}{page}</loc><lastmod>{when}</lastmod></url>"
+                for page, when in self.lastmods.items()
+            )
+            return 200, f"<urlset>{rows}</urlset>".encode(), ""
+        if path == "/":
+            links = "".join(f'<a href="{page}">Page {page}</a>' for page in self.versions)
+            body = f"<title>Home</title><script>n={self.nonce}</script>{links}"
+            return 200, body.encode(), ""
+        if path not in self.versions or path in self.statuses:
+            return self.statuses.get(path, 404), b"", ""
+        etag = f'"{self.versions[path]}-{self.nonce}"' if self.has_etags else ""
+        if etag and etag == known:
+            return 304, b"", etag
+        text = f"<h1>{path}</h1><p data-n={self.nonce}>Version {self.versions[path]}</p>"
+        return 200, f'<meta name=csrf content="{self.nonce}">{text}'.encode(), etag
+
+    def asked(self) -> Counter[str]:
+        """Return how often each page was asked for since the last call."""
+        log, self.log = self.log, []
+        return Counter(path for path, _, _ in log if path in self.versions)
+
+    def close(self) -> None:
+        self.gate.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+def crawl(site: Site, place: Path, **options: object) -> None:
+    with mannerly.Crawl(site.url, data_dir=place, politeness=PACE, **options) as run:  # type: ignore[arg-type]
+        run.start().wait(60)
+
+
+def recrawl(place: Path) -> dict[str, PageRecord]:
+    """Recrawl as a program does; return the records by their paths."""
+    with mannerly.Crawl(data_dir=place) as run:
+        run.again().start().wait(60)
+    return records(place)
+
+
+def records(place: Path) -> dict[str, PageRecord]:
+    with mannerly.open(place) as stored:
+        return {record.url[record.url.index("/", 8) :]: record for record in stored.pages()}
+
+
+def seen(record: PageRecord) -> tuple[object, ...]:
+    return record.status, record.title, record.h1, record.digest, record.links
+
+
+def changes(found: dict[str, PageRecord]) -> dict[str | None, set[str]]:
+    """Return the paths of pages by their change, without the home page."""
+    by_change: dict[str | None, set[str]] = {}
+    for path, record in found.items():
+        if path != "/":
+            by_change.setdefault(record.change, set()).add(path)
+    return by_change
+
+
+def test_an_unchanged_site_is_asked_once_and_sends_no_body(site: Site, tmp_path: Path) -> None:
+    """Every page answers 304; records and links stay, and say what was seen before."""
+    place = tmp_path / "crawl"
+    crawl(site, place, links=True)
+    before = records(place)
+    with mannerly.open(place) as stored:
+        links = sorted(stored.links())
+    site.asked()
+
+    found = recrawl(place)
+
+    pages = [each for each in site.log if each[0] in site.versions]
+    assert {(status, size) for _, status, size in pages} == {(304, 0)}
+    assert site.asked() == dict.fromkeys(site.versions, 1)
+    assert changes(found) == {"same": set(site.versions)}
+    assert {
+        path: (each.status, each.title, each.h1, each.digest) for path, each in found.items()
+    } == {path: (each.status, each.title, each.h1, each.digest) for path, each in before.items()}
+    assert {each.previous_fetched_at for each in found.values()} == {
+        each.fetched_at for each in before.values()
+    }
+    with mannerly.open(place) as stored:
+        assert sorted(stored.links()) == links
+        assert stored.status().total["fetched"] == len(before)
+
+
+def test_exactly_the_changed_pages_are_changed(site: Site, tmp_path: Path) -> None:
+    """Of forty pages two change, one vanishes, one fails and one is new."""
+    place = tmp_path / "crawl"
+    crawl(site, place)
+    site.versions |= {"/p3": 2, "/p5": 2, "/new": 1}
+    site.statuses = {"/p7": 404, "/p9": 503}
+
+    found = recrawl(place)
+
+    same = {path for path in site.versions if path not in ("/p3", "/p5", "/new", "/p7", "/p9")}
+    assert changes(found) == {
+        "changed": {"/p3", "/p5"}, "removed": {"/p7"}, "new": {"/new"}, None: {"/p9"},
+        "same": same,
+    }  # fmt: skip
+    assert (found["/p9"].status, found["/p9"].error) == (200, "http_503")
+    assert (found["/p7"].status, found["/p7"].previous_status) == (404, 200)
+    assert found["/p3"].previous_digest not in (None, found["/p3"].digest)
+
+
+@pytest.mark.parametrize("has_etags", [False, True])
+def test_a_changed_nonce_is_no_change(site: Site, tmp_path: Path, has_etags: bool) -> None:
+    """The visible text decides, with an ETag of the whole body and without one."""
+    site.has_etags = has_etags
+    place = tmp_path / "crawl"
+    crawl(site, place, text_digest="all" if has_etags else "auto")
+    site.nonce += 1
+    site.versions["/p3"] = 2
+
+    found = recrawl(place)
+
+    assert changes(found) == {"changed": {"/p3"}, "same": set(site.versions) - {"/p3"}}
+
+
+def test_a_sitemap_that_tells_the_truth_spares_requests(site: Site, tmp_path: Path) -> None:
+    """From the second recrawl on only changed pages and one in twenty are asked for."""
+    place = tmp_path / "crawl"
+    site.lastmods = dict.fromkeys(site.versions, "2026-01-01")
+    crawl(site, place)
+    recrawl(place)
+    site.asked()
+    site.versions["/p3"] = 2
+    site.lastmods["/p3"] = "2026-02-02"
+
+    found = recrawl(place)
+
+    asked = site.asked()
+    assert "/p3" in asked
+    assert sum(asked.values()) < COUNT / 2
+    assert changes(found) == {"changed": {"/p3"}, "same": set(site.versions) - {"/p3"}}
+
+
+def test_a_sitemap_that_lies_is_not_believed(site: Site, tmp_path: Path) -> None:
+    """Its lastmod never changes and the pages do: every page is asked for, every change found."""
+    place = tmp_path / "crawl"
+    site.lastmods = dict.fromkeys(site.versions, "2026-01-01")
+    crawl(site, place)
+    liars = [f"/p{n}" for n in range(0, COUNT, 4)]
+    for _ in range(2):
+        site.versions |= {path: site.versions[path] + 1 for path in liars}
+        site.asked()
+
+        found = recrawl(place)
+
+        assert site.asked() == dict.fromkeys(site.versions, 1)
+        assert changes(found)["changed"] == set(liars)
+
+
+def test_pace_and_robots_are_kept(site: Site, tmp_path: Path) -> None:
+    """What a host taught is not learned again, and its robots.txt is not asked for again."""
+    place = tmp_path / "crawl"
+    with mannerly.Crawl(site.url, data_dir=place, start_rate=50, max_rate=100) as run:
+        run.start().wait(60)
+    with mannerly.open(place) as stored:
+        (before,) = stored.hosts()
+    site.log.clear()
+
+    recrawl(place)
+
+    with mannerly.open(place) as stored:
+        (after,) = stored.hosts()
+    assert "/robots.txt" not in {path for path, _, _ in site.log}
+    assert after.record.fetched == before.record.fetched
+    assert after.record.allowance >= before.record.allowance * 0.8
+    assert after.record.concurrency >= before.record.concurrency
+
+
+def test_a_killed_recrawl_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
+    """After kill -9 no page is asked for again that was committed, and none is left out."""
+    place = tmp_path / "crawl"
+    crawl(site, place)
+    site.asked()
+    site.versions["/p3"] = 2
+    command = [sys.executable, "-m", "mannerly", "recrawl", str(place), "--quiet"]
+    process = subprocess.Popen([*command, "--delay", "0.05", "--max-rate", "20"])
+    eventually(lambda: sum(each.change is not None for each in records(place).values()) > 5)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(30)
+    done = {path for path, each in records(place).items() if each.change is not None}
+
+    ended = subprocess.run(command, timeout=120, check=False)
+
+    again = [path for path, count in site.asked().items() if count > 1]
+    assert ended.returncode == 0
+    assert not done & set(again)
+    found = records(place)
+    assert changes(found) == {"changed": {"/p3"}, "same": set(site.versions) - {"/p3"}}
+
+
+def test_the_command_says_what_changed_and_exports_it(site: Site, tmp_path: Path) -> None:
+    """`recrawl` counts the changes, `export --changed` writes the new and changed pages."""
+    place, out = tmp_path / "crawl", tmp_path / "changed.jsonl"
+    crawl(site, place)
+    site.versions |= {"/p3": 2, "/new": 1}
+
+    ran = CliRunner().invoke(app, ["recrawl", str(place)])
+    exported = CliRunner().invoke(app, ["export", str(place), "-o", str(out), "--changed"])
+
+    assert ran.exit_code == exported.exit_code == 0, ran.output + exported.output
+    assert "1 new, 2 changed, 0 removed, 39 same" in ran.stderr
+    paths = {
+        json.loads(line)["url"].removeprefix(site.url) for line in out.read_text().splitlines()
+    }
+    assert paths == {"/", "/p3", "/new"}
