@@ -135,9 +135,7 @@ def _inside_retry_after(case: Case, records: list[Record]) -> list[Record]:
         if record.silent_until and (at := record.answered_at) and not _is_unread(case, record)
     ]
     return [
-        record
-        for record in records
-        if any(read_at < record.t < until for read_at, until in spans)
+        record for record in records if any(read_at < record.t < until for read_at, until in spans)
     ]
 
 
