@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CORPUS = ROOT / "tests" / "politeness" / "robots_corpus"
+PAGE = ROOT / "src" / "mannerly" / "service" / "static" / "vendor"
 
 
 def _names(requirements: list[str]) -> set[str]:
@@ -115,16 +116,13 @@ def test_audit_passes_only_what_was_audited(
     assert words in text
 
 
-def test_vendored_files_are_what_they_were() -> None:
-    """The robots.txt files of protego 0.7.0 are unchanged: each has the digest that is listed."""
-    listed = {
-        name: digest
-        for digest, _, name in (
-            line.partition("  ") for line in (CORPUS / "SHA256SUMS").read_text().splitlines()
-        )
-    }
+@pytest.mark.parametrize("folder", [CORPUS, PAGE], ids=["robots", "page"])
+def test_vendored_files_are_what_they_were(folder: Path) -> None:
+    """Robots.txt files of protego 0.7.0, and the chart and font of the page, have their digests."""
+    lines = (line.partition("  ") for line in (folder / "SHA256SUMS").read_text().splitlines())
+    listed = {name: digest for digest, _, name in lines}
 
-    found = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in CORPUS.glob("*.txt")
-    }
+    files = [path for path in folder.iterdir() if path.suffix in (".txt", ".js", ".css", ".woff2")]
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
     assert found == listed

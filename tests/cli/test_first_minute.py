@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HERE = x509.IPAddress(ip_address("127.0.0.1"))
+LISTS = "  mannerly crawl --help lists all options.\n"
 WITHIN_S = 15  # is promised; a busy machine gets five times that
 
 
@@ -200,3 +201,24 @@ def test_server_that_resets(crawl: Command) -> None:
 
     assert outcome.returncode == 3
     assert says(outcome, f"  {server.url()}   the host closed the connection", "Run the same comm")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("crawl", "--max-url", "5"),
+            f"× No option --max-url. Did you mean --max-urls?\n{LISTS}",
+        ),
+        (
+            ("crwal", "x"),
+            "× No command crwal. Did you mean crawl?\n  mannerly --help lists all commands.\n",
+        ),
+        (("hosts",), "× Missing argument 'DIR'.\n  mannerly hosts --help lists all options.\n"),
+    ],
+)
+def test_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    """Two lines: what is wrong with the nearest right one, and where all are listed."""
+    outcome = run(tmp_path, *arguments)
+
+    assert (outcome.returncode, outcome.stderr) == (2, words)

@@ -48,11 +48,14 @@ def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
 
 
 def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
-    """It is the least that the crawl takes, unless --duration is shorter."""
+    """By its queue and pace, or until it comes back, unless --duration is shorter."""
     quick = HostStanding("quick.example", HostStatus.FETCHING, 5000, 0.001)
-    stats = Stats(fetched=10, queued=5010, standings=[quick, ASKED])
+    slow = ASKED._replace(next_in_s=1.0)
+    stats = Stats(fetched=10, queued=5010, standings=[quick, slow])
+    waiting = Stats(fetched=10, queued=5010, standings=[quick, ASKED])
 
     assert at_least_s(Meter().update(stats, 1.0)) == 20.0
+    assert at_least_s(Meter().update(waiting, 1.0)) == 60.0
     assert at_least_s(Meter(Limits(duration_s=3.0)).update(stats, 1.0)) == 2.0
     assert at_least_s(Meter().update(Stats(queued=3), 1.0)) is None
 

@@ -88,3 +88,14 @@ def test_every_public_name_is_on_the_site(site: Path, module: str) -> None:
 
     for name in inventory.public_names(module):
         assert f'id="{module}.{name}"' in text or f'id="mannerly.{name}"' in text, name
+
+
+@pytest.mark.parametrize("page", ["library.md", "politeness.md"])
+def test_names_that_the_guides_import_are_public(page: str) -> None:
+    """Whatever a reader is told to import is on the page of the library's names."""
+    text = (ROOT / "docs" / "how-to" / page).read_text("utf-8")
+
+    imports = re.compile(r"^(?:>>> )?from (mannerly[\w.]*) import (.+)$", re.MULTILINE)
+    for module, names in imports.findall(text):
+        for name in names.split(", "):
+            assert name in inventory.public_names(module), f"{module}.{name}"

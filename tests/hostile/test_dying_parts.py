@@ -83,11 +83,30 @@ def _inflict(fault: str, command: Command, rng: random.Random) -> tuple[int, Cal
         send(pid, signal.SIGKILL)
     elif act == "freeze":
         send(pid, signal.SIGSTOP)
-    elif act == "memory of":
+    elif act == "memory of":  # an old one has memory for pages: starve its successor
+        known = set(found(command))
+        eventually(lambda: part == "worker" or _is_idle(pid))
+        send(pid, signal.SIGKILL)
+        eventually(lambda: set(found(command)) - known)
+        pid = max(set(found(command)) - known)
         return pid, _starve(pid, resource.RLIMIT_AS)
     else:
         return pid, _starve(pid, resource.RLIMIT_NOFILE)
     return pid, lambda: None
+
+
+def _is_idle(pid: int) -> bool:
+    """Return whether a process uses no CPU, or is gone."""
+
+    def used() -> list[str]:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+
+    try:
+        before = used()
+        let_pass(0.2)
+        return used() == before
+    except OSError:
+        return True
 
 
 def _starve(pid: int, kind: int) -> Callable[[], None]:

@@ -50,15 +50,15 @@ def require_browser() -> None:
 
 
 @cache
-def _browser() -> Browser:
+def browser() -> Browser:
     """One browser for all tests of a process: starting it takes longer than most of them."""
     from playwright.sync_api import sync_playwright
 
     running = sync_playwright().start()
-    browser = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    started = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
     atexit.register(running.stop)
-    atexit.register(browser.close)
-    return browser
+    atexit.register(started.close)
+    return started
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def opened(
 ) -> Iterator[Seen]:
     """Open a file, and note everything that it tries to do."""
     require_browser()
-    context = _browser().new_context(
+    context = browser().new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
     )

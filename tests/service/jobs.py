@@ -32,7 +32,7 @@ class FakeProcess:
         self._said: list[ToService] = []
 
     def reports(self, fetched: int) -> None:
-        self._said.append(JobReport(Stats(fetched=fetched), 1.0))
+        self._said.append(JobReport(Stats(fetched=fetched), 1.0, []))
 
     def ends(self, end: JobEnd | None = FINISHED) -> None:
         """End with these last words; None: it was killed."""

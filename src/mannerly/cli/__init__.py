@@ -13,7 +13,6 @@ Each subcommand imports what it needs when it runs, so that `--help` stays fast.
 
 from __future__ import annotations
 
-import io
 import sys
 from typing import Annotated, Any
 
@@ -144,7 +143,8 @@ def main() -> None:
         note("mannerly: aborted")
         sys.exit(1)
     except _CLICK_ERROR as error:
-        message = io.StringIO()
-        error.show(message)
-        note(message.getvalue().rstrip())
+        from .look import error_look
+        from .usage import usage_words
+
+        note(error_look().spelled(usage_words(error)))
         sys.exit(error.exit_code)

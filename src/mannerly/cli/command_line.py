@@ -7,6 +7,8 @@ options are made when the command is used: there are a hundred, and `mannerly --
 from __future__ import annotations
 
 import inspect
+import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typer.core import TyperOption
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
 
 _HELP_ALL = "help_all"
+ANYWHERE = "auto"  # the value of --dashboard: on loopback, at the first free port
+_PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}")
 _LISTS = (ValueKind.LIST, ValueKind.HOSTS)
 
 
@@ -45,6 +49,18 @@ class CrawlCommand(GroupedCommand):
             self._options.append(_help_all())
         own = super().get_params(ctx)
         return [*own[:-1], *self._options, own[-1]]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line; --dashboard may stand without its value."""
+        return super().parse_args(ctx, _with_place(args))
+
+
+def _with_place(args: list[str]) -> list[str]:
+    """Give --dashboard a value where what follows is not HOST:PORT, but a URL for instance."""
+    return [
+        f"{word}={ANYWHERE}" if word == "--dashboard" and not _PLACE.fullmatch(after) else word
+        for word, after in zip_longest(args, args[1:], fillvalue="")
+    ]
 
 
 def takes_options(function: Callable[..., None]) -> Callable[..., None]:

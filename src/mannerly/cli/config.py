@@ -48,11 +48,12 @@ RUN_DEFAULTS: dict[str, object] = {
     "data_dir": None,
     "fresh": False,
     "output": [],
-    "fail_on": [],
     "content": "none",
+    "fail_on": [],
     "json": False,
     "quiet": False,
     "verbose": False,
+    "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
 }

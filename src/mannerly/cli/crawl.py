@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
+    from mannerly.live.meter import Limits
     from mannerly.report import FailRule
 
     from .config import Configuration
+    from .live_page import LivePage
     from .progress import Progress
     from .seeds import SeedSource
 
@@ -185,7 +187,8 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             note(f"{name} = {value} ({given.where})")
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as watcher:
+    with _progress(plan) as progress, _dashboard(plan) as page:
+        watcher = progress if page is None else page.beside(progress)
         return run_crawl(
             plan.settings,
             plan.seeds,
@@ -293,25 +296,40 @@ def content_of(configuration: Configuration) -> Content:
     return Content(str(configuration.value("content") or Content.NONE.value))
 
 
-def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
-    """Return what shows the progress; nothing is shown with --quiet."""
+def _limits(plan: RunPlan) -> Limits:
     from mannerly.live.meter import Limits
 
+    settings = plan.settings
+    return Limits(
+        max_urls=settings.max_urls,
+        duration_s=settings.duration_s,
+        workers=settings.workers,
+        grace_s=settings.grace_s,
+        give_up_after_s=settings.politeness.give_up_after_s,
+        pages_before=plan.pages_before,
+    )
+
+
+def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
+    """Return the page of the crawl, if it was asked for."""
+    place = plan.configuration.value("dashboard")
+    if place is None:
+        return nullcontext()
+    from .live_page import LivePage
+
+    return LivePage(str(place), plan.location, _limits(plan))
+
+
+def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
+    """Return what shows the progress; nothing is shown with --quiet."""
     from .progress import Progress
 
-    configuration, settings = plan.configuration, plan.settings
+    configuration = plan.configuration
     if configuration.value("quiet"):
         return nullcontext()
     log_format = configuration.value("log_format")
     return Progress(
-        Limits(
-            max_urls=settings.max_urls,
-            duration_s=settings.duration_s,
-            workers=settings.workers,
-            grace_s=settings.grace_s,
-            give_up_after_s=settings.politeness.give_up_after_s,
-            pages_before=plan.pages_before,
-        ),
+        _limits(plan),
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
         is_close=bool(configuration.value("verbose")),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.events import Event
     from mannerly.crawler.runtime.news import Told
 
-# Part of the ordinary course: not printed above a live block, which shows the pace, unless asked.
-ORDINARY = frozenset({polite.Slowed, polite.Closed})
+# Not printed above a live block unless asked for: the block or the summary shows it.
+ORDINARY = frozenset({polite.Slowed, polite.Closed, told.HostGivenUp})
 _HOSTS = 10_000  # whose pace is remembered, to say what it was before
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP = (
     "Exit with code 1 if this holds, such as broken>0, refused>1% or slow>2s; repeatable. "
-    "See docs/how-to/site-owner.md for all names."
+    "See docs/how-to/own-site.md for all names."
 )
 FailOn = Annotated[
     list[str] | None, typer.Option("--fail-on", metavar="RULE", help=HELP, show_default=False)

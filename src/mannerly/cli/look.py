@@ -64,6 +64,7 @@ class Look(NamedTuple):
     rows: int = 24
     colors: int = 0  # 256, 16, or 0: none
     is_unicode: bool = True
+    wraps: bool = False  # it breaks long lines wherever they reach the edge
 
     @property
     def is_wide(self) -> bool:
@@ -96,7 +97,13 @@ def look_at(stream: TextIO, environment: Mapping[str, str] = os.environ) -> Look
     """Return what the terminal behind a stream can show, as its environment says."""
     size = shutil.get_terminal_size()
     encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
-    return Look(size.columns, size.lines, _colors(stream, environment), encoding.startswith("utf8"))
+    return Look(
+        size.columns,
+        size.lines,
+        _colors(stream, environment),
+        encoding.startswith("utf8"),
+        stream.isatty(),
+    )
 
 
 def _colors(stream: TextIO, environment: Mapping[str, str]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.options.table import OPTIONS
 
 from .figures import many
-from .look import wrapped
+from .look import width, wrapped
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -42,15 +42,19 @@ _LATER = "Run the same command again when the server answers."
 
 def failed_seed_lines(problems: Sequence[SeedProblem], look: Look) -> list[str]:
     """Return each seed with its cause, then what to do."""
-    lines = [
-        f"  {safe_term(problem.url, limit=_URL)}   {safe_term(problem.cause)}"
-        for problem in problems[:_SEEDS]
-    ]
+    lines = [line for problem in problems[:_SEEDS] for line in _named(problem, look)]
     if len(problems) > _SEEDS:
         lines.append(f"  and {many(len(problems) - _SEEDS, 'more seed')}")
     advice = dict.fromkeys(_advice(problem.code) for problem in problems)
     said = [line for each in advice for line in _paragraph(each, look)]
     return ["", *lines, "", *said]
+
+
+def _named(problem: SeedProblem, look: Look) -> list[str]:
+    """Return a seed and its cause; on a narrow terminal, the cause below it."""
+    url, why = safe_term(problem.url, limit=_URL), safe_term(problem.cause)
+    line = f"  {url}   {why}"
+    return [line] if not look.wraps or width(line) < look.columns else [f"  {url}", f"      {why}"]
 
 
 def _advice(code: str) -> str:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from .listening import INSTALL, address, is_loopback, shown
 from .terminal import fail, failing_clearly, note
 
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv6Address
-
 DEFAULT_LISTEN = "127.0.0.1:7465"
-_INSTALL = "mannerly serve needs more packages: pip install 'mannerly[serve]'"
 
 
 def serve(
@@ -71,13 +68,13 @@ def serve(
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("mannerly"):
                 raise
-            fail(_INSTALL)
+            fail(f"mannerly serve {INSTALL}")
         from mannerly.crawler.settings import CrawlSettings
         from mannerly.service.service import Service
 
-        host, port = _address(listen)
+        host, port = address("--listen", listen)
         token = None if token_file is None else _secret(token_file)
-        if token is None and not _is_loopback(host):
+        if token is None and not is_loopback(host):
             token = _new_token(data_root)
         settings = CrawlSettings(allow_net=tuple(allow_net or ()), seeds_open_network=False)
         service = Service(
@@ -87,34 +84,10 @@ def serve(
             failure_threshold=failure_threshold,
             webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
-        app = service_app(service, hosts=[_shown(host), *(allow_host or ())], token=token)
-        note(f"Listening on http://{_shown(host)}:{port}/ for jobs in {data_root}")
+        app = service_app(service, hosts=[shown(host), *(allow_host or ())], token=token)
+        note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
         config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
         uvicorn.Server(config).run()
-
-
-def _address(text: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        fail(f"--listen is {text!r}; allowed: HOST:PORT, such as {DEFAULT_LISTEN}")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    if host == "localhost":
-        return True
-    try:
-        address: IPv4Address | IPv6Address = ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback
 
 
 def _secret(file: Path) -> str:

@@ -54,7 +54,12 @@ class HostStanding(NamedTuple):
 
     @property
     def needs_s(self) -> float:
-        """Return how long its queue takes at its pace: the least that the crawl still takes."""
+        """Return the least time until its queue is empty: queue x pace, or until it comes back."""
+        return max(self.queue_s, self.next_in_s or 0.0)
+
+    @property
+    def queue_s(self) -> float:
+        """Return how long its queue takes at its pace."""
         return self.queued * self.delay_s
 
 

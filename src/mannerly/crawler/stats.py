@@ -17,7 +17,7 @@ from mannerly.crawler.model import CRASHED
 from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
-from mannerly.politeness.events import Throttled
+from mannerly.politeness.events import Cancelled, ConcurrencyChanged, Throttled
 from mannerly.politeness.model import THROTTLE, Reason
 
 if TYPE_CHECKING:
@@ -113,6 +113,11 @@ class Latencies(Counter[int]):
                 break
         else:
             return 0.0
+        return self.seconds(step)
+
+    @staticmethod
+    def seconds(step: int) -> float:
+        """Return the middle of a step."""
         exponent, part = divmod(step, _STEPS)
         return float((0.5 + (part + 0.5) / (2 * _STEPS)) * 2.0**exponent)
 
@@ -133,6 +138,8 @@ class Stats:
     throttles: int = 0
     retry_afters: int = 0  # refusals that said for how long to wait
     retries: int = 0
+    cancellations: int = 0  # requests that were granted and not sent
+    concurrency_changes: int = 0  # of the maximum of requests in flight to a host
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
     in_flight: int = 0
     undelivered: int = 0  # pages that wait for the program that iterates over the crawl
@@ -167,6 +174,8 @@ class Stats:
             "crashed",
             "throttles",
             "retry_afters",
+            "cancellations",
+            "concurrency_changes",
             "retries",
             "robots",
             "in_flight",
@@ -228,6 +237,8 @@ class StatsFold:
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
             Throttled: self._throttled,
+            Cancelled: self._cancelled,
+            ConcurrencyChanged: self._concurrency_changed,
         }
 
     def __call__(self, event: Event) -> None:
@@ -313,6 +324,12 @@ class StatsFold:
     def _throttled(self, event: Throttled) -> None:
         self.stats.throttles += 1
         self.stats.retry_afters += event.retry_after_s is not None
+
+    def _cancelled(self, _event: Cancelled) -> None:
+        self.stats.cancellations += 1
+
+    def _concurrency_changed(self, _event: ConcurrencyChanged) -> None:
+        self.stats.concurrency_changes += 1
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s

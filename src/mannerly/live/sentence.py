@@ -56,6 +56,8 @@ def ahead(live: Live, name: Callable[[str], str], *, is_short: bool = False) -> 
         return f"--duration is over: {many(stats.in_flight, 'request')} under way"
     if left_s < slowest.needs_s:
         return f"{span(left_s)} left of --duration"
+    if slowest.queue_s < slowest.needs_s:
+        return f"At least {span(left_s)} to go: {name(slowest.host)} is waited for until then"
     queue, pace = many(slowest.queued, "URL"), _pace(1.0 / slowest.delay_s)
     return f"At least {span(left_s)} to go: {name(slowest.host)} has {queue} at {pace}"
 
@@ -78,7 +80,14 @@ def _waiting(live: Live, name: Callable[[str], str]) -> str:
         return f"{hosts} asked us to come back, the next one {when}"
     if waits.backing_off and not waits.fetching:
         return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
-    return f"the next request goes {when}: {many(waits.fetching, 'host')} at its own pace"
+    return f"the next request goes {when}, as the pace of {_hosts(live, name)} allows"
+
+
+def _hosts(live: Live, name: Callable[[str], str]) -> str:
+    standings, count = live.stats.standings, live.stats.waits.fetching
+    if count == 1 and len(standings) == 1:
+        return name(standings[0].host)
+    return "the hosts that are left"
 
 
 def _left(live: Live, one: str, more: str, name: Callable[[str], str]) -> str:

@@ -24,7 +24,7 @@ from .model import ErrorKind, Outcome
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .model import Instant, Response
 
@@ -207,6 +207,10 @@ class RetryQueue(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[tuple[Instant, T]]:
+        """Yield all items with their due times; the earliest is the first, the rest in no order."""
+        return ((due, item) for due, _, item in self._heap)
 
     def __repr__(self) -> str:
         return f"<RetryQueue {len(self)} waiting, next at {self.next_due()}>"

@@ -1,4 +1,4 @@
-"""The service as an ASGI application."""
+"""The service and the page of one crawl, as ASGI applications."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from .access import Access
-from .api import JobsApi
+from .crawl_api import CrawlApi
+from .jobs_api import JobsApi
+from .metrics import CONTENT_TYPE, metrics_text
 from .openapi import openapi
+from .pages import page_routes
 from .problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from mannerly.crawler.stats import Stats
+
+    from .dashboard import OneCrawlApi
+    from .operations import Operation
     from .service import Service
 
 
@@ -43,31 +51,60 @@ def service_app(
                 await task
             service.close()
 
-    async def healthz(_request: Request) -> Response:
-        """Answer as long as the process is alive."""
-        return PlainTextResponse("ok\n")
-
     async def readyz(_request: Request) -> Response:
         """Answer when jobs can be accepted."""
         service.book.jobs()
         return PlainTextResponse("ok\n")
 
-    operations = JobsApi(service).operations()
+    operations = [*JobsApi(service).operations(), *CrawlApi(service.live).operations()]
+    more = [Route("/readyz", readyz), _metrics(service.totals, service.limits)]
+    return _app(operations, more, running, hosts, token)
+
+
+def dashboard_app(
+    api: OneCrawlApi, *, hosts: Iterable[str] = (), token: str | None = None
+) -> ASGIApp:
+    """Return the application of the page of one crawl."""
+    more = [_metrics(api.totals, api.limits)]
+    return _app(api.operations(), more, None, hosts, token)
+
+
+def _metrics(totals: Callable[[], Stats], limits: Callable[[], dict[str, float]]) -> Route:
+    text = metrics_text(totals, limits)
+
+    async def metrics(_request: Request) -> Response:
+        """Return the totals for Prometheus."""
+        return Response(text(), media_type=CONTENT_TYPE)
+
+    return Route("/metrics", metrics)
+
+
+def _app(
+    operations: list[Operation],
+    more: list[Route],
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None,
+    hosts: Iterable[str],
+    token: str | None,
+) -> ASGIApp:
     document = msgspec.json.encode(openapi(operations))
 
     async def described(_request: Request) -> Response:
         """Describe this API (OpenAPI)."""
         return Response(document, media_type="application/json")
 
-    routes = [
-        *(operation.route() for operation in operations),
-        Route("/api/openapi.json", described),
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-    ]
+    async def healthz(_request: Request) -> Response:
+        """Answer as long as the process is alive."""
+        return PlainTextResponse("ok\n")
+
     app = Starlette(
-        routes=routes,
-        lifespan=running,
+        routes=[
+            *(operation.route() for operation in operations),
+            Route("/api/openapi.json", described),
+            Route("/healthz", healthz),
+            *more,
+            *page_routes(),
+        ],
+        lifespan=lifespan,
         exception_handlers={Problem: _problem, HTTPException: _http_error},
     )
     return Access(app, hosts=hosts, token=token)

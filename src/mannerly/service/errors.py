@@ -22,12 +22,13 @@ _FAILED_FROM = 400  # the first status that is an error
 class _Group:
     """The errors of one kind at one host."""
 
-    __slots__ = ("example", "last", "urls")
+    __slots__ = ("can_retry", "example", "last", "urls")
 
     def __init__(self) -> None:
         self.urls = 0
         self.last = 0.0
         self.example = ""
+        self.can_retry = False  # they have no answer, so `retry` asks for them again
 
 
 class ErrorIndex:
@@ -58,7 +59,7 @@ class ErrorIndex:
             new: dict[str, Any] = {
                 "code": kind,
                 "words": _words(kind),
-                "can_retry": not kind.isdigit(),
+                "can_retry": group.can_retry,
                 "urls": 0,
                 "last": 0.0,
                 "example": "",
@@ -81,6 +82,7 @@ class ErrorIndex:
             key = (kind, OTHER)
         group = self._groups.setdefault(key, _Group())
         group.urls += 1
+        group.can_retry |= record.status is None
         if record.fetched_at >= group.last:
             group.last, group.example = record.fetched_at, record.url
 
@@ -94,7 +96,8 @@ def _kind(record: PageRecord) -> str:
 
 def _words(kind: str) -> str:
     if not kind.isdigit():
-        return error_words(kind).capitalize()
+        words = error_words(kind)
+        return words[:1].upper() + words[1:]
     from http import HTTPStatus
 
     try:

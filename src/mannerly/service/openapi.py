@@ -13,7 +13,7 @@ import mannerly
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .api import Operation
+    from .operations import Operation
 
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEM = {

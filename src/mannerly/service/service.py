@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
+from mannerly.crawler.stats import Stats, Waits
 from mannerly.crawler.store import exists
+from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.stored import open_crawl
 from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.live.meter import Limits
 
 from .jobs.book import JobBook
 from .jobs.model import check_request, new_job, settings_of
 from .jobs.runner import JobRunner
 from .jobs.schedule import next_due
 from .jobs.states import JobEvent, JobState
+from .live_crawl import LiveCrawl
+from .problems import not_found
 from .webhook import Webhooks, check_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.settings import CrawlSettings
 
     from .jobs.model import Job, NewJob
+    from .jobs.process import JobReport
 
 TICK_S = 0.25
 FAILURE_THRESHOLD = 20  # URLs in a row that ended in an error: then a job has failed
@@ -59,8 +67,16 @@ class Service:
         self._lock = OwnerLock(root / "lock", what=root)
         self.settings = settings
         self.book = JobBook(root / "jobs.db")
+        self._live: dict[str, LiveCrawl] = {}
+        self._past = Stats()  # totals of processes that have ended
         self.runner = JobRunner(
-            self.book, root, settings, jobs=jobs, failure_threshold=failure_threshold
+            self.book,
+            root,
+            settings,
+            jobs=jobs,
+            failure_threshold=failure_threshold,
+            reported=self._report,
+            ended=self._add_up,
         )
         self._guard = NetworkGuard((), settings.allow_net)
         self._webhooks = Webhooks(self.book, self._guard, webhook_secret)
@@ -104,11 +120,42 @@ class Service:
         """Apply an event to a job; return whether it changed anything."""
         return self.book.move(job_id, event, now=time.time())
 
-    def retry(self, job: Job) -> None:
+    def live(self, job_id: str) -> LiveCrawl:
+        """Return what the page shows of a job's present run.
+
+        Raises:
+            Problem: there is no such job.
+        """
+        job = self.book.get(job_id)
+        if job is None:
+            raise not_found("job with this id")
+        live = self._live_of(job)
+        if not self.runner.has_process(job.id):
+            live.ended()
+            live.stored(job.state.value, self._status(job), time.time(), words=job.run.error or "")
+        return live
+
+    def totals(self) -> Stats:
+        """Return the totals of all jobs that run or ran since the service was started."""
+        total = Stats()
+        for stats in (self._past, *self.runner.running_stats()):
+            total.add(stats)
+        return total
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits of the service, for metrics."""
+        return {"jobs": self.runner.jobs, "workers": self.settings.workers}
+
+    def forget(self, job: Job) -> None:
+        """Delete a job from the book."""
+        self.book.remove(job.id)
+        self._live.pop(job.id, None)
+
+    def retry(self, job: Job, host: str | None = None) -> None:
         """Queue URLs of a job again that failed or were given up, and let the job go on."""
         if job.state is JobState.RUNNING:
             with open_crawl(self.runner.location(job)) as crawl:
-                crawl.retry()
+                crawl.retry(host=host)
             return
         self.book.change(msgspec.structs.replace(job, wants_retry=True))
         self.move(job.id, JobEvent.RESUMED)
@@ -144,6 +191,38 @@ class Service:
         changed = msgspec.structs.replace(job, options=merged)
         self.book.change(changed)
         return changed
+
+    def _live_of(self, job: Job) -> LiveCrawl:
+        location = str(self.runner.location(job))
+        live = self._live.get(job.id)
+        if live is None or live.location != location:
+            settings = settings_of(job.options, self.settings)
+            limits = Limits(
+                max_urls=settings.max_urls,
+                duration_s=settings.duration_s,
+                workers=settings.workers,
+                grace_s=settings.grace_s,
+                give_up_after_s=settings.politeness.give_up_after_s,
+            )
+            live = self._live[job.id] = LiveCrawl(job.name, location, limits)
+        return live
+
+    def _status(self, job: Job) -> Status | None:
+        """Return the state of a job's crawl; None if it has not begun or cannot be read."""
+        try:
+            with open_crawl(self.runner.location(job)) as crawl:
+                return crawl.status()
+        except StoreError:
+            return None
+
+    def _report(self, job: Job, report: JobReport) -> None:
+        live, now = self._live_of(job), time.time()
+        for told in report.told:
+            live.hear(told, now)
+        live.report(report.stats, report.elapsed_s, now)
+
+    def _add_up(self, report: JobReport) -> None:
+        self._past.add(replace(report.stats, in_flight=0, queued=0, hosts=0, waits=Waits()))
 
     def _check_seeds(self, urls: Iterable[str]) -> None:
         """Refuse addresses and ports that the operator has not allowed.

@@ -68,7 +68,7 @@ def test_pace_has_its_limit(robots: bytes, limit: LimitedBy) -> None:
     host = seen(world)["a.example"]
 
     assert host.limited_by is limit
-    assert host.needs_s == host.queued * host.delay_s
+    assert host.needs_s >= host.queue_s == host.queued * host.delay_s
 
 
 def test_few_hosts_are_described_whatever_their_number() -> None:
@@ -113,3 +113,19 @@ def test_run_that_is_not_watched_tells_nothing_of_single_hosts() -> None:
     world.shard.tick(world.now)
 
     assert world.told(HostsSeen) == world.told(HostWaits) == []
+
+
+def test_host_of_which_only_a_retry_is_left_is_not_done() -> None:
+    """Its only URL was refused: it is waited for, and shown with the cause."""
+    world = ShardWorld("https://a.example/", watched=Watched.HOSTS)
+    world.pass_robots()
+    world.wait(1.0)
+    (request,) = world.start()
+    world.answer(request, 429, retry_after="60")
+    world.shard.commit(world.now)
+
+    host = seen(world)["a.example"]
+
+    assert (host.state, host.queued, host.problem) == (HostStatus.ASKED_TO_WAIT, 1, "429")
+    assert (host.next_in_s or 0.0) >= 60.0
+    assert world.stats.waits.asked_to_wait == world.stats.hosts == 1

@@ -78,6 +78,7 @@ _WORTH_A_REASON_S = 5.0
 # A host that waits for a report although nothing is under way: ask again after this long.
 _BLIND_WAIT_S = 1.0
 _COUNT_READY_UP_TO = 10_000
+_RETRIES_LOOKED_AT = 1_000
 _MANY = 1 << 30
 
 _IDLE, _HEAP, _BUSY, _ASLEEP = Place.IDLE, Place.HEAP, Place.BUSY, Place.ASLEEP
@@ -319,6 +320,19 @@ class Frontier:
             retries=len(self._retries),
             next_due=self.next_due(now),
         )
+
+    def retrying(self) -> dict[str, tuple[int, Instant]]:
+        """Return the hosts of which only retries wait: how many, and when the first is due.
+
+        Only so many retries are looked at.
+        """
+        hosts = self._places.hosts
+        found: dict[str, tuple[int, Instant]] = {}
+        for due, entry in islice(self._retries, _RETRIES_LOOKED_AT):
+            if entry.host not in hosts:
+                count, first = found.get(entry.host, (0, due))
+                found[entry.host] = count + 1, min(first, due)
+        return found
 
     def first_of(self, host: str) -> Entry | RobotsRequest | None:
         """Return what is next in the queue of a host, if it is in memory."""

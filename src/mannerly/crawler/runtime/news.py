@@ -48,6 +48,11 @@ class Told(NamedTuple):
     events: list[Event]
     left_out: int = 0
 
+    def notable(self) -> Told:
+        """Return the same without details."""
+        kept = [event for event in self.events if event.__class__ in NOTABLE]
+        return Told(kept, self.left_out)
+
 
 class News:
     """Listens to the events of one process."""

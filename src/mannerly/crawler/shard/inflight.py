@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Kind, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mannerly.crawler.model import InFlight
 
 _GRANTED, _SENT, _READING = Stage.GRANTED, Stage.SENT, Stage.READING
@@ -63,6 +65,11 @@ class Flights:
     def pending(self) -> int:
         """Requests that a crash now would cost."""
         return sum(self._counts)
+
+    @property
+    def hosts(self) -> Iterable[str]:
+        """Return the hosts of the pages that are not settled yet."""
+        return self._pages.keys()
 
     def pages_of(self, host: str) -> int:
         """Pages of a host that have no result yet."""

@@ -54,7 +54,10 @@ class HostLooks:
             chosen.append(max(queues, key=lambda queue: _queued(queue) * delay_s(queue.host)))
         waiting = [queue for queue in queues if queue.reason in (*ASKED, *BACKING_OFF)]
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
-        hosts = {queue.host: _standing(queue, parts, now) for queue in chosen}
+        hosts = {queue.host: _of_queue(queue, parts, now) for queue in chosen}
+        retrying = parts.frontier.retrying().items()
+        for host, (retries, due) in nsmallest(SOONEST, retrying, key=lambda item: item[1][1]):
+            hosts[host] = _standing(host, retries, due, parts.why_it_rests(host), parts, now)
         return HostsSeen(parts.number, now.mono, tuple(hosts.values()))
 
 
@@ -71,13 +74,24 @@ def _queued(queue: HostQueue) -> int:
     return len(queue) + queue.on_disk
 
 
-def _standing(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
-    host, queued = queue.host, _queued(queue)
+def _of_queue(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
+    due = queue.due if queue.reason is not None else None
+    return _standing(queue.host, _queued(queue), due, queue.reason, parts, now)
+
+
+def _standing(
+    host: str,
+    queued: int,
+    due: Instant | None,  # if there is a reason to wait
+    reason: Reason | None,
+    parts: Parts,
+    now: Now,
+) -> HostStanding:
     seen = parts.politeness.host(host)
     if seen is None:  # it was not asked yet
         return HostStanding(host, HostStatus.FETCHING, queued, parts.politeness.delay_s(host))
-    state = _state(queue.reason or seen.gate)
-    next_at = queue.due if queue.reason is not None and queue.due else seen.not_before
+    state = _state(reason or seen.gate)
+    next_at = seen.not_before if due is None else due
     settings = parts.politeness.settings_of(host)
     by = limited_by(
         seen.delay_s,

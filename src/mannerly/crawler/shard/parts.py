@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
@@ -18,6 +20,7 @@ from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 from mannerly.politeness.events import Evicted, Retired
+from mannerly.politeness.model import Reason
 
 from .audit import SpacingAudit
 from .foreign import ForeignRobots
@@ -168,18 +171,28 @@ class Parts:
         if self.archive is not None:
             self.batch.kept[entry.seq] = self.archive.keep(entry.url, exchange, wall)
 
+    def why_it_rests(self, host: str) -> Reason:
+        """Return what a host waits for of which only retries are left."""
+        seen = self.politeness.host(host)
+        if seen is None or seen.bad_since == inf:
+            return Reason.PACE
+        return Reason.BACKOFF if seen.retry_after_s is None else Reason.RETRY_AFTER
+
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
         paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
+        resting = Counter(map(self.why_it_rests, self.frontier.retrying() if seen.retries else ()))
+        # Their last page is under way, and nothing else is queued.
+        last = sum(self.frontier.queued_of(host) == 0 for host in flights.hosts)
         places = HostPlaces(
             known=self.store.counts().hosts,
-            active=seen.active + seen.inactive,
+            active=seen.active + seen.inactive + resting.total() + last,
             ready=seen.ready,
-            heaped=seen.heaped,
-            waiting=seen.waiting,
-            busy=seen.busy,
+            heaped=seen.heaped + resting.total(),
+            waiting=resting + Counter(seen.waiting),
+            busy=seen.busy + last,
             paused=paused,
             other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),

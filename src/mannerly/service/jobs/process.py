@@ -14,10 +14,12 @@ from mannerly.crawler.store.base import StoreError
 
 if TYPE_CHECKING:
     from mannerly.crawler.runtime.child import Channel
+    from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
 
-REPORT_EVERY = 4  # looks: one report a second
+REPORT_EVERY = 2  # looks: two reports a second
+MOST_TOLD = 20  # parts of news that wait for a report
 
 
 class JobOrder(NamedTuple):
@@ -36,10 +38,11 @@ class StopJob(NamedTuple):
 
 
 class JobReport(NamedTuple):
-    """From the process, once a second: the totals of this run so far."""
+    """From the process, twice a second: the totals of this run so far."""
 
     stats: Stats
     elapsed_s: float
+    told: list[Told]  # what happened since the last report
 
 
 class JobEnd(NamedTuple):
@@ -78,7 +81,7 @@ def _run(order: JobOrder, channel: Channel) -> JobEnd:
         if order.wants_retry:
             crawl.retry()
         watch = _Watch(channel, order.failure_threshold)
-        result = crawl.run(interrupts=watch.switch, watch=watch)
+        result = crawl.run(interrupts=watch.switch, watch=watch, hear=watch.hear, closely=True)
         total = crawl.status().total
         error = watch.failure or "; ".join(
             f"{each.url}: {each.cause}" for each in result.seed_problems[:5]
@@ -102,6 +105,12 @@ class _Watch:
         self._channel = channel
         self._threshold = failure_threshold
         self._looks = 0
+        self._told: list[Told] = []
+
+    def hear(self, told: Told) -> None:
+        """Keep what happened for the next report."""
+        if told.events and len(self._told) < MOST_TOLD:
+            self._told.append(told)
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
         for message in self._channel.receive():
@@ -114,5 +123,6 @@ class _Watch:
             self.switch.stop()
         # A service that does not read gets no report, rather than ever more of them.
         if self._looks % REPORT_EVERY == 0 and not self._channel.has_unsent:
-            self._channel.send(JobReport(stats, elapsed_s))
+            self._channel.send(JobReport(stats, elapsed_s, self._told))
+            self._told = []
         self._looks += 1

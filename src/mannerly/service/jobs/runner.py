@@ -102,13 +102,17 @@ class JobRunner:
         jobs: int,
         failure_threshold: int,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
+        reported: Callable[[Job, JobReport], None] | None = None,
+        ended: Callable[[JobReport], None] | None = None,
     ) -> None:
         self._book = book
         self._root = root
         self._settings = settings
-        self._jobs = jobs
+        self.jobs = jobs
         self._failure_threshold = failure_threshold
         self._launch = launch
+        self._ended = ended  # called with the last report of a process
+        self._reported = reported  # called with every report of a job
         self._running: dict[str, _Running] = {}
         self._restarts: dict[str, int] = {}
 
@@ -124,9 +128,9 @@ class JobRunner:
         self._book.start_due(now)
         for job_id, running in self._running.items():
             self._end_unwanted(job_id, running, now)
-        waiting = self._book.jobs(JobState.QUEUED) if len(self._running) < self._jobs else []
+        waiting = self._book.jobs(JobState.QUEUED) if len(self._running) < self.jobs else []
         for job in waiting:
-            if len(self._running) >= self._jobs:
+            if len(self._running) >= self.jobs:
                 break
             if job.id not in self._running:  # else its last process is still ending
                 self._start(job, now)
@@ -139,10 +143,14 @@ class JobRunner:
             running.process.close()
         self._running.clear()
 
-    def stats(self, job_id: str) -> tuple[Stats, float] | None:
-        """Return the latest totals of a job that runs, and for how long it has run."""
+    def latest(self, job_id: str) -> JobReport | None:
+        """Return the latest report of a job that runs."""
         running = self._running.get(job_id)
-        return None if running is None or running.report is None else running.report
+        return None if running is None else running.report
+
+    def running_stats(self) -> list[Stats]:
+        """Return the latest totals of the jobs that run."""
+        return [each.report.stats for each in self._running.values() if each.report is not None]
 
     def location(self, job: Job) -> Path:
         """Return the data directory of a job's present run."""
@@ -193,12 +201,20 @@ class JobRunner:
                 running.end = message
             else:
                 running.report = message
+                self._pass_on(job_id, message)
                 if message.stats.fetched:
                     self._restarts.pop(job_id, None)
         if not running.process.is_alive:
             running.process.close()
             del self._running[job_id]
+            if running.report is not None and self._ended is not None:
+                self._ended(running.report)
             self._is_over(job_id, running, now)
+
+    def _pass_on(self, job_id: str, report: JobReport) -> None:
+        job = None if self._reported is None else self._book.get(job_id)
+        if job is not None and self._reported is not None:
+            self._reported(job, report)
 
     def _is_over(self, job_id: str, running: _Running, now: float) -> None:
         job, end = self._book.get(job_id), running.end

@@ -8,6 +8,9 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 let chosen = "15 min";
 let points = []; // [time, pages/s, refused/s, queue, in flight, median, 95 %]
 let plots = [];
+let marks = [];
+
+export function setMarks(events) { marks = events; }
 
 export function startCharts() {
   fill($("spans"), Object.keys(SPANS).map((name) =>
@@ -73,9 +76,52 @@ function make(place, height, data, lines) {
     width: Math.max(120, place.clientWidth - (place.classList.contains("panel") ? 32 : 0)), height,
     legend: { show: false }, cursor: { y: false, sync: { key: "time" }, points: { show: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
-    axes: [{ ...axis, grid: { show: false }, space: 90 }, { ...axis, size: 48, space: 30 }],
+    axes: [
+      { ...axis, grid: { show: false }, size: 26, space: 90, values: (_plot, times) => times.map((time) => new Date(time * 1000).toLocaleTimeString("en-GB", time % 60 ? {} : { hour: "2-digit", minute: "2-digit" })) },
+      { ...axis, size: 48, space: height > 100 ? 36 : 18, values: (_plot, values) => values.map((value) => (value >= 10000 ? `${value / 1000}k` : String(value))) },
+    ],
+    hooks: place.id === "chart-main" ? { draw: [drawEvents] } : {},
     series: [{}, ...lines],
   }, data, place);
+}
+
+const GLYPHS = { slowed: ["▼", "amber"], sped_up: ["▲", "blue"], opened: ["◆", "red"], closed: ["◇", "teal"], asked_to_wait: ["○", "amber"], given_up: ["×", "red"] };
+
+// Draw the events on a lane below the curve; marks that would touch merge into one with a count.
+function drawEvents(plot) {
+  const { ctx, bbox } = plot, y = bbox.top + bbox.height - 8 * devicePixelRatio;
+  ctx.save();
+  ctx.font = `${10 * devicePixelRatio}px Inter, system-ui`;
+  ctx.textAlign = "center";
+  let last = -Infinity;
+  for (const event of marks) {
+    const x = plot.valToPos(event.at, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width || x - last < 10 * devicePixelRatio) continue;
+    last = x;
+    const [glyph, name] = GLYPHS[event.kind] || ["·", "text-3"];
+    ctx.fillStyle = colour(name);
+    ctx.fillText(glyph, x, y);
+  }
+  ctx.restore();
+}
+
+// A host's pace as steps, and the limit that was found as a dashed line.
+export function drawTrace(trace) {
+  const width = 372, height = 72, end = Date.now() / 1000, begin = Math.min(trace[0].at, end - 60);
+  const most = Math.max(...trace.map((each) => Math.max(each.pace, each.limit))) * 1.1 || 1;
+  const x = (at) => (width * (at - begin)) / (end - begin), y = (value) => height - 4 - ((height - 12) * value) / most;
+  const steps = (key) => {
+    let path = "";
+    trace.forEach((each, index) => {
+      if (!each[key]) return;
+      path += `${path ? "L" : "M"}${x(each.at).toFixed(1)} ${y(each[key]).toFixed(1)}H${x(trace[index + 1]?.at ?? end).toFixed(1)}`;
+    });
+    return path;
+  };
+  const label = svg("text", { x: 0, y: 10 });
+  label.textContent = `${most.toFixed(1)}/s`;
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Pace now ${trace[trace.length - 1].pace} requests a second` },
+    svg("line", { x1: 0, x2: width, y1: height - 4, y2: height - 4 }), svg("path", { d: steps("pace"), class: "pace-line" }), svg("path", { d: steps("limit"), class: "limit-line" }), label);
 }
 
 // One dot a host at (smallest gap ÷ gap in force); left of 1.00 would be too early.

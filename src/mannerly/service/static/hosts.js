@@ -1,6 +1,7 @@
 // The table of hosts, and the panel of one host. The server sorts, filters and pages.
 
 import { call, get } from "./api.js";
+import { drawTrace } from "./charts.js";
 import { $, fill, h } from "./dom.js";
 import { NONE, clock, middle, rate, span, whole } from "./format.js";
 
@@ -63,12 +64,12 @@ function row(host) {
   const open = () => { location.hash = ""; view.open = host.host; showHost(); refreshHosts(); };
   const number = (value) => h("td", { class: value ? "n minor" : "n minor zero" }, whole(value));
   return h("tr", { "data-host": host.host, class: view.open === host.host ? "open" : "", tabindex: 0, on: { click: open, keydown: (event) => event.key === "Enter" && open() } },
-    h("td", {}, mark(host.state), " ", (STATES[host.state] || ["", host.state])[1]),
-    h("td", { title: host.host }, middle(host.host)),
+    h("td", { class: "state" }, mark(host.state), " ", (STATES[host.state] || ["", host.state])[1]),
+    h("td", { class: "name", title: host.host }, middle(host.host)),
     h("td", { class: "n minor" }, host.next_in_s === null ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s)),
-    h("td", { class: "n" }, rate(host.pace)),
+    h("td", { class: "n pace" }, rate(host.pace)),
     h("td", { class: "n minor" }, { robots: "robots.txt", max: "max rate", "": NONE }[host.limited_by] ?? rate(host.limit)),
-    number(host.queued), number(host.fetched), number(host.refused));
+    h("td", { class: host.queued ? "n queued" : "n queued zero" }, whole(host.queued)), number(host.fetched), number(host.refused));
 }
 
 function filters(states, all) {
@@ -122,6 +123,7 @@ export async function showHost() {
         : h("button", { type: "button", id: "host-pause", on: { click: act({ paused: true }, "Paused: nothing is sent within a second.") } }, "Pause host"),
       host.failed || host.given_up ? h("button", { type: "button", id: "host-retry", on: { click: act({ retry: true }, "Queued again.") } }, `Retry ${whole(host.failed + host.given_up)} failed`) : null,
       h("button", { type: "button", id: "host-forget", on: { click: act({ forget: true }, "Its learned pace is forgotten; a Retry-After still holds.") } }, "Forget pace")),
+    host.trace.length ? h("div", { class: "trace" }, h("h4", {}, "Pace ", h("span", {}, "and limit found, requests a second")), drawTrace(host.trace)) : null,
     h("dl", { class: "facts" },
       fact("Gap in force", host.delay_s ? `${host.delay_s.toFixed(3)} s (${rate(1 / host.delay_s)}/s)` : NONE),
       fact("Smallest gap kept", host.smallest_gap_s ? `${host.smallest_gap_s.toFixed(3)} s` : NONE),

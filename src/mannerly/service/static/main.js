@@ -1,7 +1,7 @@
 // The live page of one crawl, or the list of jobs.
 
 import { call, get, stream } from "./api.js";
-import { addPoint, setHistory, startCharts } from "./charts.js";
+import { addPoint, setHistory, setMarks, startCharts } from "./charts.js";
 import { $, fill, h } from "./dom.js";
 import { bytes, clock, rate, share, span, whole } from "./format.js";
 import { STATES, closeHost, mark, refreshHosts, showHost, startHosts } from "./hosts.js";
@@ -10,7 +10,7 @@ import { refreshErrors, refreshProof, showLimits, startPanels } from "./panels.j
 const MARKS = { running: "●", waiting: "◷", paused: "‖", held: "‖", refused: "◆", stopping: "■", stopped: "■", finished: "✓", incomplete: "◇", failed: "×", starting: "◇", queued: "◇" };
 const id = location.pathname.match(/^\/jobs\/([\w-]+)\/?$/)?.[1];
 
-let now = null, seenAt = 0, spokenAt = 0;
+let now = null, seenAt = 0, spokenAt = 0, events = [];
 
 // Ask before something that cannot be taken back; without a word for "yes" only say something.
 function ask(text, yes) {
@@ -37,7 +37,7 @@ async function start() {
   });
   addEventListener("keydown", keys);
   const known = await get(`${base}/history`).catch(() => null);
-  if (known) setHistory(known.points);
+  if (known) { events = known.events; setMarks(events); setHistory(known.points); }
   refreshErrors(); refreshProof();
   setInterval(() => { if (connected) { refreshErrors(); refreshProof(); } }, 5000);
   setInterval(() => { if (connected && !document.hidden) { refreshHosts(); showHost(); } }, 2000);
@@ -91,6 +91,8 @@ function told(live) {
   $("queue-count").textContent = `${whole(live.numbers.queue)} URLs`;
   $("shell").textContent = live.shell;
   $("version").textContent = `mannerly ${live.version}`;
+  for (const each of live.events) if (!events.length || each.at > events[events.length - 1].at) events.push(each);
+  setMarks(events);
   if (live.point) addPoint(live.point);
   fill($("events"), live.events.slice(-5).reverse().map((each) => h("li", {}, h("time", {}, clock(each.at)), each.text)));
 }

@@ -1,0 +1,89 @@
+"""`crawl --dashboard`: the live page of a crawl beside what the terminal shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from .command_line import ANYWHERE
+from .listening import INSTALL, address, is_loopback
+from .terminal import fail, note
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from mannerly.crawler.runtime.ending import Watcher
+    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.stats import Stats
+    from mannerly.live.meter import Limits
+
+
+class LivePage:
+    """The page of one crawl: `with LivePage(place, location, limits) as page: …`.
+
+    It watches a run beside another watcher, which may be None.
+    """
+
+    is_close = True
+
+    def __init__(self, place: str, location: str, limits: Limits) -> None:
+        try:
+            from mannerly.service.dashboard import Dashboard, PageOrder, name_of
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("mannerly"):
+                raise
+            fail(f"--dashboard {INSTALL}")
+        host, port = ("127.0.0.1", 0) if place == ANYWHERE else address("--dashboard", place)
+        token = None if is_loopback(host) else _token()
+        self._other: Watcher | None = None
+        self._page = Dashboard(
+            PageOrder(location, name_of(location), limits, host, port, (host,), token)
+        )
+
+    def __enter__(self) -> Self:
+        ready = self._page.ready()
+        if ready.error:
+            self._page.close()
+            fail(f"--dashboard: {ready.error}")
+        note(f"Live page: {ready.address}")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._page.close()
+
+    def beside(self, other: Watcher | None) -> Self:
+        """Tell another watcher everything, too."""
+        self._other = other
+        return self
+
+    def __call__(self, stats: Stats, elapsed_s: float) -> None:
+        """Show a report."""
+        self._page.show(stats, elapsed_s)
+        if self._other is not None:
+            self._other(stats, elapsed_s)
+
+    def hear(self, told: Told) -> None:
+        """Show what happened."""
+        self._page.hear(told)
+        if self._other is not None:
+            self._other.hear(told if self._other.is_close else told.notable())
+
+    def stopping(self) -> None:
+        """Pass on that the run will end."""
+        if self._other is not None:
+            self._other.stopping()
+
+    def leaving(self) -> None:
+        """Pass on that the process ends now."""
+        if self._other is not None:
+            self._other.leaving()
+
+
+def _token() -> str:
+    import secrets
+
+    return secrets.token_urlsafe(32)

@@ -1,0 +1,240 @@
+"""The part of the API that looks at one crawl and steers it, in the service and on its own page.
+
+    GET    …/status, hosts, hosts/{host}, errors, queue, explain, proof, history, pages
+    GET    …/events                    server-sent events: the live state
+    PATCH  …/hosts/{host}              pause, resume, pace, forget, retry
+
+Reading a store may take long: it is done in a thread, one at a time for each crawl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, Response
+
+from mannerly.crawler.inspection.hosts import HostSort, host_key
+from mannerly.crawler.store.base import StoreError, StoreMissing
+from mannerly.crawler.stored import open_crawl
+from mannerly.exports import export
+
+from .operations import Operation, decoded, json_answer, number, wrong_values
+from .problems import Problem, bad_request, not_found
+from .proof import proof
+from .queue_preview import preview
+from .stream import MOST_READERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from mannerly.crawler.stored import StoredCrawl
+
+    from .live_crawl import LiveCrawl
+
+MOST_HOSTS = 1000  # in one answer
+LONGEST_PATTERN = 500
+PAGE_FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
+
+T = TypeVar("T")
+
+
+class HostChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """New values for one host; those that are left out stay as they are."""
+
+    paused: bool | None = None
+    delay_s: float | None = None
+    max_rate: float | None = None
+    per_host: int | None = None
+    forget: bool = False
+    retry: bool = False
+
+
+class CrawlApi:
+    """The operations on crawls that `find` returns by their id; it raises a Problem for others."""
+
+    def __init__(self, find: Callable[[str], LiveCrawl]) -> None:
+        self._find = find
+        self._reading: dict[str, asyncio.Lock] = {}
+
+    def operations(self) -> list[Operation]:
+        """Return all operations."""
+        one = "/api/jobs/{id}"
+        hosts = ("sort", "state", "filter", "limit", "after")
+        changed = HTTPStatus.NO_CONTENT
+        return [
+            Operation("GET", f"{one}/status", self.status),
+            Operation("GET", f"{one}/hosts", self.hosts, query=hosts),
+            Operation("GET", f"{one}/hosts/{{host}}", self.host),
+            Operation(
+                "PATCH", f"{one}/hosts/{{host}}", self.change_host, HostChange, None, changed
+            ),
+            Operation("GET", f"{one}/errors", self.errors),
+            Operation("GET", f"{one}/queue", self.queue, query=("pattern",)),
+            Operation("GET", f"{one}/explain", self.explain, query=("url",)),
+            Operation("GET", f"{one}/proof", self.proof),
+            Operation("GET", f"{one}/history", self.history),
+            Operation("GET", f"{one}/events", self.events),
+            Operation("GET", f"{one}/pages", self.pages, query=("format",)),
+        ]
+
+    async def status(self, request: Request) -> Response:
+        """Return what `mannerly status --json` prints for the crawl."""
+        status = await self._read(request, lambda crawl, _live: crawl.status())
+        return json_answer(status._asdict())
+
+    async def hosts(self, request: Request) -> Response:
+        """List hosts: `sort`, `state`, `filter`, `limit` (50), `after` (an answer's `next`)."""
+        query = request.query_params
+        limit = number(query.get("limit"), "limit", default=50, most=MOST_HOSTS)
+        after = number(query.get("after"), "after", default=0, most=10**9)
+        try:
+            sort = HostSort(query.get("sort", HostSort.QUEUED.value))
+        except ValueError:
+            raise bad_request(f"sort is unknown; allowed: {', '.join(HostSort)}") from None
+        state, text = query.get("state", ""), query.get("filter", "")
+
+        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+            with crawl.view() as view:
+                return live.hosts.page(
+                    view, sort=sort, state=state, text=text, after=after, limit=limit
+                )
+
+        return json_answer(await self._read(request, look))
+
+    async def host(self, request: Request) -> Response:
+        """Describe one host."""
+        with wrong_values():
+            name = host_key(request.path_params["host"])
+
+        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+            with crawl.view() as view:
+                return live.hosts.one(view, name, list(live.events))
+
+        found = await self._read(request, look)
+        if found is None:
+            raise not_found(f"host {name!r} in this crawl")
+        return json_answer(found)
+
+    async def change_host(self, request: Request) -> Response:
+        """Pause, resume, retry or set the pace of one host."""
+        change = await decoded(request, HostChange)
+        if change == HostChange():
+            raise bad_request(
+                "nothing to change: give paused, delay_s, max_rate, per_host, forget or retry"
+            )
+        name = request.path_params["host"]
+
+        def apply(crawl: StoredCrawl, _live: LiveCrawl) -> None:
+            host = crawl.host(name)
+            if (change.delay_s, change.max_rate, change.per_host) != (None, None, None):
+                host.set(delay_s=change.delay_s, max_rate=change.max_rate, per_host=change.per_host)
+            if change.paused is not None:
+                host.pause() if change.paused else host.resume()
+            if change.forget:
+                host.forget()
+            if change.retry:
+                crawl.retry(host=name)
+
+        with wrong_values():
+            await self._read(request, apply)
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+    async def errors(self, request: Request) -> Response:
+        """Return the errors, grouped by kind and host."""
+
+        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+            with crawl.view() as view:
+                live.errors.update(view)
+            return live.errors.described()
+
+        return json_answer(await self._read(request, look))
+
+    async def queue(self, request: Request) -> Response:
+        """Return which queued URLs match a `pattern`; nothing is changed."""
+        pattern = request.query_params.get("pattern", "")
+        if not 0 < len(pattern) <= LONGEST_PATTERN:
+            raise bad_request("name a glob: ?pattern=*/calendar/*")
+
+        def look(crawl: StoredCrawl, _live: LiveCrawl) -> object:
+            with crawl.view() as view:
+                return preview(view, pattern)
+
+        with wrong_values():
+            return json_answer(await self._read(request, look))
+
+    async def explain(self, request: Request) -> Response:
+        """Explain the state of one URL."""
+        url = request.query_params.get("url")
+        if not url:
+            raise bad_request("name the URL: ?url=https://example.org/page")
+        with wrong_values():
+            found = await self._read(request, lambda crawl, _live: crawl.explain(url))
+        return json_answer(found._asdict())
+
+    async def proof(self, request: Request) -> Response:
+        """Return the politeness proof: of each host the smallest gap and the gap in force."""
+
+        def look(crawl: StoredCrawl, _live: LiveCrawl) -> object:
+            with crawl.view() as view:
+                return proof(view)
+
+        return json_answer(await self._read(request, look))
+
+    async def history(self, request: Request) -> Response:
+        """Return the course of the crawl: points as `live.point` has them, oldest first."""
+        live = self._live(request)
+        return json_answer({"points": live.history.points(), "events": list(live.events)})
+
+    async def events(self, request: Request) -> Response:
+        """Stream the live state as server-sent events, at most four a second."""
+        stream = self._live(request).stream
+        if stream.readers >= MOST_READERS:
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"more than {MOST_READERS} pages are open"
+            )
+        return stream.response()
+
+    async def pages(self, request: Request) -> Response:
+        """Return the records of all pages so far: `format` jsonl (default) or csv."""
+        fmt = request.query_params.get("format", "jsonl")
+        if fmt not in PAGE_FORMATS:
+            raise bad_request(f"format is {fmt!r}; allowed: {', '.join(PAGE_FORMATS)}")
+        directory = Path(await run_in_threadpool(mkdtemp, prefix="mannerly-"))
+        file = directory / f"pages.{fmt}"
+        gone = BackgroundTask(shutil.rmtree, directory, ignore_errors=True)
+        try:
+            await self._read(request, lambda crawl, _live: export(crawl.location, str(file)))
+        except BaseException:
+            await gone()
+            raise
+        return FileResponse(file, media_type=PAGE_FORMATS[fmt], filename=file.name, background=gone)
+
+    def _live(self, request: Request) -> LiveCrawl:
+        return self._find(request.path_params["id"])
+
+    async def _read(self, request: Request, ask: Callable[[StoredCrawl, LiveCrawl], T]) -> T:
+        """Ask the store of a crawl something, in a thread."""
+        live = self._live(request)
+
+        def read() -> T:
+            with open_crawl(live.location) as crawl:
+                return ask(crawl, live)
+
+        lock = self._reading.setdefault(live.location, asyncio.Lock())
+        try:
+            async with lock:
+                return await run_in_threadpool(read)
+        except StoreMissing:
+            raise Problem(HTTPStatus.CONFLICT, "the crawl has not begun yet") from None
+        except StoreError as error:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error

@@ -1,0 +1,266 @@
+"""The page of one crawl (`crawl --dashboard`), in a process beside the crawl.
+
+The crawl sends its reports and events through a channel and never waits: what the page does not
+read in time is left out. When the crawl's process ends, the channel ends, and so does the page.
+`Dashboard` is the crawl's side of it, `main` the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.responses import Response
+
+from mannerly.crawler.control import in_force
+from mannerly.crawler.runtime.child import Child
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.stored import open_crawl
+
+from .app import dashboard_app
+from .crawl_api import CrawlApi
+from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
+from .live_crawl import LiveCrawl
+from .operations import Operation, decoded, json_answer, wrong_values
+from .problems import Problem, not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from mannerly.crawler.runtime.child import Channel
+    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.stats import Stats
+    from mannerly.crawler.stored import StoredCrawl
+    from mannerly.live.meter import Limits
+
+PROCESS = "mannerly.service.dashboard"
+ID = "this"  # the only crawl of the page
+FIRST_PORT, PORTS = 7465, 20
+READ_S = 0.1
+CONTROL_S = 1.0  # between two looks at what control records have changed
+
+
+class PageOrder(NamedTuple):
+    """Everything that the process of a page is told."""
+
+    location: str
+    name: str
+    limits: Limits
+    host: str
+    port: int  # 0: the first that is free from 7465 on
+    allow_hosts: tuple[str, ...]
+    token: str | None
+
+
+class PageReport(NamedTuple):
+    """The totals of the crawl, and what happened since the last report."""
+
+    stats: Stats
+    elapsed_s: float
+    told: list[Told]
+
+
+class PageReady(NamedTuple):
+    """From the page: its address, or why there is none."""
+
+    address: str
+    error: str = ""
+
+
+class Dashboard:
+    """The crawl's side of its page."""
+
+    def __init__(self, order: PageOrder) -> None:
+        self._child = Child(PROCESS, order)
+        self._told: list[Told] = []
+
+    def ready(self) -> PageReady:
+        """Wait until the page can be opened."""
+        try:
+            ready: PageReady = self._child.channel.wait()
+        except EOFError:
+            return PageReady("", "its process has ended")
+        return ready
+
+    def show(self, stats: Stats, elapsed_s: float) -> None:
+        """Send a report, unless the last one was not read yet."""
+        channel = self._child.channel
+        if channel.is_ended or (channel.has_unsent and not channel.flush()):
+            return
+        channel.send(PageReport(stats, elapsed_s, self._told))
+        self._told = []
+
+    def hear(self, told: Told) -> None:
+        """Keep what happened for the next report; a page that does not read misses it."""
+        if told.events and len(self._told) < 20:
+            self._told.append(told)
+
+    def close(self) -> None:
+        """End the page."""
+        self._child.channel.close()
+        self._child.end(1.0)
+
+
+class OneCrawlApi:
+    """The operations on the only crawl of a page: control records, as the command writes them."""
+
+    def __init__(self, live: LiveCrawl) -> None:
+        self._live = live
+
+    def operations(self) -> list[Operation]:
+        """Return all operations; those of a crawl itself are in `CrawlApi`."""
+        one, done = "/api/jobs/{id}", HTTPStatus.NO_CONTENT
+        return [
+            Operation("GET", "/api/jobs", self.jobs),
+            Operation("PATCH", one, self.change, JobChange, None, done),
+            Operation("POST", f"{one}/pause", self.pause, None, None, done),
+            Operation("POST", f"{one}/resume", self.resume, None, None, done),
+            Operation("POST", f"{one}/stop", self.stop, None, None, done),
+            Operation("POST", f"{one}/retry", self.retry, WhatToRetry, None, done),
+            Operation("POST", f"{one}/seeds", self.add_seeds, NewSeeds, None, done),
+            *CrawlApi(self.find).operations(),
+        ]
+
+    def find(self, crawl_id: str) -> LiveCrawl:
+        """Return the crawl, if it is this one."""
+        if crawl_id != ID:
+            raise not_found("crawl with this id")
+        return self._live
+
+    def totals(self) -> Stats:
+        """Return the totals of the crawl, for metrics."""
+        return self._live.stats
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits of the crawl, for metrics."""
+        return self._live.limits()
+
+    async def jobs(self, _request: Request) -> Response:
+        """List the only crawl."""
+        return json_answer({"jobs": [{"id": ID, "name": self._live.name, "is_only": True}]})
+
+    async def change(self, request: Request) -> Response:
+        """Change options of the crawl: max_rate, max_urls, duration, workers, exclude."""
+        change = await decoded(request, JobChange)
+        check_changes(change)
+        return self._order(request, lambda crawl: crawl.set(**_typed(change.options)))
+
+    async def pause(self, request: Request) -> Response:
+        """Pause the crawl; requests in flight finish."""
+        return self._order(request, lambda crawl: crawl.pause())
+
+    async def resume(self, request: Request) -> Response:
+        """Continue after a pause."""
+        return self._order(request, lambda crawl: crawl.unpause())
+
+    async def stop(self, request: Request) -> Response:
+        """Stop the crawl; it can be resumed."""
+        return self._order(request, lambda crawl: crawl.stop())
+
+    async def retry(self, request: Request) -> Response:
+        """Queue URLs again that failed or were given up."""
+        wanted = await decoded(request, WhatToRetry)
+        return self._order(request, lambda crawl: crawl.retry(host=wanted.host))
+
+    async def add_seeds(self, request: Request) -> Response:
+        """Add seeds."""
+        wanted = await decoded(request, NewSeeds)
+        return self._order(request, lambda crawl: crawl.add(wanted.urls))
+
+    def _order(self, request: Request, act: Callable[[StoredCrawl], None]) -> Response:
+        self.find(request.path_params["id"])
+        try:
+            with wrong_values(), open_crawl(self._live.location) as crawl:
+                act(crawl)
+        except StoreError as error:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _typed(options: dict[str, Any]) -> Any:
+    """Whole numbers come as floats from a page; options check the rest themselves."""
+    whole = ("max_urls", "workers")
+    return {
+        name: int(value)
+        if name in whole and isinstance(value, float) and value.is_integer()
+        else value
+        for name, value in options.items()
+    }
+
+
+def main(channel: Channel) -> None:
+    """Serve the page until the crawl's process ends."""
+    order: PageOrder = channel.wait()
+    try:
+        opened = _listen(order)
+    except OSError as error:
+        channel.send(PageReady("", f"cannot listen on {order.host}:{order.port}: {error.strerror}"))
+        return
+    asyncio.run(_serve(order, opened, channel))
+
+
+async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> None:
+    import uvicorn
+
+    live = LiveCrawl(order.name, order.location, order.limits)
+    app = dashboard_app(OneCrawlApi(live), hosts=order.allow_hosts, token=order.token)
+    config = uvicorn.Config(app, log_level="critical", server_header=False, lifespan="off")
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    serving = asyncio.create_task(server.serve([opened]))
+    host, port = opened.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    fragment = f"#token={order.token}" if order.token else ""
+    channel.send(PageReady(f"http://{shown}:{port}/{fragment}"))
+    next_look = 0.0
+    while not channel.is_ended:
+        now = time.time()
+        for report in channel.receive():
+            for told in report.told:
+                live.hear(told, now)
+            live.report(report.stats, report.elapsed_s, now)
+        if now >= next_look:
+            next_look = now + CONTROL_S
+            _look_at_orders(live)
+        await asyncio.sleep(READ_S)
+    server.should_exit = server.force_exit = True
+    serving.cancel()
+
+
+def _look_at_orders(live: LiveCrawl) -> None:
+    """Take over the limits that were changed while the crawl runs, from wherever."""
+    try:
+        with open_crawl(live.location) as crawl:
+            live.options = dict(in_force(crawl.store.orders()).options)
+    except StoreError:  # it has just begun, or was removed
+        pass
+
+
+def _listen(order: PageOrder) -> socket.socket:
+    """Open the port that was asked for, or the first free one."""
+    ports = [order.port] if order.port else list(range(FIRST_PORT, FIRST_PORT + PORTS))
+    family = socket.AF_INET6 if ":" in order.host else socket.AF_INET
+    for port in ports:
+        opened = socket.socket(family)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind((order.host, port))
+            opened.listen(128)
+        except OSError:
+            opened.close()
+            if port == ports[-1]:
+                raise
+        else:
+            return opened
+    raise AssertionError("the last port returns or raises")
+
+
+def name_of(location: str) -> str:
+    """Return the name of a crawl for its page: that of its directory."""
+    return Path(location).name or location

@@ -1,0 +1,41 @@
+"""Put what happens to hosts into words, for the page: slowed, asked to wait, given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler import events as told
+from mannerly.crawler.inspection.reasons import error_words
+from mannerly.crawler.web.words import span
+from mannerly.politeness import events as polite
+
+if TYPE_CHECKING:
+    from mannerly.crawler.events import Event
+
+
+def happening(event: Event) -> tuple[str, str, str] | None:
+    """Return the kind, the host and a sentence of an event; None if it is not shown."""
+    match event:
+        case polite.Slowed(host, _, delay_s, streak):
+            why = f" after {streak} refusals" if streak > 1 else " after a refusal"
+            return "slowed", host, f"{host} slowed to {_pace(delay_s)}{why}"
+        case polite.SpedUp(host, _, delay_s) | polite.Recovered(host, _, delay_s):
+            return "sped_up", host, f"{host} sped up to {_pace(delay_s)}"
+        case polite.Opened(host, at, until, _):
+            return "opened", host, f"{host}: breaker opened for {span(until - at)}"
+        case polite.Closed(host):
+            return "closed", host, f"{host}: breaker closed"
+        case polite.Parked(host, at, until):
+            return "asked_to_wait", host, f"{host} asked us to wait {span(until - at)}"
+        case polite.Throttled(host, _, status, float(retry_after_s)):
+            text = f"{host} answered {status} and asked us to wait {span(retry_after_s)}"
+            return "asked_to_wait", host, text
+        case told.HostGivenUp(host, reason):
+            return "given_up", host, f"{host} was given up: {error_words(reason)}"
+    return None
+
+
+def _pace(delay_s: float) -> str:
+    if delay_s <= 0:
+        return "no limit"
+    return f"{1 / delay_s:.2g}/s" if delay_s <= 10 else f"one request in {span(delay_s)}"
