@@ -48,6 +48,19 @@ LEFT = (
         (f"{_LACKS}::test_a_request_that_left_and_failed_here_has_used_its_slot",),
     ),
     Mutant(
+        "start before reading what came while stopped",
+        "P4",
+        "crawler/runtime/engine.py",
+        "        if now.mono - self._looked_at > STALLED_S:",
+        "        if False:",
+        (
+            (
+                "crawler/runtime/test_starved.py::"
+                "test_a_refusal_that_came_while_the_process_was_stopped_is_read_first"
+            ),
+        ),
+    ),
+    Mutant(
         "revive a host at its first retry only",
         "P1",
         "crawler/shard/given_up.py",

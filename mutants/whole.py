@@ -43,8 +43,8 @@ WHOLE = (
         "record a page that left the queue before",
         "P3",
         _CHANGE,
-        "            if entry.seq in taken:\n                taken.remove(entry.seq)\n                host = self._left(entry)\n                place =",
-        "            if True:\n                taken.discard(entry.seq)\n                host = self._left(entry)\n                place =",
+        "            if seq in taken:\n                taken.remove(seq)\n                host = self._left(entry)\n                values =",
+        "            if True:\n                taken.discard(seq)\n                host = self._left(entry)\n                values =",
         ("crawler/store/test_store_sqlite.py::TestSqliteStore::test_a_page_is_recorded_once",),
     ),
     Mutant(

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import signal
 
+from hypothesis import settings
+
+# An example takes long on a busy machine, too: no clock decides whether a test passes.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
 
 def pytest_configure() -> None:
     """Whoever is started in the background of a shell hands "ignore Ctrl-C" on to every command."""

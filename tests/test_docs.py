@@ -387,7 +387,7 @@ def test_named_tests_exist() -> None:
 CAPABILITIES = {
     "A": 21, "B": 17, "C": 5, "D": 6, "E": 11, "F": 12, "G": 12, "H": 7, "I": 10, "J": 8, "K": 8,
 }  # fmt: skip
-LATER = ("with the live page", "with fleets", "declined")
+LATER = ("with fleets", "declined")
 
 
 def test_every_requirement_has_a_row_with_a_test_or_says_when_it_comes() -> None:

@@ -17,7 +17,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.demo import by_host, inside_retry_after, paths
+from mannerly.demo import by_host, paths
+from mannerly.demo.log import GRACE_S
 
 from .metronome import NAME as METRONOME
 from .nemesis import SLOWER_S, Act
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 TOLERANCE_S = 0.02
 TOLERANCE = 0.98
 ORDER_S = 5.0  # an order holds a quarter of a second after it was sent, if a worker can read it
+READ_S = 0.25  # from the answer of a server to the commit of what it asks for, at most
 _KILLS = {Act.KILL_ALL, Act.KILL_ONE, Act.INTERRUPT_TWICE}
 
 
@@ -121,8 +123,34 @@ def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
                     f"at {later.t:.3f}, gap in force {gap_s:g} s, "
                     f"{1000 * late_s:.0f} ms allowed for late notes",
                 )
-        for record in inside_retry_after(records):
+        for record in _inside_retry_after(case, records):
             yield Violation("P4", f"{site.name}: {record.path} inside a Retry-After")
+
+
+def _inside_retry_after(case: Case, records: list[Record]) -> list[Record]:
+    """Return the requests that came inside a Retry-After which the crawl can have read."""
+    spans = [
+        (at + GRACE_S + 2.0 * case.metronome.lag_s(at), record.silent_until)
+        for record in records
+        if record.silent_until and (at := record.answered_at) and not _is_unread(case, record)
+    ]
+    return [
+        record for record in records if any(read_at < record.t < until for read_at, until in spans)
+    ]
+
+
+def _is_unread(case: Case, refusal: Record) -> bool:
+    """Return whether a kill came before a refusal could be read and committed."""
+    if refusal.silent_until is None or refusal.answered_at is None:
+        return False
+    at = refusal.answered_at
+    within_s = READ_S + 2.0 * case.metronome.lag_s(at)
+    stops = [deed for deed in case.deeds if deed.act in (Act.STOP_ALL, Act.STOP_ONE)]
+    for kill in (deed for deed in case.deeds if deed.act in _KILLS and deed.ended >= at):
+        stopped_s = sum(max(0.0, min(s.ended, kill.began) - max(s.began, at)) for s in stops)
+        if kill.began - at - stopped_s < within_s:
+            return True
+    return False
 
 
 def _is_forgotten(case: Case, known_at: float, asked: Record) -> bool:

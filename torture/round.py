@@ -164,7 +164,8 @@ class Round:
         if silence_s > SILENCE_S:
             facts = status(self.data_dir)
             reasons = [card.get("waits_for") for card in facts.get("workers", ())]
-            if command.code is None and not any(reasons):
+            goes_on = _requests(web) > count  # while `status` was asked
+            if command.code is None and not any(reasons) and not goes_on:
                 self._say("P6", f"{silence_s:.0f} s without a request or a reason: {facts}")
             self._last_request_at = now
 

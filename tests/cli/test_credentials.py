@@ -119,6 +119,16 @@ def test_secret_goes_to_its_host_alone(options: tuple[str, ...], line: str) -> N
         assert secret.encode() not in everything_written()
 
 
+def test_headers_of_a_variable_are_lines() -> None:
+    """Values have spaces; each line is one header."""
+    with RawServer(routes({"/": answer(b"x", "200 OK", HTML)})) as server:
+        outcome = crawl(server.url(), env={"MANNERLY_HEADER": "X-One: a b\nX-Two: c"})
+        heads = server.heads
+
+    assert outcome.exit_code == 0
+    assert all("X-One: a b" in head and "X-Two: c" in head for head in heads)
+
+
 def test_login_without_a_scheme_is_for_https() -> None:
     """A page could link to the host over http, where a password is readable; a notice says so."""
     other = RawServer(routes({}))

@@ -240,9 +240,11 @@ def test_host_of_a_table_is_crawled_at_its_own_pace(tmp_path: Path) -> None:
         first = mannerly("crawl", *web.seeds(), *options, "--max-urls", "5")
         (tmp_path / "mannerly.toml").unlink()
         again = mannerly("resume", "mine")
+        shown = mannerly("host", "show", "mine", slow)
         slowly, quickly = (gaps_s(web.log_of(f"plain-{number}")) for number in range(2))
 
     assert (first.exit_code, again.exit_code) == (0, 0)
+    assert "own options     delay = 0.5" in shown.stdout
     assert len(slowly) >= 3
     assert min(slowly) >= 0.5 * 0.98
     assert min(quickly) < 0.4

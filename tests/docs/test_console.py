@@ -37,6 +37,7 @@ SHELL = {
     "docker": "tests/test_container.py",
     "mannerly --version": "tests/test_wheel.py",
     "mannerly serve": "tests/service/test_serve.py",
+    "mannerly crawl https://example.org/ --dashboard": "tests/service/test_live_page.py",
     "curl": "tests/service/test_serve.py",
     "     -d": "tests/service/test_serve.py",
 }

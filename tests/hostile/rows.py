@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _KILLED = "hostile/test_killed.py"
+_PARTS = "hostile/test_dying_parts.py"
+_DNS = "hostile/test_lying_dns.py"
+_LACKS = "crawler/shard/test_lacks.py"
 _DISK = "hostile/test_disk.py"
 _ANSWERS = "hostile/test_answers.py"
 _TIME = "hostile/test_time_and_names.py"
@@ -127,9 +130,12 @@ FAULTS = (
     ),
     Row(
         "F12",
-        "names that do not resolve",
-        "Every failed name is recorded with its cause, and other hosts are crawled meanwhile.",
+        "a DNS server that answers NXDOMAIN, SERVFAIL, nothing, now and then, or 1,000 addresses",
+        "Every failed name is recorded and tried again, and other hosts are crawled meanwhile. The "
+        "system's resolver does not tell these failures apart, so all are tried alike.",
         (
+            f"{_DNS}::test_failing_names_cost_their_own_host_only",
+            f"{_DNS}::test_a_flapping_name_and_one_with_a_thousand_addresses_are_crawled",
             f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
             (
                 "crawler/runtime/test_names_and_victims.py::"
@@ -253,8 +259,15 @@ FAULTS = (
     Row(
         "F23",
         "429 and 503 without Retry-After, hidden limits, bans, hosts that only refuse",
-        "The pace settles near the limit with few refusals; a hopeless host is given up.",
+        "The pace settles near the limit with few refusals; a hopeless host is given up. Of limits "
+        "that answer 503 after a burst not all are found; of those that answer 403, some pages are "
+        "taken for forbidden (decision records 0038 and 0041).",
         (
+            (
+                "crawler/shard/test_403.py::"
+                "test_a_403_that_is_given_later_means_too_fast_however_often"
+            ),
+            "crawler/shard/test_403.py::test_pages_that_stay_forbidden_cost_three_waits",
             "simulation/test_promises.py::test_steady_use_is_near_the_limit",
             "simulation/test_promises.py::test_steady_refusals_are_rare",
             "simulation/test_promises.py::test_server_that_bans_is_hardly_provoked",
@@ -323,6 +336,8 @@ FAULTS = (
             f"{_CURL}::test_curl_reports_a_lack_of_descriptors",
             "crawler/runtime/test_starved.py::test_few_descriptors_mean_fewer_requests_at_once",
             "crawler/runtime/test_starved.py::test_a_lack_of_memory_is_no_error_of_a_page",
+            "crawler/runtime/test_starved.py::test_a_lack_of_memory_has_one_exit_code",
+            f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",
             "crawler/runtime/test_stuck.py::test_a_helper_that_dies_costs_no_link",
         ),
     ),
@@ -355,6 +370,24 @@ FAULTS = (
                 "test_a_migration_that_is_killed_goes_on_at_the_next_open"
             ),
             "crawler/store/test_migration.py::test_a_newer_format_is_refused",
+        ),
+    ),
+    Row(
+        "F33",
+        "workers and helpers that are killed, frozen, or out of memory or descriptors, at random",
+        "No URL and no link is lost, each is named, and two Ctrl-C end all of it at once.",
+        (
+            f"{_PARTS}::test_dying_workers_and_helpers_cost_nothing",
+            f"{_PARTS}::test_ten_random_deaths_cost_nothing",
+            (
+                "crawler/runtime/test_starved.py::"
+                "test_workers_without_memory_end_the_run_with_that_cause"
+            ),
+            (
+                "crawler/runtime/test_stuck.py::"
+                "test_a_worker_without_a_sign_of_life_is_named_and_replaced"
+            ),
+            "crawler/runtime/test_stuck.py::test_a_frozen_helper_is_replaced_and_its_page_read",
         ),
     ),
 )

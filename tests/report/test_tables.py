@@ -128,3 +128,26 @@ def test_csv_files_have_every_row(faulty: Crawled, tmp_path: Path) -> None:
         "first text", "second text", "third text", "moved"
     }  # fmt: skip
     assert {path.name for path in tmp_path.iterdir()} == set(written)
+
+
+def test_sitemap_and_links_are_compared_both_ways(faulty: Crawled) -> None:
+    """An orphan, unlisted pages, and listed ones that should not be."""
+    rows = cells(faulty, "sitemap-pages")
+    facts = dict(section(faulty, "sitemap").extra["facts"])  # type: ignore[call-overload]
+
+    assert [row[:2] for row in rows if row[0] != "not in the sitemap"] == [
+        ["linked from nowhere", "/orphan"],
+        ["should not be listed", "/docs/hidden"],
+        ["should not be listed", "/old"],
+    ]
+    assert {row[1] for row in rows if row[0] == "not in the sitemap"} == {
+        "/docs/c", "/v3", "/slow", "/large"
+    }  # fmt: skip
+    assert list(facts.values()) == [3, 1, 4, 2]
+
+
+def test_duplicates_are_found_by_title_and_by_text(faulty: Crawled) -> None:
+    """Twins have a title in common; a copy has both."""
+    rows = cells(faulty, "duplicates")
+
+    assert [row[:3] for row in rows] == [["Twins", "title", 2], ["C", "title and text", 2]]

@@ -87,11 +87,16 @@ def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
     with failing_clearly(), opened(location) as crawl:
         line = _line(crawl, crawl.host(host), host)
         orders = _orders(crawl)
+        options = _own_options(crawl, line.record.host)
     if json:
-        print_json({**_fields(line, orders), "next_urls": list(line.next_urls)})
+        fields = {**_fields(line, orders), "options": options, "next_urls": list(line.next_urls)}
+        print_json(fields)
         return
     for name, value in _described(line.record, orders, now=time.time()):
         show(f"{name:<16}{value}")
+    if options:
+        own = ", ".join(f"{name} = {value}" for name, value in options.items())
+        show(f"{'own options':<16}{own}")
     show(f"{'given up':<16}{line.given_up:,}")
     show(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
@@ -164,6 +169,17 @@ def _orders(crawl: StoredCrawl) -> Mapping[str, HostOrders]:
     from mannerly.crawler.control import in_force
 
     return in_force(crawl.store.orders()).hosts
+
+
+def _own_options(crawl: StoredCrawl, host: str) -> dict[str, object]:
+    """Return the options that the crawl began with for this host alone."""
+    from mannerly.crawler.inspection.view import settings_of
+    from mannerly.crawler.options.table import OPTIONS
+    from mannerly.crawler.settings import in_force
+
+    tables = in_force(settings_of(crawl.store.manifest), OPTIONS["host"])
+    assert isinstance(tables, dict)
+    return dict(tables.get(host, {}))
 
 
 def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:

@@ -206,17 +206,8 @@ class CrawlSettings:
         NetworkGuard(allow_net=self.allow_net)
         check_header("User-Agent", self.user_agent)
         check_header("From", self.contact or "")
-        for name, texts, check in (
-            ("proxy", (self.proxy,) if self.proxy else (), check_named_proxy),
-            ("header", self.headers, read_header),
-            ("auth", self.auth, read_login),
-        ):
-            for text in texts:
-                try:
-                    check(text)
-                except ValueError as error:
-                    field = OPTIONS[name].target or name
-                    raise SettingsError(field, hidden(name, text), str(error)) from None
+        for name, text in self._with_secrets():
+            _check_secret(name, text, text)
         if self.proxy and self.proxy_env:
             raise SettingsError("proxy_env", value=True, allowed="either proxy or proxy_env")
         for host in self.insecure_hosts:
@@ -246,29 +237,25 @@ class CrawlSettings:
             raise SettingsError("ca_file", self.ca_file, allowed) from None
 
     def _check_secrets(self) -> None:
-        for name, texts in self._with_secrets().items():
-            field = OPTIONS[name].target or name
-            for text in texts:
-                if is_hidden(name, text):
-                    raise SettingsError(
-                        field,
-                        text,
-                        f"the real value in place of {HIDDEN}: secrets are not stored with a crawl "
-                        f"(a reference such as env:NAME or file:PATH is), so give "
-                        f"{OPTIONS[name].flag} again, or {OPTIONS[name].flag} none",
-                    )
-                try:
-                    full = revealed(name, text)
-                    {"proxy": check_proxy, "header": read_header, "auth": read_login}[name](full)
-                except ValueError as error:
-                    raise SettingsError(field, hidden(name, text), str(error)) from None
+        for name, text in self._with_secrets():
+            if is_hidden(name, text):
+                flag = OPTIONS[name].flag
+                raise SettingsError(
+                    OPTIONS[name].target or name,
+                    text,
+                    f"the real value in place of {HIDDEN}: secrets are not stored with a crawl (a "
+                    f"reference such as env:NAME or file:PATH is), so give {flag} again, or "
+                    f"{flag} none",
+                )
+            _check_secret(name, text, None)
 
-    def _with_secrets(self) -> dict[str, tuple[str, ...]]:
-        return {
-            "proxy": (self.proxy,) if self.proxy else (),
-            "header": self.headers,
-            "auth": self.auth,
-        }
+    def _with_secrets(self) -> list[tuple[str, str]]:
+        """Return the options that may hold a secret, each with a value."""
+        return [
+            *([("proxy", self.proxy)] if self.proxy else ()),
+            *(("header", text) for text in self.headers),
+            *(("auth", text) for text in self.auth),
+        ]
 
     def without_secrets(self) -> CrawlSettings:
         """Return these settings as they may be stored: with references, but without secrets."""
@@ -306,10 +293,18 @@ class CrawlSettings:
         return Scope(tuple(seeds), self.scope, self.include, self.exclude, self.max_depth)
 
 
-def check_named_proxy(text: str) -> None:
-    """Raise ValueError for a text that is neither the URL of a proxy nor a reference to one."""
-    if not text.startswith(("env:", "file:")):
-        check_proxy(text)
+def _check_secret(name: str, text: str, full: str | None) -> None:
+    """Raise SettingsError, without the secret, for an option that cannot be sent.
+
+    `full` is the text with its secret; None: it is read from where the text refers to.
+    """
+    checks = {"proxy": check_proxy, "header": read_header, "auth": read_login}
+    try:
+        known = revealed(name, text) if full is None else full
+        if not known.startswith(("env:", "file:")):  # the whole URL of a proxy
+            checks[name](known)
+    except ValueError as error:
+        raise SettingsError(OPTIONS[name].target or name, hidden(name, text), str(error)) from None
 
 
 def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettings:

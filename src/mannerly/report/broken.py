@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .facts import links
+from .facts import pages_of_links
 from .table import (
     ALL_DETAILS,
     BadgeTone,
@@ -38,7 +38,7 @@ def section(facts: CrawlFacts) -> Section:
     answers = facts.verdict.answers
     room, rows = ALL_DETAILS, []
     for url, target in sorted(facts.broken.items(), key=lambda each: (-each[1].pages, each[0])):
-        details = cut(target.lines, target.pages, room)
+        details = cut(((page, text or "") for page, text, _ in target.lines), target.pages, room)
         room -= len(details.lines)
         rows.append(Row((url, (answers[url], BadgeTone.BAD), target.pages), details))
     about = ""
@@ -67,18 +67,26 @@ def section(facts: CrawlFacts) -> Section:
 
 
 def _csv(facts: CrawlFacts, answers: dict[str, str]) -> Iterator[CsvRow]:
-    """Yield one row for each link to a broken target, read from the store again."""
-    if not facts.has_links:
-        for url, known in facts.broken.items():
-            source = known.lines[0][0] if known.lines else None
-            yield _row(url, answers[url], source, None, None)
+    """Yield one row for each link to a broken target."""
+    if facts.is_cut:
+        yield from _read_again(facts, answers)
         return
+    for url, target in facts.broken.items():
+        for page, text, kind in target.lines:
+            yield _row(url, answers[url], page, text, kind)
+        if not target.lines:
+            yield _row(url, answers[url], None, None, None)
+
+
+def _read_again(facts: CrawlFacts, answers: dict[str, str]) -> Iterator[CsvRow]:
+    """Yield the same rows from the store: there are too many to be kept."""
     unlinked = set(facts.broken)
     with facts.crawl.view() as view:
-        for link in links(view):
-            if (target := facts.verdict.broken(link)) is not None:
-                unlinked.discard(target)
-                yield _row(target, answers[target], link.source, link.text, link.kind)
+        for _, found in pages_of_links(view):
+            for link in found:
+                if (target := facts.verdict.broken(link)) is not None:
+                    unlinked.discard(target)
+                    yield _row(target, answers[target], link.source, link.text, link.kind)
     for url in sorted(unlinked):
         yield _row(url, answers[url], None, None, None)
 

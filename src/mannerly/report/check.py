@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.inspection.reasons import skip_words
 
-from .facts import links
+from .facts import pages_of_links
 from .pages import answer, is_lost, is_unchecked
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def targets(crawl: StoredCrawl) -> list[str]:
         known = {page.url for page in view.pages()}
         known.update(each.url for each in view.skipped())
         known.update(each.url for each in view.given_up())
-        return list(dict.fromkeys(link.target for link in links(view) if link.target not in known))
+        found = (link.target for _, group in pages_of_links(view) for link in group)
+        return list(dict.fromkeys(target for target in found if target not in known))
 
 
 def outcome(findings: Findings) -> Checked:
@@ -57,12 +58,13 @@ def outcome(findings: Findings) -> Checked:
     found = {url: Broken(url, said) for url, said in facts.verdict.answers.items()}
     linked: set[str] = set()
     with facts.crawl.view() as view:
-        for link in links(view):
-            linked.add(link.target)
-            if (target := facts.verdict.broken(link)) is not None:
-                found[target].linked_from.append(
-                    {"page": link.source, "text": link.text, "kind": link.kind}
-                )
+        for source, group in pages_of_links(view):
+            for link in group:
+                linked.add(link.target)
+                if (target := facts.verdict.broken(link)) is not None:
+                    found[target].linked_from.append(
+                        {"page": source, "text": link.text, "kind": link.kind}
+                    )
         skipped = [each for each in view.skipped() if each.url in linked]
     own = {page.host for page in facts.pages.values()}
     unchecked = Counter(skip_words(each.reason) for each in skipped)

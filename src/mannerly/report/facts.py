@@ -17,7 +17,6 @@ from mannerly.crawler.inspection.status import State, status_of
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.web.urls import host_key_of
 
-from .table import SHOWN_DETAILS
 from .verdict import Verdict, judge, missing_anchors
 
 if TYPE_CHECKING:
@@ -30,16 +29,19 @@ if TYPE_CHECKING:
 
 _source = attrgetter("source")
 
+MOST_LINES = 500_000  # links to broken targets that are kept in memory: some 100 MB
+
 # Kinds of links that lead no visitor anywhere: they say something about the page that has them.
 STATEMENTS = frozenset({"canonical", "hreflang", "redirect"})
 
 
 @dataclass(slots=True)
 class BrokenTarget:
-    """A broken target: who links to it. Only the first lines are kept."""
+    """A broken target: which pages link to it."""
 
     pages: int = 0
-    lines: list[tuple[str, str]] = field(default_factory=list)  # page, text of the link
+    # A page, the text of its link, and the kind of the link, if they are known.
+    lines: list[tuple[str, str | None, str | None]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ class CrawlFacts:
     broken: dict[str, BrokenTarget] = field(default_factory=dict)
     linked: Counter[str] = field(default_factory=Counter)  # by URL: pages that link to it
     pages_with_broken: int = 0
+    lines_left: int = MOST_LINES
+    is_cut: bool = False  # there are more links to broken targets than are kept here
 
     @property
     def main_host(self) -> str:
@@ -122,27 +126,33 @@ def _traffic(view: View) -> list[Traffic]:
     return [found[interval] for interval in sorted(found)]
 
 
-def links(view: View) -> Iterator[Link]:
-    """Yield every link of every page that leads a visitor or a browser somewhere, page by page."""
-    return (link for link in view.links() if link.kind not in STATEMENTS)
+def pages_of_links(view: View) -> Iterator[tuple[str, list[Link]]]:
+    """Yield every page with its links, without those that lead no visitor anywhere."""
+    for source, group in groupby(view.links(), _source):
+        found = [link for link in group if link.kind not in STATEMENTS]
+        if found:
+            yield source, found
 
 
 def _read_links(view: View, facts: CrawlFacts) -> None:
     known, broken, verdict = facts.pages.keys(), facts.broken, facts.verdict
-    for source, group in groupby(links(view), _source):
-        found = list(group)
+    has_anchors = any("#" in url for url in verdict.answers)
+    for source, found in pages_of_links(view):
         targets = {link.target for link in found}
         targets.discard(source)
         facts.linked.update(targets & known)
+        if not has_anchors and verdict.leads.keys().isdisjoint(targets):
+            continue  # as most pages are
         wrong = [(link, url) for link in found if (url := verdict.broken(link)) is not None]
-        if not wrong:
-            continue
-        facts.pages_with_broken += 1
+        facts.pages_with_broken += bool(wrong)
         for url in {url for _, url in wrong}:
             broken[url].pages += 1
         for link, url in wrong:
-            if len(broken[url].lines) < SHOWN_DETAILS:
-                broken[url].lines.append((source, link.text or ""))
+            if facts.lines_left > 0:
+                facts.lines_left -= 1
+                broken[url].lines.append((source, link.text, link.kind))
+            else:
+                facts.is_cut = True
 
 
 def _from_parents(facts: CrawlFacts) -> None:
@@ -153,5 +163,5 @@ def _from_parents(facts: CrawlFacts) -> None:
     for url, target in facts.broken.items():
         if parent := sources.get(url):
             target.pages = 1
-            target.lines.append((parent, ""))
+            target.lines.append((parent, None, None))
     facts.pages_with_broken = len({sources.get(url) for url in facts.broken} - {None})

@@ -570,7 +570,7 @@ def test_dropped_host_is_forgotten_wherever_it_was() -> None:
     request = RobotsRequest("https://a/moved", "a", "http://a", hops=1)
     world.frontier.request(request, now=0.0)
 
-    dropped = world.frontier.drop_host("a", now=0.0)
+    dropped = world.frontier.drop_hosts({"a"}, now=0.0)
     world.finish(start)
 
     assert dropped == (4, [request])
@@ -589,11 +589,38 @@ def test_retry_of_a_dropped_host_may_be_dropped_by_the_shard() -> None:
     world.politeness.group("a").is_paused = True
     world.take()
 
-    dropped = world.frontier.drop_host("a", now=0.0)
+    dropped = world.frontier.drop_hosts({"a"}, now=0.0)
     withheld = world.frontier.withhold(world.store.queued("a", after=(-1, -1), limit=9))
 
     assert dropped == (2, [])
     assert withheld == [first.item, second.item]
+    world.frontier.check()
+
+
+def test_retries_are_looked_through_once_for_all_dropped_hosts() -> None:
+    """Giving up thousands of hosts at once takes no longer for each of them than giving up one."""
+
+    class Asked(set[str]):
+        times = 0
+
+        def __contains__(self, host: object) -> bool:
+            Asked.times += 1
+            return super().__contains__(host)
+
+    world = World()
+    hosts = [f"host-{number}" for number in range(40)]
+    for host in hosts:
+        world.offer(host, 5)
+    starts = world.take()
+    for start in starts:
+        world.retry(start, due=9.0)
+
+    dropped = world.frontier.drop_hosts(Asked(hosts[1:]), now=0.0)
+
+    assert len(starts) == 40
+    assert dropped == (39, [])
+    assert Asked.times == 40
+    assert world.frontier.queued == 1
     world.frontier.check()
 
 

@@ -118,7 +118,7 @@ class Crawl(RuleBasedStateMachine):
             entry for seq, entry in world.store.entries.get(host, {}).items() if seq not in is_away
         ]
 
-        dropped = world.frontier.drop_host(host, now=world.now)
+        dropped = world.frontier.drop_hosts({host}, now=world.now)
 
         assert abs(dropped.entries - len(queued)) <= 1  # a full read leaves one in doubt
         world.retries -= {entry.seq for entry in queued}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -200,3 +201,17 @@ def test_broken_encoding_costs_the_page_its_content(tmp_path: Path, encoding: st
 
     assert errors == ["bad_encoding"]
     assert page.http()[2] == b"not compressed"
+
+
+def test_compressed_body_that_ends_early_is_asked_for_once_more(tmp_path: Path) -> None:
+    """Its transfer ends as it should, so only the decoder can tell; then its record says so."""
+    whole = gzip.compress(b"<html><title>half</title>" + bytes(range(256)) * 40, mtime=0)
+    with archive_site({"/": Answer(whole[: len(whole) // 2], encoding="gzip")}) as site:
+        crawled(site.url, tmp_path / "crawl")
+        asked = [request for request in site.requests if request.startswith(b"GET / ")]
+
+    with closing(open_crawl(tmp_path / "crawl")) as crawl, crawl.read(0) as reader:
+        (record,) = (record for _, record in reader.pages())
+
+    assert len(asked) == 2
+    assert (record.status, record.error, record.attempts) == (200, "truncated", 2)

@@ -35,6 +35,8 @@ from mannerly.politeness.model import ErrorKind
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mannerly.crawler.model import Request
+
 resource = pytest.importorskip("resource")
 
 COMMAND = (
@@ -210,11 +212,36 @@ def test_a_lack_that_does_not_end_ends_the_run() -> None:
         while time.now() < 2 * FULL_PATIENCE_S:
             engine.turn()
 
-    with pytest.raises(OSError, match="raise ulimit"):
+    with pytest.raises(OSError, match="out of file descriptors"):
         run()
     fetcher.close()
 
     assert FULL_PATIENCE_S <= time.now() < FULL_PATIENCE_S + 10.0
+
+
+def test_a_refusal_that_came_while_the_process_was_stopped_is_read_first() -> None:
+    """The next page is due by then, and would be sent inside the Retry-After."""
+    time, asked = _Moments(), []
+
+    def answer(request: Request) -> FakeReply:
+        asked.append(time.now())
+        headers = {"retry-after": "30"} if len(asked) == 1 else {}
+        return FakeReply(429 if headers else 200, b"", headers, latency_s=0.05)
+
+    world = ShardWorld(
+        "https://a.example/", "https://a.example/1", settings=brisk(ignore_robots=True)
+    )
+    fetcher = FakeFetcher(time.clock, answer)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+
+    engine.turn(0.0)
+    time.clock.advance(5.0)  # stopped: the answer waits in the socket
+    while not engine.is_idle:
+        engine.turn()
+    fetcher.close()
+
+    assert len(asked) == 3
+    assert asked[1] - asked[0] >= 30.0
 
 
 def test_a_disk_that_stays_full_is_no_damage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,6 +108,17 @@ def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> N
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
 
 
+def test_a_compressed_body_that_ends_early_is_asked_for_once_more() -> None:
+    """The second time it is taken as it is, and its record says so."""
+    cut, page = answer(200, b"half a pa", detail="truncated"), entry()
+
+    first = follows(page, cut)
+    second = follows(page._replace(attempts=1), cut)
+
+    assert first == Again(page._replace(attempts=1), NOW.mono + 0.5)
+    assert second == Settled()
+
+
 def test_memory_that_lacks_for_one_page_again_and_again_has_an_end() -> None:
     """Each wait is twice as long; after nine tries the page has failed, and says why."""
     page, lack = entry(attempts=MAX_ATTEMPTS), answer(error=LocalError.NO_MEMORY)

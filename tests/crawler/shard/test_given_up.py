@@ -114,6 +114,28 @@ def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPat
     assert world.shard.is_idle
 
 
+def test_many_hosts_are_dropped_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tick takes long, however many hosts are given up at once; none is forgotten."""
+    monkeypatch.setattr(given_up, "DROP_HOSTS", 2)
+    hosts = [f"{name}.example" for name in "abcde"]
+    world = ShardWorld(
+        *(f"https://{host}/{page}" for host in hosts for page in range(2)),
+        settings=brisk(ignore_robots=True),
+    )
+    for host in hosts:
+        world.parts.given_up.recall(host, world.parts, world.now)
+        world.shard.politeness.retire(host, "all at once", now=0.0)
+
+    skipped = []
+    for _ in range(6):
+        end(world, ticks=1)
+        skipped.append(len(list(world.store.given_up())))
+
+    assert skipped == [4, 8, 10, 10, 10, 10]
+    assert world.shard.is_idle
+    assert not world.parts.given_up
+
+
 def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     """Its URLs are dropped at its first turn, without a request; it is not told again."""
     before = ShardWorld(*URLS[:2], settings=FAILING)

@@ -55,18 +55,18 @@ from mannerly.crawler.model import (
 from mannerly.politeness.model import Grant, Refuse
 from mannerly.politeness.retry import RetryQueue
 
-from .model import FrontierSnapshot, Need, Taken
+from .model import Dropped, FrontierSnapshot, Need, Taken
 from .places import Places
 from .window import HostQueue, Place
 from .windows import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from mannerly.crawler.model import Entry
     from mannerly.politeness.model import Decision, Instant
 
-    from .model import Dropped, Judge, Pacing, Refill
+    from .model import Judge, Pacing, Refill
 
 # Hosts and entries looked at in one `take`, and entries in one host's turn: so that ten thousand
 # forbidden URLs cannot stop the loop. What is left over is due at once.
@@ -290,17 +290,22 @@ class Frontier:
             if queue.place is _HEAP or queue.place is _BUSY:
                 self.wake(queue.host, now=now)
 
-    def drop_host(self, host: str, *, now: Instant) -> Dropped:
-        """Forget what is queued for a host; what is in flight still has to be `done`.
+    def drop_hosts(self, hosts: Collection[str], *, now: Instant) -> Dropped:
+        """Forget what is queued for some hosts; what is in flight still has to be `done`.
 
-        The store keeps the URLs until they are committed as dropped.
+        The store keeps the URLs until they are committed as dropped. All waiting retries are looked
+        through, once for all these hosts: so `hosts` had better be a set.
         """
-        retries = self._retries.discard(lambda entry: entry.host == host)
-        queue = self._places.hosts.get(host)
-        dropped = self._windows.drop(queue, retries, self._places.inactive.remove(host))
-        if queue is not None:
-            self._places.withdraw(queue, now)
-        return dropped
+        retries = self._retries.discard(lambda entry: entry.host in hosts)
+        entries, requests = self._windows.drop(None, retries, 0)
+        for host in hosts:
+            queue = self._places.hosts.get(host)
+            dropped = self._windows.drop(queue, (), self._places.inactive.remove(host))
+            entries += dropped.entries
+            requests += dropped.requests
+            if queue is not None:
+                self._places.withdraw(queue, now)
+        return Dropped(entries, requests)
 
     def snapshot(self, now: Instant) -> FrontierSnapshot:
         """Count the hosts in every place, for the progress line."""

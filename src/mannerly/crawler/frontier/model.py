@@ -50,7 +50,7 @@ class Taken(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """The queue of a host that was given up: URLs in the store, and requests for robots.txt."""
+    """The queues of hosts that were given up: URLs in the store, and requests for robots.txt."""
 
     entries: int
     requests: list[RobotsRequest]

@@ -55,6 +55,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "trust": "without readable certificate authorities (--ca-file)",
     "ca_file": "without readable certificate authorities (--ca-file)",
     "cut_at_cap": "body cut at --max-bytes",
+    "truncated": ("compressed body that ends early", "compressed bodies that end early"),
     "body_incomplete": ("incomplete body", "incomplete bodies"),
     "parse_failed": "not parsed: the parser failed",
     "crashes_parser": "not parsed: it crashed the parser twice",

@@ -99,6 +99,7 @@ def _limits() -> tuple[Option, ...]:
             "Keep the links, images, scripts and metadata of every page, for exports and reports "
             "(default off; on with -o links:FILE).",
             "links",
+            is_advanced=True,
         ),
         Option(
             "anchors",
@@ -106,6 +107,7 @@ def _limits() -> tuple[Option, ...]:
             "With --links: keep the ids of every page, so that a report finds links to anchors "
             "that do not exist (default off).",
             "anchors",
+            is_advanced=True,
         ),
         Option(
             "text_digest",
@@ -336,6 +338,7 @@ def _resources() -> tuple[Option, ...]:
             "see docs/explanation/memory.md (default 256MB).",
             "memory_limit",
             "BYTES",
+            is_advanced=True,
         ),
         Option(
             "max_redirects",
@@ -488,6 +491,7 @@ def _resources() -> tuple[Option, ...]:
             "Begin a new WARC file after this many bytes (default 1GB).",
             "segment_bytes",
             "BYTES",
+            is_advanced=True,
         ),
         Option(
             "durable",

@@ -185,6 +185,8 @@ def from_text(option: Option, text: str) -> object:
     match option.kind:
         case ValueKind.FLAG:
             return _WORDS.get(text.lower(), text)
+        case ValueKind.LIST if option.has_secret:  # a password may have spaces
+            return text.splitlines()
         case ValueKind.LIST | ValueKind.HOSTS:
             return text.split()
         case ValueKind.INTEGER:

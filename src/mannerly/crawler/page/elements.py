@@ -129,7 +129,7 @@ class LinkReader:
                 yield Link(source, record.canonical, "canonical", False, None, None)
             return
         elements = KeptElements.of(kept)
-        base = self._base(source, elements)
+        base = self._base(source, elements if b"<base" in kept.lower() else None)
         path = base.text.partition("?")[0]
         origin, folder = path[: path.find("/", 8)], path[: path.rfind("/") + 1]
         known, urls = self._references, self._urls
@@ -152,11 +152,11 @@ class LinkReader:
                     fragment = href.partition("#")[2] or None if "#" in href else None
                     yield Link(source, target, kind, nofollow, text, fragment)
 
-    def _base(self, url: str, elements: KeptElements) -> LinkBase:
-        if any(field[:5].lower() == "<base" for field in elements.fields):
-            for tag, _ in elements.tags("base"):
-                if href := tag.attr("href"):
-                    return LinkBase(LinkBase(url, href).text, rules=self._rules)
+    def _base(self, url: str, elements: KeptElements | None) -> LinkBase:
+        """Return the base of a page's links; `elements` only if a <base> may be among them."""
+        for tag, _ in elements.tags("base") if elements is not None else ():
+            if href := tag.attr("href"):
+                return LinkBase(LinkBase(url, href).text, rules=self._rules)
         return LinkBase(url, rules=self._rules)
 
     def _resolved(self, base: LinkBase, place: tuple[str, str]) -> str | None:

@@ -5,6 +5,8 @@ bookkeeping, and the same loop runs in virtual time with a fake fetcher and its 
 for a single host; the loop sleeps until the earliest instant at which any host is due.
 
 Each shard is told the time at every tick, so that an idle crawl sees new control records and links.
+
+This module is long because the loop and everything that makes it start less are one object.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while 
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
+STALLED_S = 0.01  # since the sockets were looked at: look again before anything is started
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
@@ -105,7 +108,7 @@ class Engine:
         self._events = events or Events()
         self._events.listen(self._fold)
         now = clock.now()
-        self._next_tick = now
+        self._next_tick = self._looked_at = now
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + COMMIT_AFTER_S
         self._full_since: Instant | None = None
@@ -169,14 +172,13 @@ class Engine:
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
+        if now.mono - self._looked_at > STALLED_S:
+            # What came in while this process was stopped or busy may forbid what is due now.
+            self._receive(0.0)
+            now = self._now()
         if self._may_start:
             self._start(now)
-        answers = self._fetcher.wait(self._timeout_s(now, longest_s))
-        for request, instant in self._fetcher.sent():
-            flight = _flight(request)
-            self._by_number[flight.shard].sent(flight, instant)
-        if answers:
-            self._take(answers)
+        self._receive(self._timeout_s(now, longest_s))
         if self._offload is not None:
             self._collect(self._offload)
         if self._delivery is not None:
@@ -188,6 +190,15 @@ class Engine:
             self._wait_for_room(error)
         if self._unwritten:
             self._memory.held += self._unwritten.growth()
+
+    def _receive(self, timeout_s: float) -> None:
+        answers = self._fetcher.wait(timeout_s)
+        self._looked_at = self._clock.now()
+        for request, instant in self._fetcher.sent():
+            flight = _flight(request)
+            self._by_number[flight.shard].sent(flight, instant)
+        if answers:
+            self._take(answers)
 
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = _flight(request)

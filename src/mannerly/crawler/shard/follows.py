@@ -12,6 +12,7 @@
     refused, and its host is given up             Abandoned, with the URLs that are queued
     to a check that asked with HEAD, refused      Again at once, with GET
     to any other check, with a status             Settled: a link is not asked for twice
+    its encoding ended early, at the first try    Again after 0.5 s; the next time Settled
     refused or failed, and a retry is granted     Again when the politeness core says so
     a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.fetch.decoding import TRUNCATED
 from mannerly.crawler.model import PASSING, STARVED, Entry, Kind, LocalError, RobotsRequest
 from mannerly.crawler.page.checks import CHECKS, is_refused_head
 from mannerly.crawler.page.long_work import long_work
@@ -96,6 +98,19 @@ def starved(entry: Entry, now: Now, lacked: int = 0) -> Again | Settled:
     return Again(entry, now.mono + min(STARVED_RETRY_S * 2.0**lacked, LONGEST_STARVED_S))
 
 
+def _after_local_error(
+    item: Entry, error: LocalError, detail: str | None, now: Now, means: Means, lacked: int
+) -> Again | Settled:
+    if error is LocalError.HELD:
+        return Again(item, now.mono)
+    if error in STARVED or error is LocalError.NO_ROOM:
+        return starved(item, now, lacked)
+    if error in PASSING and item.attempts < means.max_attempts:
+        due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
+        return Again(item._replace(attempts=item.attempts + 1), due)
+    return Settled(detail or error.value)
+
+
 def what_follows(
     item: Entry | RobotsRequest,
     answer: Fetched,
@@ -113,14 +128,7 @@ def what_follows(
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
     if isinstance(answer.error, LocalError):
-        if answer.error is LocalError.HELD:
-            return Again(item, now.mono)
-        if answer.error in STARVED or answer.error is LocalError.NO_ROOM:
-            return starved(item, now, lacked)
-        if answer.error in PASSING and item.attempts < means.max_attempts:
-            due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
-            return Again(item._replace(attempts=item.attempts + 1), due)
-        return Settled(answer.detail or answer.error.value)
+        return _after_local_error(item, answer.error, answer.detail, now, means, lacked)
     if given_up is not None:
         return Abandoned(given_up)
     if item.kind in CHECKS and answer.status is not None:
@@ -130,6 +138,8 @@ def what_follows(
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts
         return Again(item._replace(attempts=attempts), retry.due)
+    if answer.detail == TRUNCATED and not item.attempts:
+        return Again(item._replace(attempts=1), now.mono + LOCAL_RETRY_S)
     if means.reads_elsewhere:
         work = long_work(item, answer, means.rules, now.wall)
         if work is not None:

@@ -10,6 +10,7 @@ is done in the shard's own turn.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from .parts import Parts
 
-DROP_SLICE = 1000  # URLs of one host that leave the queue per tick
+DROP_HOSTS = 500  # hosts whose URLs leave the queue per tick
+DROP_SLICE = 1000  # URLs of one of them
 BACK_SLICE = 1000  # URLs that come back per tick
 
 
@@ -104,16 +106,17 @@ class GivenUpHosts:
 
     def drop_urls(self, parts: Parts, now: Now) -> list[RobotsRequest]:
         """Drop what is queued for these hosts; return requests for robots.txt that wait there."""
-        requests: list[RobotsRequest] = []
-        for host, reason in list(self._reasons.items()):
-            requests += parts.frontier.drop_host(host, now=now.mono).requests
+        slice_ = dict(islice(self._reasons.items(), DROP_HOSTS))
+        requests = parts.frontier.drop_hosts(slice_.keys(), now=now.mono).requests
+        for host, reason in slice_.items():
             entries = parts.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
             dropped = parts.frontier.withhold(entries)
             parts.batch.dropped += [(entry, dropped_because(reason)) for entry in dropped]
             if dropped:
                 parts.emit(told.UrlsDropped("host_retired", len(dropped)))
-            if not entries:
-                del self._reasons[host]
+            del self._reasons[host]
+            if entries:  # look again after the others, when these are committed
+                self._reasons[host] = reason
         return requests
 
 

@@ -282,12 +282,11 @@
     function linesOf(row) {
       const details = row.details, most = state.open.get(row.place);
       const lines = details.lines.slice(0, most).map((each) => {
-        const line = make("tr", "sub");
-        const page = put(make("td", "main-cell"), link(each[0], "crawled cut"));
-        const text = make("td");
-        if (each[1]) text.appendChild(make("span", "crawled", "“" + each[1] + "”"));
-        text.colSpan = columns.length - 1;
-        return put(line, page, text);
+        const cell = make("td"), line = make("div", "detail");
+        cell.colSpan = columns.length;
+        put(line, link(each[0], "crawled cut"));
+        if (each[1]) line.appendChild(make("span", "crawled", "“" + each[1] + "”"));
+        return put(make("tr", "sub"), put(cell, line));
       });
       const left = details.total - Math.min(most, details.lines.length);
       if (left > 0) {
