@@ -17,7 +17,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.demo import by_host, inside_retry_after, paths
+from mannerly.demo import by_host, paths
+from mannerly.demo.log import GRACE_S
 
 from .metronome import NAME as METRONOME
 from .nemesis import SLOWER_S, Act
@@ -122,9 +123,20 @@ def _early(case: Case, log: list[Record]) -> Iterator[Violation]:
                     f"at {later.t:.3f}, gap in force {gap_s:g} s, "
                     f"{1000 * late_s:.0f} ms allowed for late notes",
                 )
-        read = [record for record in records if not _is_unread(case, record)]
-        for record in inside_retry_after(read):
+        for record in _inside_retry_after(case, records):
             yield Violation("P4", f"{site.name}: {record.path} inside a Retry-After")
+
+
+def _inside_retry_after(case: Case, records: list[Record]) -> list[Record]:
+    """Return the requests that came inside a Retry-After which the crawl can have read."""
+    spans = [
+        (at + GRACE_S + 2.0 * case.metronome.lag_s(at), record.silent_until)
+        for record in records
+        if record.silent_until and (at := record.answered_at) and not _is_unread(case, record)
+    ]
+    return [
+        record for record in records if any(read_at < record.t < until for read_at, until in spans)
+    ]
 
 
 def _is_unread(case: Case, refusal: Record) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 AT_ONCE_S = 1.0
 UNFELT_S = 30.0
+LONG_S = 600.0  # for a whole crawl on a busy machine
 PAGE_WORDS = 50_000  # five bytes each
 QUICK = ("kill worker", "kill helper", "descriptors of worker", "memory of helper")
 TEN = (
@@ -166,8 +167,8 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
     order = list(faults)
     rng.shuffle(order)
     data_dir, output = tmp_path / "crawl", tmp_path / "output.txt"
-    big = Site(name="big", pages=10 * len(faults), size=BIG_BYTES + 1, crawl_delay_s=1.0)
-    most = 5 * len(faults) ** 2  # pages of the others: the more faults, the longer each may take
+    big = Site(name="big", pages=8 * len(faults), size=BIG_BYTES + 1, crawl_delay_s=1.0)
+    most = 30 * len(faults)  # pages of the others: 12 s for each fault
     sites = plain_sites(4, pages=most, neighbours=2)
     with ExitStack() as servers:
         web = servers.enter_context(DemoWeb([*sites, big], first_address=f"127.21.{seed}.2"))
@@ -180,7 +181,7 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
         common = (*seeds, *PLAIN, "--processes", "2", "--parse-processes", "1", "--scope", "any")
         reference = tmp_path / "reference"
         fast = ("--delay", "0.005", "--ignore-robots")
-        undisturbed = run("crawl", *common, "--data-dir", str(reference), *fast)
+        undisturbed = run("crawl", *common, "--data-dir", str(reference), *fast, within_s=LONG_S)
         assert undisturbed.code == 0, undisturbed.said
         words = ["crawl", *common, "--data-dir", str(data_dir), "--delay", "0.4"]
         command = Command(words, output)
@@ -190,7 +191,7 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
             let_pass(rng.uniform(0.2, 2.0))
             named_s.append(_named_after_s(fault, command, output, rng))
         stop_s, stop_code = _stop_with_frozen_parts(command)
-        ended = run("resume", str(data_dir), *fast)
+        ended = run("resume", str(data_dir), *fast, within_s=LONG_S)
     found, expected = _links(data_dir), _links(reference)
     lost_links = sum(found[url] < links for url, links in expected.items() if url in found)
     lost_urls = expected.keys() - found.keys()
