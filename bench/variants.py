@@ -9,6 +9,7 @@ processes   two processes beside one, the server on the same two cores
 hosts       5,000 hosts of 3 pages beside 200 of 60
 manners     pace, breaker and robots.txt on beside off
 store       the durable store beside dictionaries
+kept        links and metadata kept (--links), and the text of every page digested, beside neither
 growth      a state of 1,000,000 URLs on 100,000 hosts beside an empty one, the same new pages
 
 Within a comparison the variants take turns. A ratio is the median of the ratios of all rounds;
@@ -58,6 +59,7 @@ class Variant:
     shares_cores: bool = False  # crawler and server on the same two
     kind: str | None = None  # of `_unusual_crawl`; None: the command
     is_old: bool = False  # starts with a million known URLs
+    options: tuple[str, ...] = ()  # of the command, besides those of all
 
 
 COMPARISONS: dict[str, tuple[Variant, ...]] = {
@@ -74,6 +76,11 @@ COMPARISONS: dict[str, tuple[Variant, ...]] = {
     "hosts": (Variant(name="200 hosts"), Variant(name="5,000 hosts", spec=CROWD)),
     "manners": (Variant(name="impolite", kind="impolite"), Variant(name="polite", kind="usual")),
     "store": (Variant(name="in memory", kind="memory"), Variant(name="durable", kind="usual")),
+    "kept": (
+        Variant(name="nothing kept"),
+        Variant(name="links kept", options=("--links",)),
+        Variant(name="text digested", options=("--text-digest", "all")),
+    ),
     "growth": (Variant(name="empty start"), Variant(name="1,000,000 known", is_old=True)),
 }
 
@@ -85,7 +92,7 @@ def crawl_once(variant: Variant, directory: Path, web: Serving) -> Crawl:
     seeds = directory / "seeds.txt"
     seeds.write_text("\n".join(web.spec.homes()))
     if variant.kind is None:
-        options = ("--processes", str(variant.processes))
+        options = ("--processes", str(variant.processes), *variant.options)
         known = KNOWN if variant.is_old else 0
         return mannerly_crawl(
             seeds, directory, options, cores=cores, environment=web.environment, known=known

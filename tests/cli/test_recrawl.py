@@ -161,6 +161,22 @@ def test_an_unchanged_site_is_asked_once_and_sends_no_body(site: Site, tmp_path:
         assert stored.status().total["fetched"] == len(before)
 
 
+def test_an_unchanged_page_keeps_its_archived_answer(site: Site, tmp_path: Path) -> None:
+    """A 304 has no body: the content of an export is that of the last whole answer."""
+    place, out = tmp_path / "crawl", tmp_path / "pages.jsonl"
+    crawl(site, place, keep_bodies=True)
+    site.versions["/p3"] = 2
+    recrawl(place)
+
+    ran = CliRunner().invoke(app, ["export", str(place), "-o", str(out), "--content", "html"])
+
+    assert ran.exit_code == 0, ran.output
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    contents = {row["url"].removeprefix(site.url): row["content"] for row in rows}
+    assert "Version 1" in contents["/p1"]
+    assert "Version 2" in contents["/p3"]
+
+
 def test_exactly_the_changed_pages_are_changed(site: Site, tmp_path: Path) -> None:
     """Of forty pages two change, one vanishes, one fails and one is new."""
     place = tmp_path / "crawl"

@@ -113,7 +113,7 @@ def test_demo_imports_nothing_of_the_working_directory(planted: Path) -> None:
         check=False,
     )
 
-    assert b"limit/s" in done.stdout
+    assert b"Limit/s" in done.stdout
     assert not (planted / "sprung").exists()
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from mannerly.report import RuleError, parse_rule
 from mannerly.report.findings import Numbers
 from mannerly.report.proof import Totals
+from mannerly.report.rules import MEASURES
+
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "own-site.md"
 
 SOUND = Numbers(
     pages=200,
@@ -76,3 +80,9 @@ def test_a_wrong_rule_is_refused_with_what_is_allowed(rule: str, said: str) -> N
         parse_rule(rule)
 
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_name_is_documented(name: str) -> None:
+    """With the words that it has in the code."""
+    assert f"| `{name}` | {MEASURES[name].help}" in GUIDE.read_text("utf-8")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import answer
 from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+from .verdict import loops
 from .words import counted
 
 if TYPE_CHECKING:
@@ -45,18 +46,13 @@ def chains(facts: CrawlFacts) -> list[Chain]:
     target = {url: page.redirect_to for url, page in pages.items() if page.redirect_to}
     inner = set(target.values())
     found = []
-    in_loop: set[str] = set()
-    for start in target:
+    for loop in loops(target):
+        first = max(loop, key=lambda url: (facts.linked[url], url))
+        linked = sum(facts.linked[url] for url in loop)
+        found.append(_follow(first, target, pages, linked))
+    for start in target.keys() - inner:
         chain = _follow(start, target, pages, facts.linked[start])
-        if chain.is_loop:
-            members = [url for url, _ in chain.hops]
-            loop = members[members.index(chain.end) :]
-            if in_loop.isdisjoint(loop):
-                in_loop.update(loop)
-                first = max(loop, key=lambda url: (facts.linked[url], url))
-                linked = sum(facts.linked[url] for url in loop)
-                found.append(_follow(first, target, pages, linked))
-        if start not in inner and len(chain.hops) > 1 and chain.end not in in_loop:
+        if len(chain.hops) > 1 and not chain.is_loop:
             found.append(chain)
     return sorted(found, key=lambda each: (not each.is_loop, -each.linked, each.hops))
 

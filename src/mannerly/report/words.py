@@ -39,12 +39,3 @@ def joined(texts: list[str], *, most: int = 3) -> str:
         others = len(texts) - most + 1
         texts = [*texts[: most - 1], f"{others:,} others"]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def size(count: float) -> str:
-    """Return a number of bytes in decimal units: 4.1 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -33,7 +33,7 @@ BUSIEST = 20  # hosts that are described for the length of their queue
 SOONEST = 4  # hosts that are described because they come back first
 LOOK_S = 1.0
 WORTH_TELLING_S = 1.0  # of a wait for the next request
-HOSTS_A_SECOND = 5_000  # that are looked at
+HOSTS_A_SECOND = 4_000  # that are looked at
 
 
 class HostLooks:

@@ -215,7 +215,7 @@ class Shard:
             self._lacked.pop(entry.seq, None)
         record, candidates, passed_over = found.record, found.found, found.passed_over
         parts.batch.pages.append((entry, record))
-        if exchange is not None:
+        if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
             parts.keep(entry, exchange, record.fetched_at)
         if found.elements is not None:
             parts.keep_elements(entry, found.elements)

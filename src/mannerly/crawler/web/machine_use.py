@@ -39,7 +39,7 @@ def content_signal(robots: bytes | None, agent: str) -> dict[str, str]:
 def is_reserved(use: Mapping[str, object]) -> bool:
     """Return whether a site reserves a page against use by machines, such as AI training."""
     signals = use.get("content_signal")
-    says_no = isinstance(signals, dict) and "no" in (signals.get("ai-train"), signals.get("use"))
+    says_no = isinstance(signals, dict) and signals.get("ai-train") == "no"
     return bool(says_no or use.get("robots") or use.get("tdm_reservation") == "1")
 
 

@@ -154,6 +154,21 @@ class RecrawlContract(Opening):
             queued=len(pages), fetched=3, lists=1, hosts=1, rechecks=len(pages), round=1
         )
 
+    def test_the_lastmods_of_two_rounds_can_be_compared(self, location: str) -> None:
+        """Only of a page that both rounds list, each time with a lastmod."""
+        listed, one, two, three = self._crawled(location)
+        said = [ListedPage(one.url, "1"), ListedPage(two.url, "1"), ListedPage(three.url, None)]
+        self.shard.commit(Batch(listed=said))
+        before = self.shard.lastmods(one.url)
+        self.shard.commit(Batch(retries=[Recrawl(1)]))
+        now = [ListedPage(one.url, "2"), ListedPage(three.url, "2")]
+        self.shard.commit(Batch(listed=now))
+
+        found = [self.shard.lastmods(each.url) for each in (one, two, three, listed)]
+
+        assert before is None
+        assert found == [("1", "2"), None, None, None]
+
     def test_a_sitemap_that_was_right_spares_requests(self, location: str) -> None:
         """Pages with the same lastmod are unchanged, but for those that are audited."""
         listed, *pages = self._crawled(location, 100)
