@@ -36,7 +36,9 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 GUIDE = DOCS / "how-to" / "politeness.md"
 LIBRARY = DOCS / "how-to" / "library.md"  # its code needs servers: tests/library/test_guide.py
-RUNNABLE = [page for page in PAGES if "```python" in TEXTS[page] and page != LIBRARY]
+DATA = DOCS / "how-to" / "data.md"  # its code needs a crawl: tests/exports/test_guides.py
+ELSEWHERE = (LIBRARY, DATA)
+RUNNABLE = [page for page in PAGES if "```python" in TEXTS[page] and page not in ELSEWHERE]
 
 # What belongs to somebody's workshop and not to the product.
 FORBIDDEN = re.compile(

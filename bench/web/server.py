@@ -49,6 +49,8 @@ events {{ worker_connections 8192; multi_accept on; }}
 http {{
   types {{ text/html html; text/plain txt; }}
   charset utf-8;
+  gzip {gzip};
+  gzip_comp_level 1;
   access_log off;
   sendfile on;
   tcp_nopush on;
@@ -100,7 +102,12 @@ def is_nginx_here() -> bool:
 
 @contextmanager
 def served(
-    spec: WebSpec, *, core: int | None = None, keep_alive: bool = True, http2: bool = False
+    spec: WebSpec,
+    *,
+    core: int | None = None,
+    keep_alive: bool = True,
+    http2: bool = False,
+    compressed: bool = False,
 ) -> Iterator[Serving]:
     """Serve a web, which is generated first if need be.
 
@@ -124,6 +131,7 @@ def served(
                     cores=cores,
                     keep_alive=keep_alive,
                     http2=http2,
+                    compressed=compressed,
                 )
             )
             command = ["nginx", "-p", name, "-c", str(config), "-e", "stderr"]
@@ -147,6 +155,7 @@ def nginx_config(
     cores: set[int],
     keep_alive: bool,
     http2: bool,
+    compressed: bool,
 ) -> str:
     # Started as root, nginx would hand over to a user who may not read a home directory.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
@@ -162,6 +171,7 @@ def nginx_config(
         workers=len(cores),
         cores=" ".join(f"{1 << core:b}" for core in sorted(cores)),
         keep_alive_s=KEEP_ALIVE_S if keep_alive else 0,
+        gzip="on" if compressed else "off",
         tree=tree,
         servers="\n  ".join(servers),
     )

@@ -227,7 +227,7 @@ def test_json_log_ends_with_the_result(engine: FakeEngine) -> None:
         (("ftp://a.example/",), "only http and https"),
         (("a.example", "--max-urls", "0"), "--max-urls is 0; allowed: a number of at least 1"),
         (("a.example", "--max-rate", "fast"), "--max-rate is 'fast'; allowed: a number"),
-        (("a.example", "-o", "x.parquet"), 'unknown export format ".parquet": use .jsonl'),
+        (("a.example", "-o", "x.db"), 'unknown export format ".db": use .jsonl'),
         (("a.example", "-o", "-", "--json"), "both write to standard output"),
         (("a.example", "-o", "no/x.csv"), "there is no directory no"),
     ],

@@ -25,11 +25,11 @@ import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
-from mannerly.crawler.web.content_form import Content
 
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
+from .outputs import check_function, check_outputs, content_of, for_outputs
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -116,21 +116,23 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(sources)
-    _check_outputs(configuration)
+    check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = _for_outputs(configuration.settings(), configuration)
+        settings = for_outputs(configuration.settings(), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
-        settings = _for_outputs(_resumed(configuration, manifest, location), configuration)
+        settings = for_outputs(_resumed(configuration, manifest, location), configuration)
         said += notices.resumed(location, manifest.seeds, settings)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
         said += left.lines
+    if settings.extract is not None:
+        check_function(settings.extract)
     bare = frozenset(url for source in sources if source.is_bare for url in source.urls)
     rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
@@ -266,34 +268,6 @@ def _resumed(configuration: Configuration, manifest: Manifest, location: str) ->
             )
     NetworkGuard(manifest.seeds, settings.allow_net)
     return settings
-
-
-def _check_outputs(configuration: Configuration) -> None:
-    from mannerly.exports import STDOUT, read_target
-
-    outputs = configuration.texts("output")
-    wants_stdout = sum(read_target(output).path == STDOUT for output in outputs)
-    wants_stdout += bool(configuration.value("json"))
-    if wants_stdout > 1:
-        raise ConfigError("--json and --output - both write to standard output: choose one")
-
-
-def _for_outputs(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
-    """Return settings that keep bodies or links, if an output needs them."""
-    from mannerly.exports import Table, read_target
-
-    content = content_of(configuration)
-    targets = [read_target(output) for output in configuration.texts("output")]
-    if any(target.needs_bodies(content) for target in targets):
-        settings = replace(settings, keep_bodies=True)
-    if any(target.table is Table.LINKS for target in targets):
-        settings = replace(settings, links=True)
-    return settings
-
-
-def content_of(configuration: Configuration) -> Content:
-    """Return the content of pages that goes into the outputs."""
-    return Content(str(configuration.value("content") or Content.NONE.value))
 
 
 def _limits(plan: RunPlan) -> Limits:

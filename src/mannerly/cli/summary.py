@@ -197,6 +197,7 @@ def _table(ended: Ended, look: Look) -> list[str]:
         ("Retries", [f"{stats.retries:,}"] if stats.retries else []),
         ("Skipped", _reasons(skipped, skip_words)),
         ("Slowest", _slowest(stats, ended.hosts)),
+        ("Items", _items(stats)),
         ("Mended", [safe_term("; ".join(stats.mended))] if stats.mended else []),
         ("Kept in", _kept_in(ended.location)),
     ]
@@ -208,6 +209,14 @@ def _row(label: str, parts: list[str], look: Look) -> list[str]:
         return []
     gap = " " if label == "Politeness" else "   "
     return wrapped(label, parts, look.columns, gap=gap)
+
+
+def _items(stats: Stats) -> list[str]:
+    said = [f"{stats.items:,} extracted"] if stats.items else []
+    if stats.extract_errors:
+        pages = many(stats.extract_errors, "page")
+        said.append(f"extract failed on {pages}: {safe_term(stats.extract_error or '')}")
+    return said
 
 
 def _politeness(stats: Stats) -> list[str]:

@@ -56,7 +56,8 @@ from mannerly.crawler.inspection.seeds import (
 )
 from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of, view
-from mannerly.crawler.options.values import from_keywords
+from mannerly.crawler.options.values import OptionError, from_keywords
+from mannerly.crawler.page.extract import is_only_here, name_of
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
@@ -159,7 +160,7 @@ class Crawl(StoredCrawl):
         **options: Unpack[CrawlOptions],
     ) -> None:
         base = CrawlSettings(politeness=politeness or Settings())
-        given = from_keywords(options)
+        given = from_keywords(_with_named_function(options))
         location = None if data_dir is None else _absolute(data_dir)
         if location is not None and not fresh and exists(location):
             base = _stored_settings(location)
@@ -512,6 +513,24 @@ def run_crawl(
         return crawl.run(
             interrupts=signals, watch=watcher, hear=watcher.hear, closely=watcher.is_close
         )
+
+
+def _with_named_function(options: CrawlOptions) -> CrawlOptions:
+    """Return the options with the name of the extract function in place of the function.
+
+    Raises:
+        OptionError: other processes cannot import it, and there are to be some.
+    """
+    function = options.get("extract")
+    if function is None or isinstance(function, str):
+        return options
+    name = name_of(function)  # type: ignore[arg-type]
+    if is_only_here(name) and (options.get("processes") or 1) > 1:
+        raise OptionError(
+            "extract: other processes cannot import this function: put it into a module, or use "
+            "processes=1"
+        )
+    return {**options, "extract": name}
 
 
 def _absolute(location: str | Path) -> str | Path:

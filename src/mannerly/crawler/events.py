@@ -63,6 +63,13 @@ class PageSettled(NamedTuple):
     is_local: bool = False  # it failed on our side: that says nothing about the host
 
 
+class ItemsExtracted(NamedTuple):
+    """The extract function was run on a page; `error` is set if it failed."""
+
+    items: int
+    error: str | None
+
+
 class ListSettled(NamedTuple):
     """A sitemap or a public index was read, or could not be."""
 
@@ -169,6 +176,7 @@ Event: TypeAlias = (
     RequestSent
     | RobotsAnswered
     | PageSettled
+    | ItemsExtracted
     | ListSettled
     | PageRetried
     | UrlsDropped

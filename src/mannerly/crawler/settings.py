@@ -163,6 +163,9 @@ class CrawlSettings:
     parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
     check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
+    extract: str | None = _option(
+        None, "Function that makes items of pages: FILE.py:FUNCTION or MODULE:FUNCTION."
+    )
     keep_bodies: bool = _option(
         False, "Keep every answer as it was received, in WARC segments beside the state."
     )
@@ -349,6 +352,10 @@ def _converted(option: Option, given: Given) -> Any:
     value, where, _ = given
     if option.is_inverse:
         return 1.0 / _positive(value, where)
+    if option.target == "extract":
+        place, colon, function = str(value).rpartition(":")  # may be used in another directory
+        is_file = place.endswith(".py")
+        return f"{Path(place).expanduser().absolute()}{colon}{function}" if is_file else value
     if option.target == "scope":
         return ScopeMode(str(value))
     if option.has_secret:

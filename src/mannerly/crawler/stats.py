@@ -158,6 +158,9 @@ class Stats:
     trouble: str | None = None  # why the crawl waits, if the operator has to act
     is_paused: bool = False
     grace_s: float | None = None  # left for the requests under way: the crawl was stopped
+    items: int = 0  # that the extract function returned
+    extract_errors: int = 0  # pages on which it failed
+    extract_error: str | None = None  # the first of them
     audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
     too_early: int = 0  # of these: sent before it was over; must stay 0
 
@@ -187,11 +190,14 @@ class Stats:
             "hosts_given_up",
             "audited",
             "too_early",
+            "items",
+            "extract_errors",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.commit_s = max(self.commit_s, other.commit_s)
         self.longest_failures = max(self.longest_failures, other.longest_failures)
         self.trouble = self.trouble or other.trouble
+        self.extract_error = self.extract_error or other.extract_error
         self.is_paused |= other.is_paused
         self.mended += other.mended
         self.standings += other.standings
@@ -227,6 +233,7 @@ class StatsFold:
             told.RobotsAnswered: self._robots,
             told.PageSettled: self._page,
             told.ListSettled: self._list,
+            told.ItemsExtracted: self._extracted,
             told.PageRetried: self._retried,
             told.UrlsDropped: self._dropped,
             told.UrlsFound: self._found,
@@ -286,6 +293,12 @@ class StatsFold:
             pattern = self._held_pattern(record.host + pattern_of(record.url))
             if stats.held_back[pattern] > 0:  # else an earlier run has counted it
                 stats.held_back[pattern] -= 1
+
+    def _extracted(self, event: told.ItemsExtracted) -> None:
+        self.stats.items += event.items
+        if event.error is not None:
+            self.stats.extract_errors += 1
+            self.stats.extract_error = self.stats.extract_error or event.error
 
     def _list(self, event: told.ListSettled) -> None:
         self.stats.robots += 1

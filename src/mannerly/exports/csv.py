@@ -29,7 +29,7 @@ def write_csv(rows: Iterable[Mapping[str, object]], fields: Sequence[str], file:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(fields)
+    writer.writerow([_cell(field) for field in fields])
     count = 0
     for row in rows:
         writer.writerow([_cell(row.get(field)) for field in fields])

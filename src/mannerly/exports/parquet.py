@@ -103,9 +103,13 @@ def _write_file(rows: Iterator[Sequence[object]], schema: pa.Schema, path: Path)
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     if field.type == _INSTANT:
         values = [None if value is None else int(value * 1000) for value in values]
-    elif field.type == pa.string():
-        values = [each if each is None or isinstance(each, str) else _text(each) for each in values]
-    return pa.array(values, type=field.type)
+    try:
+        return pa.array(values, type=field.type)
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        if field.type != pa.string():
+            raise
+        texts = [each if each is None or isinstance(each, str) else _text(each) for each in values]
+        return pa.array(texts, type=field.type)
 
 
 def _column_type(name: str, hint: Any) -> pa.DataType:

@@ -6,7 +6,7 @@ A test holds that these are exactly the options of the table that have a target.
 from __future__ import annotations
 
 import os  # noqa: TC003 - these are read by typing.get_type_hints
-from collections.abc import Iterable, Mapping, Sequence  # noqa: TC003
+from collections.abc import Callable, Iterable, Mapping, Sequence  # noqa: TC003
 from typing import Literal, TypedDict
 
 
@@ -107,6 +107,7 @@ class CrawlOptions(TypedDict, total=False):
     parse_processes: int | None
     check_limit: int | None
     governor: bool | None
+    extract: str | Callable[..., object] | None
     keep_bodies: bool | None
     segment_size: int | str | None
     durable: bool | None

@@ -470,6 +470,15 @@ def _resources() -> tuple[Option, ...]:
             is_advanced=True,
         ),
         Option(
+            "extract",
+            ValueKind.TEXT,
+            "Run this function on every page and keep the items that it returns: "
+            "FILE.py:FUNCTION or MODULE:FUNCTION (default: none).",
+            "extract",
+            "FUNCTION",
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
             "keep_bodies",
             ValueKind.FLAG,
             "Keep every answer as it was received, in WARC files in the data directory (default "

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from mannerly.crawler.web.charset import decoded, encoding
+from mannerly.crawler.web.content_form import Content
 
+from .content import content_of, parse_text
 from .html import parse_page
 from .links import resolve_links
 from .parsed import ParsedPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from turbohtml import Document, Element
 
     from mannerly.crawler.model import PageRecord
 
@@ -28,7 +34,7 @@ class Page:
         body: the response's body, decompressed, cut at `max_bytes`.
     """
 
-    __slots__ = ("_done", "_links", "body", "headers", "record")
+    __slots__ = ("_done", "_links", "_tree", "body", "headers", "record")
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Page:
         self.body = body
         self._done = done
         self._links: list[str] | None = None
+        self._tree: Document | None = None
 
     def __reduce__(self) -> tuple[type[Page], tuple[PageRecord, dict[str, str], bytes]]:
         # So a page can be sent to a process pool. The copy cannot acknowledge it.
@@ -100,6 +107,43 @@ class Page:
         """The body as text, by the charset of the response; undecodable bytes are replaced."""
         charset, mark = encoding(self.body, self.content_type)
         return decoded(self.body[mark:], charset)
+
+    @property
+    def tree(self) -> Document:
+        """The page as a tree of turbohtml, made when it is first asked for."""
+        if self._tree is None:
+            self._tree = parse_text(self.html)
+        return self._tree
+
+    def select(self, selector: str) -> list[Element]:
+        """Return the elements that match a CSS selector, in the order of the page.
+
+        Raises:
+            ValueError: the selector is not valid CSS.
+        """
+        return self.tree.select(selector)
+
+    def select_one(self, selector: str) -> Element | None:
+        """Return the first element that matches a CSS selector; None if there is none."""
+        return self.tree.select_one(selector)
+
+    @property
+    def text(self) -> str:
+        """The main part of the page as plain text; empty if it has no text."""
+        return content_of(self.body, self.content_type, self.url, Content.TEXT) or ""
+
+    @property
+    def markdown(self) -> str:
+        """The main part of the page as Markdown, with absolute links."""
+        return content_of(self.body, self.content_type, self.url, Content.MARKDOWN) or ""
+
+    def json(self) -> Any:
+        """Return the body as a value of JSON.
+
+        Raises:
+            ValueError: it is not JSON.
+        """
+        return msgspec.json.decode(self.body)
 
     @property
     def links(self) -> list[str]:

@@ -14,7 +14,7 @@ from mannerly.crawler.model import Candidate, PageChange, PageRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.model import Entry, Fetched, ListedPage
+    from mannerly.crawler.model import Entry, Fetched, ListedPage, PageItems
 
     from .parsed import ParsedPage
 
@@ -31,6 +31,7 @@ class Harvest(NamedTuple):
     elements: bytes | None = None  # of a page, if they are kept
     is_unchanged: bool = False  # the page keeps what an earlier crawl found
     listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
+    items: PageItems | None = None  # if there is an extract function
 
 
 def page_record(

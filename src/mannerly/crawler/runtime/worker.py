@@ -31,6 +31,7 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
+from mannerly.crawler.page.extract import Extractor
 from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import (
@@ -127,6 +128,7 @@ class Worker:
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
         self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
+        self._extract = None if settings.extract is None else Extractor(settings.extract)
         events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
         self._shards = [
@@ -142,6 +144,7 @@ class Worker:
                 reader=self._offload,
                 consumer=self._delivery,
                 archive=self._archives.get(number),
+                extract=self._extract,
                 boot=boot_id(),
                 watched=watched,
             )
@@ -255,6 +258,8 @@ class Worker:
             if not with_process:
                 self._fetcher.close()
         finally:
+            if self._extract is not None:
+                self._extract.close()
             for archive in self._archives.values():
                 archive.close()
             for each in self._stores:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         RawExchange,
         RobotsRecord,
     )
+    from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -93,6 +94,7 @@ class Parts:
     refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
+    extract: Extractor | None = None  # None: nothing is extracted
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)

@@ -7,17 +7,28 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.decoding import decode
-from mannerly.crawler.model import CRASHED, Fetched
+from mannerly.crawler.model import CRASHED, Fetched, Kind
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Now
+    from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.record import Harvest
 
     from .parts import Parts
 
+_PAGE = Kind.PAGE
+
 DEATHS = 2  # processes that a page may take down before it is not parsed any more
+
+
+def _with_items(found: Harvest, answer: Fetched, extract: Extractor) -> Harvest:
+    """Add what the user's function makes of a page that was answered with 2xx."""
+    status = answer.status
+    if status is None or not 200 <= status < 300:
+        return found
+    return found._replace(items=extract(found.record, answer.headers, answer.body))
 
 
 def readable(answer: Fetched) -> Fetched:
@@ -59,6 +70,8 @@ def harvest_safely(
     store.parsing(entry.seq)
     try:
         found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
+        if parts.extract is not None and entry.kind == _PAGE:
+            found = _with_items(found, answer, parts.extract)
     except MemoryError:
         store.parsing(0)
         raise

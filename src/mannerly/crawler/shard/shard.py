@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, InFlight, Now, RobotsRecord
+    from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -81,6 +82,7 @@ class Shard:
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
         archive: AnswerArchive | None = None,
+        extract: Extractor | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
     ) -> None:
@@ -91,7 +93,7 @@ class Shard:
         self.parts = parts = make_parts(
             number, store, sharding, settings, rules, self._emit, is_resumed=is_resumed, boot=boot
         )
-        parts.archive = archive
+        parts.archive, parts.extract = archive, extract
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness = parts.politeness
         self._settings = settings
@@ -217,6 +219,9 @@ class Shard:
         parts.batch.pages.append((entry, record))
         if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
             parts.keep(entry, exchange, record.fetched_at)
+        if found.items is not None:
+            parts.batch.items[entry.seq] = found.items
+            self._emit(told.ItemsExtracted(len(found.items.items), found.items.error))
         if found.elements is not None:
             parts.keep_elements(entry, found.elements)
         if parts.rechecks.is_on:

@@ -62,6 +62,7 @@ _DISTRUST = {
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
 MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
+_NUMBERS = (int, float)
 ANY_VERSION = 0  # as the version of a kind of file that is opened
 REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
@@ -279,9 +280,10 @@ class Database:
             records = msgspec.convert(rows, shape, strict=False)
         except msgspec.ValidationError as error:
             raise self.damaged(error) from error
-        for row in records if isinstance(records, list) else [records]:
+        rows_of: list[Any] = records if isinstance(records, list) else [records]
+        for row in rows_of:
             for value in row if isinstance(row, tuple) else ():
-                if isinstance(value, int | float) and not 0 <= value < MAX_NUMBER:
+                if isinstance(value, _NUMBERS) and not 0 <= value < MAX_NUMBER:
                     raise self.damaged(f"the number {value:g}")
         return records
 

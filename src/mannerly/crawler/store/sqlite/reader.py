@@ -55,8 +55,9 @@ _ELSEWHERE = {
     "change": "iif(pages.round >= totals.round, change, NULL)",
 }
 _PAGE_COLUMNS = ", ".join(_ELSEWHERE.get(name, f"pages.{name}") for name in PageRecord._fields)
+# CROSS JOIN keeps `pages` the outer table: otherwise every slice builds an index of all pages.
 _PAGE_TABLES = """
-    pages JOIN hosts ON hosts.id = pages.host JOIN totals
+    pages CROSS JOIN hosts ON hosts.id = pages.host CROSS JOIN totals
     LEFT JOIN listed ON listed.url = pages.url
 """
 
@@ -109,7 +110,8 @@ _KEPT_PAGES = f"""
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
 """  # noqa: S608
 _ITEMS = """
-    SELECT position, pages.url, items, items.error FROM items JOIN pages ON pages.seq = items.seq
+    SELECT position, pages.url, items, items.error
+    FROM pages CROSS JOIN items ON items.seq = pages.seq
     WHERE position > ? ORDER BY position LIMIT ?
 """
 _LASTMODS = """
@@ -201,8 +203,9 @@ class SqliteReader(ShardReader):
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
-        for position, _, *row in self._slices(_PAGES, after, last):
-            yield position, self._checked(row, PageRecord)
+        for rows in self._pieces(_PAGES, after, last):  # one check for many rows
+            records = self._checked([row[2:] for row in rows], list[PageRecord])
+            yield from zip([row[0] for row in rows], records, strict=True)
 
     def elements(
         self, *, after: int = 0, last: int | None = None
@@ -340,8 +343,12 @@ class SqliteReader(ShardReader):
             yield asked[start : start + self.check_limit]
 
     def _slices(self, query: str, last: int, *others: int) -> Iterator[Row]:
-        while rows := self._rows(query, (last, *others, _SLICE)):
+        for rows in self._pieces(query, last, *others):
             yield from rows
+
+    def _pieces(self, query: str, last: int, *others: int) -> Iterator[list[Row]]:
+        while rows := self._rows(query, (last, *others, _SLICE)):
+            yield rows
             last = rows[-1][0]
 
 
