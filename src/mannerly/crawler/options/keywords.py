@@ -23,6 +23,7 @@ class CrawlOptions(TypedDict, total=False):
     exclude: str | Sequence[str] | None
     drop_tracking: bool | None
     links: bool | None
+    anchors: bool | None
     text_digest: str | None
     seeding_strategy: str | None
     max_sitemaps: int | None
@@ -93,7 +94,11 @@ class CrawlOptions(TypedDict, total=False):
     memory_limit: int | str | None
     max_redirects: int | None
     allow_net: str | Sequence[str] | None
+    header: str | Sequence[str] | None
+    auth: str | Sequence[str] | None
+    cookies: bool | None
     proxy: str | None
+    proxy_env: bool | None
     ca_file: str | os.PathLike[str] | None
     insecure_host: str | Sequence[str] | None
     frontier_limit: int | None
