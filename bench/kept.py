@@ -47,7 +47,7 @@ def crawl(way: str, seeds: Path, directory: Path, core: int) -> tuple[float, flo
     (directory / "nothing.py").write_text(NOTHING)
     command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED, *WAYS[way]]
     command += ["--processes", "1", "--data-dir", str(directory / "crawl")]
-    usage = measured(command, cores={core}, cwd=directory)
+    usage = measured(command, cores={core}, cwd=directory, environment={})
     pages = json.loads(usage.printed)["fetched"]
     size = sum(file.stat().st_size for file in (directory / "crawl").glob("*.warc.gz"))
     shutil.rmtree(directory)
