@@ -188,7 +188,7 @@ class SegmentWriter:
             if size < length:
                 raise StoreError(
                     f"{path} is {size:,} bytes long, and {length:,} were committed: restore it "
-                    "from a copy, or run `mannerly doctor --repair`, which queues its pages again"
+                    "from a copy, or start over with --fresh"
                 )
             if size > length:
                 descriptor = open_regular(path, os.O_WRONLY)
