@@ -52,7 +52,7 @@ def run(line: str, directory: Path) -> None:
 
 def run_python(block: str, directory: Path) -> None:
     """Keep the function of an example for the command after it, and run everything else."""
-    if block.startswith("def extract"):
+    if block.startswith("# my_items.py"):
         (directory / "my_items.py").write_text(block)
         return
     ended = subprocess.run(
