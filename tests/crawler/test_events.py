@@ -98,4 +98,4 @@ def test_a_tick_tells_where_the_hosts_are() -> None:
     (measured,) = world.told(told.ShardMeasured)
     assert (measured.shard, measured.in_flight, measured.undelivered) == (0, 2, 0)
     assert measured.queued == 1
-    assert (measured.places.active, measured.places.ready) == (1, 0)
+    assert (measured.places.known, measured.places.active, measured.places.ready) == (2, 2, 0)

@@ -293,6 +293,7 @@ HEARD = {
     told.RobotsAnswered,
     told.PageSettled,
     told.ListSettled,
+    told.ItemsExtracted,
     told.PageRetried,
     told.UrlsDropped,
     told.UrlsFound,

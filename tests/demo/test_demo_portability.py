@@ -146,8 +146,8 @@ def test_command_demonstrates_where_only_one_address_exists(
     ran = mannerly("demo", "--seconds", "4")
 
     assert ran.returncode == 0, ran.stderr
-    header, *rows = ran.stdout.splitlines()
-    column = header.index("requests") + len("requests")
+    header, *rows = ran.stdout.partition("\n\n")[0].splitlines()
+    column = header.index("Requests") + len("Requests")
     requests = {row.split()[0]: int(row[:column].split()[-1]) for row in rows}
     assert len(requests) >= 12
     assert min(requests.values()) >= 2, requests

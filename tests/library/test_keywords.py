@@ -214,7 +214,7 @@ def test_public_names_are_there_and_cheap() -> None:
     done = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "['mannerly']"
+    assert done.stdout.strip() == "['mannerly', 'mannerly.version']"
 
 
 @pytest.mark.parametrize("name", mannerly.__all__)

@@ -24,7 +24,9 @@ IO_MODULES = frozenset(
 MAY = {
     "clock.py": {"time"},
     "drivers/aio.py": {"asyncio"},
+    "drivers/aio_policies.py": {"asyncio"},
     "drivers/threads.py": {"threading"},
+    "drivers/thread_policies.py": {"threading", "concurrent"},
     "drivers/observe.py": {"logging"},
     "memory/sqlite.py": {"sqlite3", "threading", "pathlib"},
     # For the calendar and times of day, not for the present: see the clock's own test below.

@@ -6,11 +6,9 @@ so that CI cannot pass without having looked.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Page, Playwright, Route
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -49,16 +47,28 @@ def require_browser() -> None:
         pytest.skip(missing)
 
 
-@cache
+_running: list[tuple[Playwright, Browser]] = []
+
+
 def browser() -> Browser:
-    """One browser for all tests of a process: starting it takes longer than most of them."""
+    """One browser for all tests of a module: starting it takes longer than most of them."""
     from playwright.sync_api import sync_playwright
 
-    running = sync_playwright().start()
-    started = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    atexit.register(running.stop)
-    atexit.register(started.close)
-    return started
+    if not _running:
+        playwright = sync_playwright().start()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        _running.append((playwright, started))
+    return _running[0][1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser_ends() -> Iterator[None]:
+    """End the browser with its module: its event loop would be in the way of other tests."""
+    yield
+    while _running:
+        playwright, started = _running.pop()
+        started.close()
+        playwright.stop()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import make_crawl, page
-from tests.report.browser import Seen, opened
+from tests.report.browser import Seen, browser_ends, opened
 from tests.report.hostile import TEXTS
 
 from mannerly.crawler.stored import open_crawl
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.report.conftest import Crawled
+
+__all__ = ["browser_ends"]  # a fixture of this module, too
 
 SITE = "https://a.example"
 FORMULA = re.compile(r"\A\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
-from tests.report.browser import browser, require_browser
+from tests.report.browser import browser, browser_ends, require_browser
 
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
+
+__all__ = ["browser_ends"]  # a fixture of this module, too
 
 GAP_S = 0.5
 NAMES = ("plain-0", "plain-1", "plain-2")
@@ -99,7 +101,8 @@ def test_page_shows_what_the_crawl_does(shown: Shown) -> None:
     """Sentence, numbers, charts, hosts, errors, proof; nothing from elsewhere, no error."""
     page = shown.page
 
-    page.wait_for_function("document.querySelectorAll('.uplot canvas').length >= 4")
+    for chart in ("main", "queue", "flight", "latency"):
+        page.wait_for_selector(f"#chart-{chart} canvas")
     sentence, badge = page.inner_text("#sentence"), page.inner_text("#badge")
     numbers = page.inner_text("#numbers")
     hosts = page.locator("tr[data-host]").count()
@@ -110,7 +113,7 @@ def test_page_shows_what_the_crawl_does(shown: Shown) -> None:
     page.click("#explain-form button")
     page.wait_for_selector("#explanation .badge")
     explained = page.inner_text("#explanation")
-    page.wait_for_function("document.getElementById('proof-sentence').textContent.includes('kept')")
+    page.wait_for_selector("#proof-sentence:has-text('kept')")
 
     assert re.search(r"pages/(s|min) from 2 of 2 hosts|request", sentence)
     assert "Running" in badge

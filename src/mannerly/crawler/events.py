@@ -9,6 +9,7 @@ through unchanged, so a listener sees one stream.
     RobotsAnswered   a robots.txt came back
     PageSettled      a page has its record: fetched, or failed without a retry left
     ListSettled      the same for a sitemap or a public index
+    ItemsExtracted   the extract function was run on a page
     PageRetried      a page will be asked for again
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
