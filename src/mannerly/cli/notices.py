@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.options.option import ProjectUse
@@ -36,12 +38,15 @@ _NAMED_SEEDS = 3
 
 
 def say(lines: Iterable[str], log_format: object) -> None:
-    """Print notices; with a log format, each as a log line."""
+    """Print notices, wrapped on a terminal; with a log format, each as a log line."""
+    look = error_look()
     for line in lines:
-        if log_format is None:
-            note(error_look().spelled(line))
-        else:
+        if log_format is not None:
             log(str(log_format), "Notice", reason=line)
+        elif sys.stderr.isatty():
+            note(fill(look.spelled(line), look.columns - 1, subsequent_indent="  "))
+        else:
+            note(look.spelled(line))
 
 
 def project_file(configuration: Configuration) -> list[str]:
