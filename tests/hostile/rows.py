@@ -136,7 +136,7 @@ FAULTS = (
         (
             f"{_DNS}::test_failing_names_cost_their_own_host_only",
             f"{_DNS}::test_a_flapping_name_and_one_with_a_thousand_addresses_are_crawled",
-            f"{_TIME}::test_names_that_do_not_resolve_delay_nobody",
+            f"{_TIME}::test_names_that_do_not_resolve_delay_no_other_host",
             (
                 "crawler/runtime/test_names_and_victims.py::"
                 "test_names_without_an_address_delay_no_other_host"
