@@ -8,7 +8,7 @@ release single shards while the crawl runs; nothing else of a run knows of the o
 owner that cannot be heard any more loses its shards when that time is over, and another member may
 claim them. So that there are never two senders, `ShardStore.sure_until` is an instant on the
 owner's monotonic clock, `MARGIN_S` before the lease could end, counted from before the message that
-prolonged it was sent: nothing is sent to a host of the shard after it. Whoever claims a shard gets
+prolonged it was sent: nothing is sent to a host of the shard after it. The next owner gets
 the records of its hosts, with instants that hold on the new owner's clocks; the gap in force of
 each host counts from the claim.
 
