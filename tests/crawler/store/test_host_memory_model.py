@@ -18,9 +18,9 @@ from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.host_memory import (
     Granted,
     Holder,
+    HolderLost,
     HostBudget,
     HostMemory,
-    LeaseLost,
     LeaseTimes,
 )
 
@@ -92,7 +92,7 @@ class SharedHosts(RuleBasedStateMachine):
         for memory in self.memories:
             try:
                 answers.append(memory.claim(process.holder.id, asked, self.now))
-            except LeaseLost:
+            except HolderLost:
                 answers.append({})
         assert answers[0] == answers[1]
         if not answers[0]:
@@ -126,7 +126,7 @@ class SharedHosts(RuleBasedStateMachine):
             try:
                 memory.renew(process.holder.id, budgets, self.now)
                 lost.append(False)
-            except LeaseLost:
+            except HolderLost:
                 lost.append(True)
         assert lost[0] == lost[1]
         if lost[0]:

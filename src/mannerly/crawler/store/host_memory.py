@@ -12,7 +12,7 @@ implementation passes.
 
 **Holders.** A holder is one process of one crawl (`Holder`), under an id that is never used again.
 It joins, and gives one sign of life for all its leases together (`renew`, every HEARTBEAT_S). It is
-dead when the last sign of life is LEASE_S old, and then every call under its id raises `LeaseLost`:
+dead when the last sign of life is LEASE_S old, and then every call under its id raises `HolderLost`:
 it forgets its leases and joins under another id. It must send nothing from SILENT_S after the
 moment *before* it sent its last sign of life: so a late request cannot meet a new holder's.
 
@@ -79,7 +79,7 @@ class LeaseTimes(NamedTuple):
     grace_s: float = 2.0  # for the crawl that waits longest to take a host that was released
 
 
-class LeaseLost(Exception):  # noqa: N818 - a state
+class HolderLost(Exception):  # noqa: N818 - a state
     """This holder is dead or unknown to the memory: all its leases are lost."""
 
 
@@ -138,14 +138,14 @@ class HostMemory(Protocol):
         """Give a sign of life for all leases, and write the budgets of some of its hosts.
 
         Raises:
-            LeaseLost: it comes too late.
+            HolderLost: it comes too late.
         """
 
     def claim(self, holder: str, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
         """Ask for hosts, each with the gap in force if nothing is known of it.
 
         Raises:
-            LeaseLost: the holder is dead.
+            HolderLost: the holder is dead.
         """
 
     def wanted(self, holder: str, now: Now) -> dict[str, int]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .host_memory import (
     Granted,
+    HolderLost,
     HostBudget,
     InUse,
-    LeaseLost,
     LeaseTimes,
     after_death,
     later,
@@ -172,7 +172,7 @@ class MemoryHosts:
     def _require(self, holder: str, now: Now) -> Holder:
         known = self._alive(holder, now)
         if known is None:
-            raise LeaseLost(holder)
+            raise HolderLost(holder)
         return known
 
     def _alive(self, holder: str, now: Now) -> Holder | None:

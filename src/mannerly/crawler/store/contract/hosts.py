@@ -18,9 +18,9 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.store.host_memory import (
     Granted,
     Holder,
+    HolderLost,
     HostBudget,
     InUse,
-    LeaseLost,
     LeaseTimes,
 )
 from mannerly.politeness.pace import Lesson
@@ -204,11 +204,11 @@ class HostMemoryContract:
         one.claim()
         self.wait(self.times.lease_s * 1.1)
 
-        with pytest.raises(LeaseLost):
+        with pytest.raises(HolderLost):
             one.renew()
-        with pytest.raises(LeaseLost):
+        with pytest.raises(HolderLost):
             one.claim()
-        with pytest.raises(LeaseLost):
+        with pytest.raises(HolderLost):
             two.claim()
         again = self.joined("x", "2")
         assert isinstance(again.claim(), Granted)
@@ -246,7 +246,7 @@ class HostMemoryContract:
         assert granted.budget.next_in_s == pytest.approx(1.5, abs=self.tolerance_s)
         assert two.claim("b.example") == Granted(None)
         assert three.wanted() == {}
-        with pytest.raises(LeaseLost):
+        with pytest.raises(HolderLost):
             one.renew()
 
     # ------------------------------------------------------------------ budgets

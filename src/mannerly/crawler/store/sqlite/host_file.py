@@ -27,9 +27,9 @@ from mannerly.crawler.store.host_memory import (
     PRIVATE_LESSON_S,
     Granted,
     Holder,
+    HolderLost,
     HostBudget,
     InUse,
-    LeaseLost,
     LeaseTimes,
     after_death,
     is_private,
@@ -307,7 +307,7 @@ class HostFile:
     def _require(self, holder: str, now: Now) -> _Known:
         known = self._holder(self._numbers.get(holder, -1), now)
         if known is None or not known.is_alive:
-            raise LeaseLost(holder)
+            raise HolderLost(holder)
         return known
 
     def _holder(self, number: int, now: Now) -> _Known | None:
