@@ -29,7 +29,7 @@ KEPT_MOVES = 200  # of a job
 JOBS = FileKind(
     "jobs",
     0x6D6E6A62,  # "mnjb"
-    1,
+    2,
     """
     CREATE TABLE jobs (
         id TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, queued_at REAL NOT NULL,
@@ -38,19 +38,17 @@ JOBS = FileKind(
     CREATE TABLE runs (
         job TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL, PRIMARY KEY (job, number)
     ) WITHOUT ROWID;
+    CREATE TABLE journal (
+        number INTEGER PRIMARY KEY, job TEXT NOT NULL, at REAL NOT NULL, event TEXT NOT NULL,
+        was TEXT NOT NULL, state TEXT NOT NULL, run INTEGER NOT NULL
+    );
+    CREATE INDEX journal_job ON journal (job, number);
     """,
 )
 
 _SAVE = """
     INSERT OR REPLACE INTO jobs (id, state, queued_at, next_due, owes_webhook, job)
     VALUES (?, ?, ?, ?, ?, ?)
-"""
-_JOURNAL = """
-    CREATE TABLE IF NOT EXISTS journal (
-        number INTEGER PRIMARY KEY, job TEXT NOT NULL, at REAL NOT NULL, event TEXT NOT NULL,
-        was TEXT NOT NULL, state TEXT NOT NULL, run INTEGER NOT NULL
-    );
-    CREATE INDEX IF NOT EXISTS journal_job ON journal (job, number);
 """
 _MOVED = "INSERT INTO journal (job, at, event, was, state, run) VALUES (?, ?, ?, ?, ?, ?)"
 _MOVES = "SELECT at, event, was, state, run FROM journal WHERE job = ? ORDER BY number DESC LIMIT ?"
@@ -79,8 +77,6 @@ class JobBook:
         if not path.exists():
             Database.create(path, JOBS).close()
         self._file = Database.open(path, JOBS, durable=True, busy_ms=5000)
-        with self._file.transaction():  # a file of an earlier version has none
-            self._file.execute(_JOURNAL)
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

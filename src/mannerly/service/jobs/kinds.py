@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class JobKind(StrEnum):
-    """What a job does with its seeds."""
+    """The kind of a job: the work that it does with its seeds."""
 
     CRAWL = "crawl"
     RECRAWL = "recrawl"
     CHECK = "check"
 
 
-class Kind(NamedTuple):
-    """How the jobs of one kind are run."""
+class KindRow(NamedTuple):
+    """One kind of jobs: its function, and where its runs keep their data."""
 
     words: str  # what it does
     function: str  # module:function
@@ -40,17 +40,17 @@ class Kind(NamedTuple):
         return cast("Callable[[JobOrder, JobWatch], JobEnd]", found)
 
 
-KINDS: dict[JobKind, Kind] = {
-    JobKind.CRAWL: Kind(
+KINDS: dict[JobKind, KindRow] = {
+    JobKind.CRAWL: KindRow(
         "crawl from the seeds; each run begins anew",
         "mannerly.service.jobs.crawling:crawl",
     ),
-    JobKind.RECRAWL: Kind(
+    JobKind.RECRAWL: KindRow(
         "crawl once, then ask for the same pages again with each run and tell what has changed",
         "mannerly.service.jobs.crawling:recrawl",
         has_one_directory=True,
     ),
-    JobKind.CHECK: Kind(
+    JobKind.CHECK: KindRow(
         "crawl, then ask once for everything that the pages link to, and count what is broken",
         "mannerly.service.jobs.checking:check",
     ),
