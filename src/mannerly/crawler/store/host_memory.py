@@ -12,9 +12,9 @@ implementation passes.
 
 **Holders.** A holder is one process of one crawl (`Holder`), under an id that is never used again.
 It joins, and gives one sign of life for all its leases together (`renew`, every HEARTBEAT_S). It is
-dead when the last sign of life is LEASE_S old, and then every call under its id raises `HolderLost`:
-it forgets its leases and joins under another id. It must send nothing from SILENT_S after the
-moment *before* it sent its last sign of life: so a late request cannot meet a new holder's.
+dead when the last sign of life is LEASE_S old, and then every call under its id raises
+`HolderLost`: it forgets its leases and joins under another id. It must send nothing from SILENT_S
+after the moment *before* it sent its last sign of life: so a late request cannot meet a new holder's.
 
 **Claiming.** `claim` asks for many hosts at once. A host is granted if
 
