@@ -35,6 +35,7 @@ PACED = (
 )
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
 REMARKABLE = 200
+_DAY_S = 86_400.0
 _STEPS = 8  # of latencies, between one power of two and the next
 OTHER_PATTERNS = "other patterns"
 
@@ -387,8 +388,8 @@ class StatsFold:
             self._blocked(event.reason, event.wait_s)
 
     def _blocked(self, reason: str, seconds: float) -> None:
-        if seconds > 0.0:
-            self.stats.blocked.setdefault(str(reason), Latencies()).note(seconds)
+        if seconds > 0.0:  # "forever" counts as a day, which is longer than any bucket
+            self.stats.blocked.setdefault(str(reason), Latencies()).note(min(seconds, _DAY_S))
 
     def _cancelled(self, _event: Cancelled) -> None:
         self.stats.cancellations += 1
