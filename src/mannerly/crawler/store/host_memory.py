@@ -14,7 +14,8 @@ implementation passes.
 It joins, and gives one sign of life for all its leases together (`renew`, every HEARTBEAT_S). It is
 dead when the last sign of life is LEASE_S old, and then every call under its id raises
 `HolderLost`: it forgets its leases and joins under another id. It must send nothing from SILENT_S
-after the moment *before* it sent its last sign of life: so a late request cannot meet a new holder's.
+after the moment *before* it sent its last sign of life, so that no late request meets those of the
+next holder.
 
 **Claiming.** `claim` asks for many hosts at once. A host is granted if
 
