@@ -63,19 +63,6 @@ LEFT = (
         ),
     ),
     Mutant(
-        "send before reading what came while stopped",
-        "P4",
-        _CURL,
-        "        if now - self._read_until > FRESH_S and not self._has_read_first:",
-        "        if False:",
-        (
-            (
-                f"{_CURL_TESTS}::"
-                "test_what_came_while_the_process_was_stopped_is_returned_before_anything_is_sent"
-            ),
-        ),
-    ),
-    Mutant(
         "send although the process was stopped just now",
         "P4",
         _CURL,

@@ -217,7 +217,7 @@ def test_suspended_crawl_sends_no_burst(tmp_path: Path, figure: Figure) -> None:
 
 
 class _RefusesOnce(RawServer):
-    """Answers every page with links, but the third request, when it is told to, with a Retry-After."""
+    """Answers with links; its third answer comes when it is told to, and is a Retry-After."""
 
     def __init__(self, address: str) -> None:
         super().__init__(self._answer, address)

@@ -23,11 +23,11 @@ expired names.
 Transfers that are paused because bodies take too much memory (`body_memory`) go on, one after the
 other, when `wait` is called and there is room.
 
-A process can be stopped anywhere, and an answer that came meanwhile may forbid what it was about to
-send. So after a stop or any other stall (`FRESH_S`) `wait` reads first and returns what it read; and
-nothing leaves, wherever the stop was, while another request to its host is under way whose answer
-may have been waiting for longer than that. Python's poll returns nothing, without having looked
-again, if a stop outlasts its timeout.
+A process can be stopped anywhere, and an answer that came meanwhile may forbid what it was about
+to send. So after a stop or any other stall (`FRESH_S`) `wait` reads first and returns what it read;
+and nothing leaves, wherever the stop was, while another request to its host is under way whose
+answer may have been waiting for longer than that. Python's poll returns nothing, without having
+looked again, if a stop outlasts its timeout.
 
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
@@ -178,7 +178,7 @@ class CurlFetcher:
         if self._paused:
             self._go_on()
         if now - self._read_until > FRESH_S and not self._has_read_first:
-            # Only once in a row: a loop that is always late must send, too.
+            # Otherwise requests were held that may go. Once in a row: a late loop must send, too.
             self._has_read_first = self._reads_something()
             if self._has_read_first:
                 return self._finished()
