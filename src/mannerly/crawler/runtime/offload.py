@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
 STALLED_S = 1.0  # later than it had to: this process was stopped
-SILENT_S = 10.0  # a helper that takes longer for a page is named
+SILENT_S = 8.0  # a helper that takes longer for a page is named
 NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page

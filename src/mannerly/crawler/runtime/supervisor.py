@@ -52,7 +52,7 @@ from .messages import (
     Start,
     worker_id,
 )
-from .waking import WakingQueue
+from .waking import Bell, WakingQueue
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 WORKER = "mannerly.crawler.runtime.worker_process"
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
-STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
+STOP_AT_ONCE_S = 0.3  # the same after the second interrupt
 STALLED_S = 2.0  # of a turn: this process was stopped, and its workers perhaps with it
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
@@ -89,6 +89,8 @@ class Supervisor:
         self._next_alive = self._next_look = -inf
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
+        self._bell = run.interrupts.bell = Bell()
+        self._selector.register(self._bell, selectors.EVENT_READ)
         if run.pages is not None:
             run.pages.route = self.acknowledge
 
@@ -119,6 +121,8 @@ class Supervisor:
         ending: Ending | None = None
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
+            if self._run.interrupts.wants_end:
+                self._bell.hush()
             now = clock.now()
             if now - turned_at > STALLED_S:
                 for member in self._alive():
@@ -174,6 +178,8 @@ class Supervisor:
             self._reap(member)
         self._selector.close()
         self._acknowledged.close()
+        self._run.interrupts.bell = None
+        self._bell.close()
 
     # ------------------------------------------------------------------ messages from workers
 
