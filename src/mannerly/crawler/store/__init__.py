@@ -1,6 +1,7 @@
 """The durable state of crawls. The contracts are in `base`, in prose; read that first.
 
     base        CrawlStore (a whole crawl), ShardStore (one shard), and the values that they take
+    fleet       the contract of a crawl that several runs share
     contract    the test suite that every implementation passes
     sqlite      a crawl in a directory of SQLite files
     memory      a shard in this process; memory_crawl: a crawl of them

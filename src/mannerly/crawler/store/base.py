@@ -80,6 +80,7 @@ thread. Times are wall time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ if TYPE_CHECKING:
         Skipped,
         Traffic,
     )
+    from mannerly.politeness.model import Instant
+
+    from .fleet import Fleet
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
@@ -307,6 +311,8 @@ class ShardReader(Protocol):
 class ShardStore(ShardReader, HostMemory, Protocol):
     """One shard's durable state, for its owner."""
 
+    # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
+    sure_until: Instant = inf
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
@@ -405,9 +411,12 @@ class CrawlStore(Protocol):
     location: str  # what `open_crawl` takes, as it is shown to people; never with a password
     manifest: Manifest
     segment_folder: Path | None  # where answers are kept; None: nowhere
+    fleet: Fleet | None  # several runs may work on it at once; None: one at a time
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.
+
+        A crawl that runs share (`fleet`) is joined instead, and this does nothing.
 
         Raises:
             StoreInUse: another run is working on it.

@@ -55,6 +55,7 @@ class MemoryCrawl:
         self.location = location
         self.manifest = crawl.manifest
         self.segment_folder: Path | None = None
+        self.fleet = None  # one run at a time
         self._crawl = crawl
         self._claimed: list[MemoryStore] = []
 
