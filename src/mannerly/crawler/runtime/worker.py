@@ -109,6 +109,10 @@ class Worker:
         self._rules = rules
         if is_resumed:
             self._include_moved(manifest.seeds)
+        # Before sockets and processes are made: these can fail.
+        now = Now(clock.now(), clock.wall())
+        self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
+        self._extract = None if settings.extract is None else Extractor(settings.extract)
         memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(allow_net=settings.allow_net)
         self._open_network(manifest.seeds)
@@ -126,9 +130,6 @@ class Worker:
             acknowledged = {shard: each.acknowledged for shard, each in owned}
             self._delivery = Delivery(deliver, acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
-        now = Now(clock.now(), clock.wall())
-        self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
-        self._extract = None if settings.extract is None else Extractor(settings.extract)
         events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
         self._shards = [
