@@ -371,6 +371,9 @@ class Engine:
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
         stats.standings = self._fold.standings(self._clock.now())
+        stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
+        stats.parsing = 0 if self._offload is None else self._offload.pending
+        stats.body_bytes = self._memory.used
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:

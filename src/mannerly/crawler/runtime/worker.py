@@ -274,7 +274,9 @@ class Worker:
             raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
         facts = facts_of(self._settings, self._store.manifest, wall)
         return {
-            number: AnswerArchive.beside(each, number, folder, facts)
+            number: AnswerArchive.beside(
+                each, each.segment_stem or f"shard-{number}", folder, facts
+            )
             for number, each in zip(self._numbers, self._stores, strict=True)
         }
 
