@@ -33,7 +33,7 @@ _PLACES = """
 
 
 class Loss(NamedTuple):
-    """What a segment has lost."""
+    """A segment that has lost some of its answers."""
 
     path: Path
     number: int
