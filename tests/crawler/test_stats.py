@@ -68,7 +68,7 @@ def fold(*events: Event) -> Stats:
     folded = StatsFold()
     for event in events:
         folded(event)
-    return folded.stats
+    return folded.summed()
 
 
 def sent(gap_s: float | None, *, is_early: bool = False, delay_s: float = 1.0) -> told.RequestSent:
@@ -303,6 +303,7 @@ HEARD = {
     told.HostsSeen,
     told.BatchCommitted,
     told.StoreMended,
+    told.ShardLost,
 }
 
 

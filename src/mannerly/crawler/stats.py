@@ -8,6 +8,7 @@ for the summary, and only a few hundred of them.
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field
 from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,6 +154,7 @@ class Stats:
     latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     commit_s: float = 0.0  # the latest commit
+    shards_lost: int = 0  # that another run has taken over, or that were given back unwritten
     mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
     oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
@@ -192,6 +194,7 @@ class Stats:
             "too_early",
             "items",
             "extract_errors",
+            "shards_lost",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.commit_s = max(self.commit_s, other.commit_s)
@@ -243,6 +246,7 @@ class StatsFold:
             told.HostsSeen: self._saw,
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
+            told.ShardLost: self._lost,
             Throttled: self._throttled,
             Cancelled: self._cancelled,
             ConcurrencyChanged: self._concurrency_changed,
@@ -350,6 +354,10 @@ class StatsFold:
     def _mended(self, event: told.StoreMended) -> None:
         self.stats.mended.append(event.words)
 
+    def _lost(self, event: told.ShardLost) -> None:
+        self.stats.shards_lost += 1
+        self._shards.pop(event.shard, None)
+
     def _saw(self, event: told.HostsSeen) -> None:
         self._seen[event.shard] = event
 
@@ -365,7 +373,15 @@ class StatsFold:
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event
-        stats, shards = self.stats, self._shards.values()
+
+    def forget(self, shard: int) -> None:
+        """Leave out what was measured of a shard: it has another owner."""
+        self._shards.pop(shard, None)
+        self._seen.pop(shard, None)
+
+    def summed(self) -> Stats:
+        """Return a copy of the totals, with the sums over all shards."""
+        stats, shards = copy(self.stats), self._shards.values()
         stats.in_flight = sum(each.in_flight for each in shards)
         stats.undelivered = sum(each.undelivered for each in shards)
         stats.queued = sum(each.queued for each in shards)
@@ -374,6 +390,7 @@ class StatsFold:
         stats.waits = Waits()
         for each in shards:
             stats.waits.add(waits_of(each.places))
+        return stats
 
 
 def waits_of(places: HostPlaces) -> Waits:
