@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.settings import CrawlSettings
 
+    from .jobs.messages import JobReport
     from .jobs.model import Job, NewJob
-    from .jobs.process import JobReport
 
 TICK_S = 0.25
 FAILURE_THRESHOLD = 20  # URLs in a row that ended in an error: then a job has failed
@@ -61,6 +61,7 @@ class Service:
         *,
         jobs: int = 2,
         failure_threshold: int = FAILURE_THRESHOLD,
+        throttle_threshold: int = 0,
         webhook_secret: str | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,6 +76,7 @@ class Service:
             settings,
             jobs=jobs,
             failure_threshold=failure_threshold,
+            throttle_threshold=throttle_threshold,
             reported=self._report,
             ended=self._add_up,
         )

@@ -114,7 +114,8 @@ class ShardOpener:
         if folder is None:
             raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
         facts = facts_of(self._settings, self._store.manifest, now.wall)
-        return AnswerArchive.beside(store, number, folder, facts)
+        stem = store.segment_stem or f"shard-{number}"
+        return AnswerArchive.beside(store, stem, folder, facts)
 
 
 def catch_up(shard: Shard, orders: Iterable[tuple[int, Control]], now: Now) -> None:

@@ -313,6 +313,7 @@ class ShardStore(ShardReader, HostMemory, Protocol):
 
     # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
     sure_until: Instant = inf
+    segment_stem: str = ""  # the beginning of the names of its segments; "": `shard-NUMBER`
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
