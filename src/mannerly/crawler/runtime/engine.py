@@ -58,7 +58,7 @@ FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be res
 
 
 class Rhythm(NamedTuple):
-    """How often an engine writes and looks for links of other shards."""
+    """The times between two commits, and between two looks for links of other shards."""
 
     tick_s: float = TICK_S
     commit_after_s: float = COMMIT_AFTER_S

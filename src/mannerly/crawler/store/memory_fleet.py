@@ -34,7 +34,7 @@ class Clock(Protocol):
 
 
 class _Shared:
-    """What the members of a crawl share, besides its shards."""
+    """The state that the members of a crawl share, besides its shards."""
 
     def __init__(self, limit: int | None) -> None:
         self.clock: Clock = MonotonicClock()
