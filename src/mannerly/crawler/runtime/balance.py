@@ -1,6 +1,6 @@
 """Divide the shards of a crawl evenly among its members, by what each of them can see.
 
-Every member computes the same quotas from the same cards, so nobody has to decide for others: a
+Every member computes the same quotas from the same cards, and decides for itself alone: a
 member with more than its quota releases some, one with less claims what has no owner. While members
 see different cards the quotas differ for a moment, and a shard may change hands once too often.
 

@@ -10,7 +10,7 @@ Shards can be added and removed between two turns (`own_shards`). In a crawl tha
 nothing is sent for a shard after its store's `sure_until`. A shard whose lease is lost is dropped:
 its requests are cancelled and nothing more of it is committed. While the store is away nothing is
 started or written; one that goes away in the middle of anything but a commit costs the shard its
-memory, since nobody knows how far that came.
+memory, since the call may have had its effect.
 
 This module is long because the loop and everything that makes it start less are one object.
 """
@@ -325,7 +325,7 @@ class Engine:
         self._forget(shard)
 
     def drop(self, number: int) -> None:
-        """Forget a shard without a commit: it has another owner, or nobody knows its state."""
+        """Forget a shard without a commit: it has another owner, or its state is unsure."""
         shard = self._by_number[number]
         self._cancel(shard, self._now())
         self._forget(shard)
@@ -473,6 +473,9 @@ class Engine:
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
         stats.standings = self._fold.standings(self._clock.now())
+        stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
+        stats.parsing = 0 if self._offload is None else self._offload.pending
+        stats.body_bytes = self._memory.used
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
-class Means(NamedTuple):
+class ShardParts(NamedTuple):
     """Everything that the shards of a worker share."""
 
     rules: LinkRules
@@ -49,11 +49,11 @@ class ShardOpener:
     """Opens and closes shards of one crawl."""
 
     def __init__(
-        self, store: CrawlStore, settings: CrawlSettings, means: Means, *, is_resumed: bool
+        self, store: CrawlStore, settings: CrawlSettings, common: ShardParts, *, is_resumed: bool
     ) -> None:
         self._store = store
         self._settings = settings
-        self._means = means
+        self._common = common
         self._is_resumed = is_resumed
         shards = store.manifest.shards
         self._sharding = Sharding(shards)
@@ -82,22 +82,22 @@ class ShardOpener:
     def make(self, number: int, store: ShardStore, now: Now) -> Shard:
         """Return the shard of a store that is claimed."""
         archive = self._archive(number, store, now) if self._settings.keep_bodies else None
-        means = self._means
+        common = self._common
         shard = Shard(
             number,
             store,
             self._sharding,
             self._settings,
-            means.rules,
+            common.rules,
             is_resumed=self._is_resumed,
             now=now,
-            events=means.events,
-            reader=means.reader,
-            consumer=means.consumer,
+            events=common.events,
+            reader=common.reader,
+            consumer=common.consumer,
             archive=archive,
-            extract=means.extract,
+            extract=common.extract,
             boot=boot_id(),
-            watched=means.watched,
+            watched=common.watched,
         )
         shard.offer(self._first.get(number, []))
         return shard

@@ -42,7 +42,7 @@ from .engine import SHARED, Engine
 from .messages import machine, worker_id
 from .news import News
 from .offload import Offload
-from .opening import Means, ShardOpener, catch_up
+from .opening import ShardOpener, ShardParts, catch_up
 from .order_book import OrderBook
 
 if TYPE_CHECKING:
@@ -108,8 +108,10 @@ class Worker:
         self._extract = None if settings.extract is None else Extractor(settings.extract)
         self._events = events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
-        means = Means(self._rules, events, self._offload, self._delivery, self._extract, watched)
-        self._opener = ShardOpener(store, settings, means, is_resumed=is_resumed)
+        common = ShardParts(
+            self._rules, events, self._offload, self._delivery, self._extract, watched
+        )
+        self._opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
         self.engine = Engine(
             self._fetcher,
             (),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .base import Batch, BroughtBack, Committed, ShardOptions, WorkerCard
 
 
-class Clock(Protocol):
+class LeaseClock(Protocol):
     """The clock of the store. Virtual members read it, too, so both ends of a lease are its own."""
 
     def now(self) -> Instant: ...
@@ -37,7 +37,7 @@ class _Shared:
     """The state that the members of a crawl share, besides its shards."""
 
     def __init__(self, limit: int | None) -> None:
-        self.clock: Clock = MonotonicClock()
+        self.clock: LeaseClock = MonotonicClock()
         self.joined = 0
         self.seen: dict[str, Instant] = {}  # by member: its last renewal
         self.resting: set[int] = set()
@@ -114,7 +114,7 @@ class SharedMemoryCrawl(MemoryCrawl):
         self._leased: dict[int, LeasedStore] = {}
 
     @classmethod
-    def clock_of(cls, location: str, clock: Clock) -> None:
+    def clock_of(cls, location: str, clock: LeaseClock) -> None:
         """Let the leases of a crawl, which exists, end by this clock."""
         _shared.setdefault(location, _Shared(None)).clock = clock
 
@@ -125,7 +125,7 @@ class SharedMemoryCrawl(MemoryCrawl):
         _shared.pop(location, None)
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> LeaseClock:
         """The clock of the store."""
         return self._shared.clock
 
