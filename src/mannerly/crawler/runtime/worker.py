@@ -32,7 +32,6 @@ from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.extract import Extractor
-from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import (
     ShardOptions,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import Reading
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, ShardStore
@@ -271,6 +271,8 @@ class Worker:
         folder = self._store.segment_folder
         if folder is None:
             raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
+        from mannerly.crawler.shard.answers import AnswerArchive, facts_of  # only with archives
+
         facts = facts_of(self._settings, self._store.manifest, wall)
         return {
             number: AnswerArchive.beside(each, number, folder, facts)
