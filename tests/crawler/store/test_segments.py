@@ -26,7 +26,7 @@ def begin(name: str) -> bytes:
 def writer(
     folder: Path, committed: Mapping[str, int] | None = None, rotate_at: int = 1000
 ) -> SegmentWriter:
-    return SegmentWriter(folder, 3, committed or {}, rotate_at=rotate_at, begin=begin)
+    return SegmentWriter(folder, "shard-3", committed or {}, rotate_at=rotate_at, begin=begin)
 
 
 def test_record_is_where_its_place_says(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ class AnswerArchive:
         self._payloads: OrderedDict[str, _Payload] = OrderedDict()
 
     @classmethod
-    def beside(cls, store: ShardStore, shard: int, folder: Path, facts: Facts) -> AnswerArchive:
-        """Open the segments of a shard; what was not committed is cut off.
+    def beside(cls, store: ShardStore, stem: str, folder: Path, facts: Facts) -> AnswerArchive:
+        """Open the segments of a shard, by the stem of their names; what was not committed is cut.
 
         Raises:
             StoreError: they are shorter than what was committed.
@@ -51,7 +51,7 @@ class AnswerArchive:
         return cls(
             SegmentWriter(
                 folder,
-                shard,
+                stem,
                 store.segments(),
                 rotate_at=facts.segment_bytes,
                 begin=lambda name: warcinfo(name, facts.info, facts.wall),

@@ -1,4 +1,4 @@
-"""Segments: the files that hold the answers of a shard, beside its store.
+"""Segments: files beside a store that are only appended to, such as the answers of a shard.
 
 A segment is only appended to, and is valid up to the length that the store has committed, in the
 transaction that records its pages. What is behind that is of pages whose commit was lost in a
@@ -9,8 +9,8 @@ is in the archive exactly once.
 not written yet. On a full disk it raises StoreFull: the commit waits, nothing is lost, and as no
 request is started meanwhile, what waits here is bounded. The caller counts it (`waiting_bytes`).
 
-A segment that has `rotate_at` bytes is followed by the next. Each shard has its own segments and
-its own writer; their names are unique among the shards of a crawl.
+A segment that has `rotate_at` bytes is followed by the next. The segments of one writer are named
+after its stem (`shard-3-1.warc.gz`), which no other writer of the crawl has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WRITE_AT = 1 << 20  # bytes that wait; then they are written without waiting for a commit
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NAME = re.compile(r"shard-([0-9]+)-([0-9]+)\.warc\.gz")
+WARC = ".warc.gz"
 
 
 class _Segment:
@@ -59,12 +59,13 @@ class _Segment:
 
 
 class SegmentWriter:
-    """Appends records to the segments of one shard.
+    """Appends records to segments.
 
     Args:
         folder: the directory of the segments.
-        shard: the number of the shard.
-        committed: valid lengths by name, as the store has them.
+        stem: the beginning of their names.
+        committed: valid lengths by name, as the store has them; other stems' are passed over.
+        suffix: the end of their names.
         rotate_at: bytes after which a new segment is begun.
         begin: returns the first record of a segment, by its name.
         durable: wait for the disk before every commit.
@@ -76,15 +77,17 @@ class SegmentWriter:
     def __init__(
         self,
         folder: Path,
-        shard: int,
+        stem: str,
         committed: Mapping[str, int],
         *,
+        suffix: str = WARC,
         rotate_at: int,
         begin: Callable[[str], bytes],
         durable: bool = False,
     ) -> None:
         self._folder = folder
-        self._shard = shard
+        self._stem, self._suffix = stem, suffix
+        self._name = re.compile(rf"{re.escape(stem)}-([0-9]+){re.escape(suffix)}")
         self._rotate_at = rotate_at
         self._begin = begin
         self._durable = durable
@@ -132,9 +135,10 @@ class SegmentWriter:
 
     def _next(self) -> _Segment:
         self._number += 1
-        path = self._folder / segment_name(self._shard, self._number)
+        path = self._folder / f"{self._stem}-{self._number}{self._suffix}"
         self._segment = segment = _Segment(path, 0)
-        self._add(segment, self._begin(path.name))
+        if first := self._begin(path.name):
+            self._add(segment, first)
         return segment
 
     def _add(self, segment: _Segment, data: bytes) -> None:
@@ -176,13 +180,13 @@ class SegmentWriter:
 
     def _recover(self, committed: Mapping[str, int]) -> None:
         """Cut off what was not committed, and go on with the last segment."""
-        for path in self._folder.glob(f"shard-{self._shard}-*.warc.gz"):
-            found = _NAME.fullmatch(path.name)
-            if found is None or int(found[1]) != self._shard:
-                continue
-            if path.name not in committed:
+        for path in self._folder.glob(f"{self._stem}-*{self._suffix}"):
+            if self._name.fullmatch(path.name) and path.name not in committed:
                 path.unlink()
         for name, length in committed.items():
+            found = self._name.fullmatch(name)
+            if found is None:
+                continue
             path = self._folder / name
             size = path.lstat().st_size if path.exists() else 0
             if size < length:
@@ -194,17 +198,7 @@ class SegmentWriter:
                 descriptor = open_regular(path, os.O_WRONLY)
                 os.ftruncate(descriptor, length)
                 os.close(descriptor)
-            number = _number(name)
+            number = int(found[1])
             if number > self._number:
                 self._number = number
                 self._segment = _Segment(path, length)
-
-
-def segment_name(shard: int, number: int) -> str:
-    """Return the name of a shard's segment."""
-    return f"shard-{shard}-{number}.warc.gz"
-
-
-def _number(name: str) -> int:
-    found = _NAME.fullmatch(name)
-    return int(found[2]) if found else 0

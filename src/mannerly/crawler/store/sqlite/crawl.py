@@ -54,6 +54,7 @@ class SqliteCrawl:
         self.path = path
         self.location = str(path)
         self.segment_folder: Path | None = path
+        self.fleet = None  # one run at a time
         self.manifest = manifest
         self._lock: OwnerLock | None = None
         self._control = ControlFile(path)

@@ -1,0 +1,106 @@
+"""The contract of a crawl that several runs share, on one machine or on many.
+
+A store that can be shared has a `Fleet` (`CrawlStore.fleet`); one run at a time works on any other.
+A run joins the crawl and becomes one *member* or several of them, a process each. Members claim and
+release single shards while the crawl runs; nothing else of a run knows of the others.
+
+**Leases.** A claim holds for `LEASE_S` by the clock of the store, and is prolonged by `renew`. An
+owner that cannot be heard any more loses its shards when that time is over, and another member may
+claim them. So that there are never two senders, `ShardStore.sure_until` is an instant on the
+owner's monotonic clock, `MARGIN_S` before the lease could end, counted from before the message that
+prolonged it was sent: nothing is sent to a host of the shard after it. The next owner gets
+the records of its hosts, with instants that hold on the new owner's clocks; the gap in force of
+each host counts from the claim.
+
+**Fencing.** Every claim has a new random token. What an owner writes is applied only while its
+token is the shard's, all of it or nothing; otherwise `LeaseLost` is raised, and the owner forgets
+the shard: whatever it had not committed is fetched again by the next owner.
+
+**An answer that is lost** leaves open whether a commit was applied. The same batch is offered again
+(`StoreAway` says so), and a store recognises one that it has applied.
+
+**Finished** is agreed from what each shard says of itself. `rest` notes that the owner has nothing
+to do or under way in a shard, if the store sees nothing queued, nothing to hand over or to take
+over, and no order that was not acted on. Whatever reaches the shard afterwards ends its rest. The
+crawl is finished when all shards rested at one instant. `finished` looks twice, because a look at
+many shards is not one instant.
+
+**Pages** of `--max-urls` are granted to members in chunks. What a member that died had not used is
+lost to the crawl's limit, never granted twice.
+
+Times are seconds. `now` is an instant of this process's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from .base import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.politeness.model import Instant
+
+    from .base import WorkerCard
+
+LEASE_S = 15.0  # by the clock of the store
+RENEW_S = 5.0  # between two renewals
+MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
+
+
+class StoreAway(StoreError):  # noqa: N818 - a state of the server
+    """The server cannot be reached, or does not answer in time: try the same again. Exit code 5."""
+
+
+class LeaseLost(StoreError):  # noqa: N818 - a state of the shard
+    """The shard has another owner by now, or none: nothing was written."""
+
+
+class CrawlGone(StoreError):  # noqa: N818 - a state of the server
+    """The crawl is not in the store any more: it was wiped, or the server lost its data."""
+
+
+class Fleet(Protocol):
+    """The members of a crawl and its shards, for one run."""
+
+    member: str  # the name of this run among all runs on all machines; "" before `join`
+
+    def join(self, home: Path, segments: Path | None = None) -> str:
+        """Work on the crawl with `home` as the data directory of this run; return its name.
+
+        The directory keeps the name, so that a run that is started again is the same member, and
+        the segments, unless `segments` names another place. One process at a time has it.
+
+        Raises:
+            StoreInUse: another process has the directory.
+            CrawlGone: the directory belongs to a crawl that the store does not have.
+            StoreError: it belongs to another crawl or holds something else.
+        """
+
+    def unclaimed(self) -> list[int]:
+        """Return the shards that have no owner now."""
+
+    def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
+        """Prolong the claims of this process and show its card; return the shards it has lost.
+
+        Raises:
+            StoreAway: nothing was prolonged, as far as is known.
+        """
+
+    def rest(self, shard: int) -> bool:
+        """Note that there is nothing to do in a shard of this process; return whether that holds.
+
+        Call it only while no request of the shard is under way and nothing is uncommitted.
+        """
+
+    def finished(self) -> bool:
+        """Return whether every shard rests: the crawl is finished. Once it is, it stays so until
+        seeds are added or URLs are brought back.
+        """
+
+    def take_pages(self, wanted: int) -> int:
+        """Return how many of `wanted` pages may be started: less if `--max-urls` is near."""
+
+    def return_pages(self, pages: int) -> None:
+        """Give back pages that were taken and not started."""

@@ -1,0 +1,337 @@
+"""The records of a shard, from the logs of all its claims.
+
+The logs are read once, frame by frame, into an index: where the record of each URL is, and whether
+it still holds. `update` reads what was committed since. A shard is a small part of a crawl, so its
+index fits in memory: about 200 bytes a page.
+
+**One history.** A frame counts unless the URL is done already: it has a record or a reason of the
+same round, and was not returned to the queue since. That is the rule by which the server takes URLs
+out of its queue, so both agree, also where an owner offered a batch twice.
+
+Logs may be in several folders, one for each machine. A segment that is in none of them is missing:
+`missing` counts its pages, and its URLs are unknown here.
+"""
+
+from __future__ import annotations
+
+import os
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Kind, PageRecord, Skipped, is_given_up
+from mannerly.crawler.store.lastmod import unchanged
+from mannerly.crawler.store.memory_reader import SitemapSays
+from mannerly.crawler.store.sqlite.files import open_regular
+
+from .frames import (
+    CheckedFrame,
+    DroppedFrame,
+    ListedFrame,
+    LogDamaged,
+    RecordedFrame,
+    ReturnedFrame,
+    read_frame,
+    read_frames,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from mannerly.crawler.model import ArchivePlace, Entry, PageItems
+
+    from .frames import Frame
+    from .writer import Extent
+
+_CHECKS = (Kind.CHECK, Kind.CHECK_GET)
+_by_position = attrgetter("position")
+
+
+class _Url:
+    """A URL that left the queue, as the logs have it."""
+
+    __slots__ = (
+        *("checked_round", "elements_at", "error", "items_at", "kind", "place", "position"),
+        *("reason_at", "record_at", "round", "seq"),
+    )
+
+    def __init__(self, seq: int, kind: Kind) -> None:
+        self.seq = seq
+        self.kind = kind
+        self.round = -1  # of the last frame that counted; -1: it is queued
+        self.checked_round = 0  # a sitemap said in this round that it is unchanged; 0: none did
+        self.position = 0
+        # Places of frames: the number of the segment and the offset in it.
+        self.record_at: tuple[int, int] | None = None
+        self.reason_at: tuple[int, int] | None = None
+        self.elements_at: tuple[int, int] | None = None
+        self.items_at: tuple[int, int] | None = None
+        self.place: ArchivePlace | None = None
+        self.error: str | None = None  # it was dropped when it was checked again
+
+
+class LogReader:
+    """The record half of a `ShardReader`: what left the queue, and what is known of it."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.missing = 0  # pages whose record is in no folder
+        self.missing_segments: list[str] = []
+        self.round = 0
+        self._folders = folders
+        self._urls: dict[int, _Url] = {}  # by seq
+        self._seqs: dict[str, int] = {}  # by URL
+        self._listed: dict[str, SitemapSays] = {}
+        self._files: list[BinaryIO] = []
+        self._numbers: dict[str, int] = {}  # of segments that were found, by name
+        self._read_to: dict[str, int] = {}
+
+    # ------------------------------------------------------------------ reading logs
+
+    def update(self, committed: Mapping[str, Extent], round_number: int) -> None:
+        """Read what was committed since the last time; segments come in their order.
+
+        Raises:
+            LogDamaged: a committed part of a segment cannot be read.
+        """
+        self.round = round_number
+        self.missing = 0
+        self.missing_segments = []
+        for name, extent in committed.items():
+            number = self._number(name, extent.length)
+            if number is None:
+                self.missing += extent.pages
+                self.missing_segments.append(name)
+                continue
+            start = self._read_to.get(name, 0)
+            for offset, frame in read_frames(self._files[number], start, extent.length):
+                self._take(frame, (number, offset))
+                self._read_to[name] = offset
+            self._read_to[name] = extent.length
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+
+    def _number(self, name: str, length: int) -> int | None:
+        """Open a segment; return its number, or None if no folder has as much of it."""
+        if name in self._numbers:
+            return self._numbers[name]
+        for folder in self._folders:
+            path = folder / name
+            if path.is_file() and path.stat().st_size >= length:
+                self._files.append(_open(path))
+                self._numbers[name] = len(self._files) - 1
+                return self._numbers[name]
+        return None
+
+    def _take(self, frame: Frame, at: tuple[int, int]) -> None:
+        match frame:
+            case RecordedFrame():
+                self._recorded(frame, at)
+            case DroppedFrame(round_number, entry, reason):
+                url = self._url(entry)
+                if url.round < round_number:
+                    url.round = round_number
+                    if url.record_at is not None:
+                        url.error = reason
+                    elif not is_given_up(reason):
+                        url.reason_at = at
+            case ReturnedFrame(seqs):
+                for seq in seqs:
+                    self._returned(seq)
+            case CheckedFrame(round_number, seqs):
+                for seq in seqs:
+                    self._urls[seq].round = self._urls[seq].checked_round = round_number
+            case ListedFrame(round_number, pages):
+                for page, lastmod in pages:
+                    self._list(page, lastmod, round_number)
+
+    def _recorded(self, frame: RecordedFrame, at: tuple[int, int]) -> None:
+        url = self._url(frame.entry)
+        # Of a page that is offered again, the latest answer and items count.
+        url.place = frame.place or url.place
+        if frame.items is not None:
+            url.items_at = at
+        if url.round >= frame.round:
+            return
+        url.round = frame.round
+        url.checked_round = 0
+        url.position = url.position or frame.position
+        url.record_at, url.reason_at, url.error = at, None, None
+        if frame.elements is not None:
+            url.elements_at = at
+        elif not frame.keeps_elements:
+            url.elements_at = None
+
+    def _returned(self, seq: int) -> None:
+        url = self._urls.get(seq)
+        if url is not None:  # else its segment is missing
+            self._urls[seq] = _Url(seq, url.kind)
+
+    def _list(self, page: str, lastmod: str | None, round_number: int) -> None:
+        last = self._listed.get(page)
+        before = None if last is None else last.before
+        if last is not None and last.round < round_number:
+            before = last.lastmod
+        self._listed[page] = SitemapSays(lastmod, before, round_number)
+
+    def _url(self, entry: Entry) -> _Url:
+        self._seqs[entry.url] = entry.seq
+        return self._urls.setdefault(entry.seq, _Url(entry.seq, entry.kind))
+
+    # ------------------------------------------------------------------ questions
+
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
+        for url in self._pages(after, last):
+            if (record := self._record(url)) is not None:
+                yield url.position, record
+
+    def elements(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
+        for url in self._pages(after, last):
+            if (record := self._record(url)) is not None:
+                yield record, self._elements(url)
+
+    def elements_of(self, page: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+        url = self._find(page)
+        return None if url is None else self._elements(url)
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages, and where the answer of each is kept."""
+        for url in self._pages(after, last):
+            if (record := self._record(url)) is not None:
+                yield url.position, record, url.place
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL, in the order of records."""
+        for url in self._pages(0, None):
+            frame = None if url.items_at is None else self._frame(url.items_at)
+            if isinstance(frame, RecordedFrame) and frame.items is not None:
+                yield frame.entry.url, frame.items
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        for url in list(self._urls.values()):
+            record = self._record(url) if url.kind in _CHECKS else None
+            if record is not None:
+                yield record
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield every URL that is skipped, in the order of arrival."""
+        for entry, reason in self.skipped_entries():
+            yield Skipped(entry.url, reason, entry.depth, entry.parent)
+
+    def skipped_entries(self) -> Iterator[tuple[Entry, str]]:
+        """Yield every URL that is skipped as it was queued, with the reason."""
+        for seq in sorted(self._urls):
+            frame = self._reason(self._urls[seq])
+            if frame is not None:
+                yield frame.entry, frame.reason
+
+    def recorded_entries(self) -> Iterator[tuple[Entry, PageRecord]]:
+        """Yield every page and list that has a record as it was queued, in the order of records."""
+        for url in self._in_order(0, None):
+            frame = self._frame(url.record_at) if url.record_at is not None else None
+            if isinstance(frame, RecordedFrame) and (record := self._record(url)) is not None:
+                yield frame.entry, record
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        """Return the record of a URL, by its number."""
+        url = self._urls.get(seq)
+        return None if url is None else self._record(url)
+
+    def find(self, page: str) -> PageRecord | Skipped | None:
+        """Return the record of a URL, or why it is skipped; None: the logs do not say."""
+        url = self._find(page)
+        if url is None:
+            return None
+        frame = self._reason(url)
+        if frame is None:
+            return self._record(url)
+        return Skipped(page, frame.reason, frame.entry.depth, frame.entry.parent)
+
+    def lastmods(self, page: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+        listed = self._listed.get(page)
+        if listed is None or listed.round != self.round:
+            return None
+        both = (listed.before, listed.lastmod)
+        return None if both[0] is None or both[1] is None else (both[0], both[1])
+
+    def listed(self, page: str) -> SitemapSays | None:
+        """Return what sitemaps say about a page."""
+        return self._listed.get(page)
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        return max((url.position for url in self._urls.values()), default=0)
+
+    def urls(self) -> Iterator[str]:
+        """Yield every URL that ever left the queue."""
+        yield from list(self._seqs)
+
+    # ------------------------------------------------------------------ one URL
+
+    def _pages(self, after: int, last: int | None) -> list[_Url]:
+        return [url for url in self._in_order(after, last) if url.kind == Kind.PAGE]
+
+    def _in_order(self, after: int, last: int | None) -> list[_Url]:
+        end = self.last_position() if last is None else last
+        return sorted(
+            (
+                url
+                for url in self._urls.values()
+                if url.record_at is not None and after < url.position <= end
+            ),
+            key=_by_position,
+        )
+
+    def _find(self, page: str) -> _Url | None:
+        return self._urls.get(self._seqs.get(page, 0))
+
+    def _record(self, url: _Url) -> PageRecord | None:
+        """Return a record with what sitemaps say; what was not checked yet has no change."""
+        if self._urls.get(url.seq) is not url or url.record_at is None:
+            return None  # it was returned to the queue meanwhile, or is skipped
+        frame = self._frame(url.record_at)
+        assert isinstance(frame, RecordedFrame)
+        record = frame.record
+        if url.checked_round:
+            record = unchanged(record)
+        if url.error is not None:
+            record = record._replace(error=url.error)
+        listed = self._listed.get(record.url)
+        is_listed = listed is not None and listed.round >= self.round
+        return record._replace(
+            in_sitemap=is_listed,
+            lastmod=listed.lastmod if listed is not None and is_listed else None,
+            change=record.change if url.round >= self.round else None,
+        )
+
+    def _elements(self, url: _Url) -> bytes | None:
+        frame = None if url.elements_at is None else self._frame(url.elements_at)
+        return frame.elements if isinstance(frame, RecordedFrame) else None
+
+    def _reason(self, url: _Url) -> DroppedFrame | None:
+        frame = None if url.reason_at is None else self._frame(url.reason_at)
+        return frame if isinstance(frame, DroppedFrame) else None
+
+    def _frame(self, at: tuple[int, int]) -> Frame:
+        number, offset = at
+        if number >= len(self._files):
+            raise LogDamaged("the logs are closed")
+        return read_frame(self._files[number], offset)
+
+
+def _open(path: Path) -> BinaryIO:
+    # `Path.open` takes no opener; the file is to know its name.
+    return open(path, "rb", opener=lambda *_: open_regular(path, os.O_RDONLY))
