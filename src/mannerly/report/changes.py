@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FIELDS = ("change", "url", "what", "status", "previous_status", "linked_from")
 _COLUMNS = (
-    Column("Change", Cell.BADGE),
+    Column("Change", Cell.BADGE, phone=Phone.UNDER),
     Column("Page", Cell.URL, width="wide"),
     Column("What", Cell.QUIET, phone=Phone.UNDER),
 )
