@@ -95,8 +95,8 @@ LEFT = (
         "take a stopped crawl for one whose workers hang",
         "P1",
         "crawler/runtime/supervisor.py",
-        "                    member.excuse(now - turned_at)\n",
-        "                    pass\n",
+        "                member.excuse(turn_s)\n",
+        "                pass\n",
         (
             (
                 "crawler/runtime/test_stuck.py::"

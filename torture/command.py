@@ -46,11 +46,6 @@ def status(data_dir: Path) -> dict[str, Any]:
     return {}
 
 
-def _hears_hangups() -> None:
-    """Take SIGHUP as usual, also if this program was started with `nohup`: it would be ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 class Command:
     """One run of `mannerly crawl` or `resume`, with all its processes."""
 
@@ -64,7 +59,6 @@ class Command:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=_hears_hangups,
             )
         os.setpriority(os.PRIO_PROCESS, self.process.pid, _NICENESS)
         self.started_at = time.monotonic()

@@ -49,7 +49,7 @@ class Ending(Enum):
 class StopSwitch:
     """A request from outside to end a run: any thread may call `stop`.
 
-    `bell` wakes the run, which looks at it four times a second otherwise. `wants_end`: start no more
+    `bell` wakes the run, which looks here four times a second otherwise. `wants_end`: start no more
     requests, and wait for those under way. `wants_end_now`: do not wait for them.
     """
 
@@ -64,6 +64,11 @@ class StopSwitch:
         self.wants_end_now |= at_once
         if self.bell is not None:
             self.bell.ring()
+
+    def hush(self) -> None:
+        """Let a run sleep again that was woken; nearly always it was not."""
+        if self.wants_end and self.bell is not None:
+            self.bell.hush()
 
 
 class Watcher(Protocol):

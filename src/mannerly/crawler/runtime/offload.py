@@ -14,9 +14,9 @@ Each piece of work returns one result. If a helper dies or has no memory for its
 affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. One
 that dies before it can work does not count, unless `STARTS` of them do so in a row. A helper that
 takes longer than `LONGEST_S` is killed, even if its parser never releases the interpreter. If no
-helper can be started (no memory, no descriptors), the work is done in the thread here. The memory of
-a helper is limited by the size of the largest page: some bytes of markup can become fifty bytes of
-tree each.
+helper can be started (no memory, no descriptors), the work is done in the thread here. The memory
+of a helper is limited by the size of the largest page: some bytes of markup can become fifty bytes
+of tree each.
 """
 
 from __future__ import annotations

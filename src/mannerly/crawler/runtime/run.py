@@ -126,8 +126,7 @@ def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
     try:
         while ending is None or engine.in_flight:
             engine.turn(TICK_S)
-            if interrupts.wants_end:
-                bell.hush()
+            interrupts.hush()
             now = clock.now()
             # With nothing under way the run may be finished: check at once.
             if now < next_watch and engine.in_flight and not interrupts.wants_end:

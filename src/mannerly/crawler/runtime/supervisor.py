@@ -121,12 +121,9 @@ class Supervisor:
         ending: Ending | None = None
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
-            if self._run.interrupts.wants_end:
-                self._bell.hush()
+            self._run.interrupts.hush()
             now = clock.now()
-            if now - turned_at > STALLED_S:
-                for member in self._alive():
-                    member.excuse(now - turned_at)
+            self._excuse(now - turned_at)
             turned_at = now
             for member in self._alive():
                 self._hear(member, now)
@@ -148,6 +145,12 @@ class Supervisor:
             if ending is not None:
                 self._end_workers(ending, now)
         return ending
+
+    def _excuse(self, turn_s: float) -> None:
+        """After a turn in which this process was stopped, its workers may need a moment, too."""
+        if turn_s > STALLED_S:
+            for member in self._alive():
+                member.excuse(turn_s)
 
     def _end_workers(self, ending: Ending, now: Instant) -> None:
         """Tell workers to end when they may, and kill those that do not."""
