@@ -56,6 +56,9 @@ RUN_DEFAULTS: dict[str, object] = {
     "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
+    "metrics_file": None,
+    "metrics_interval": 60.0,
+    "metrics_hosts": 0,
 }
 
 ConfigError = OptionError
@@ -175,10 +178,11 @@ def _from_file(path: Path) -> dict[str, Given]:
 
 
 def _read_toml(path: Path) -> dict[str, object]:
-    import tomllib
-
     try:
-        return tomllib.loads(read_text(path, MAX_BYTES))
+        text = read_text(path, MAX_BYTES)
+        import tomllib  # only if there is a file
+
+        return tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except LocalFileError as error:

@@ -62,6 +62,7 @@ class PageSettled(NamedTuple):
     latency_s: float
     passed_over: Mapping[str, int]
     is_local: bool = False  # it failed on our side: that says nothing about the host
+    is_unchanged: bool = False  # its record of an earlier crawl was kept: no body came
 
 
 class ItemsExtracted(NamedTuple):
@@ -84,6 +85,7 @@ class PageRetried(NamedTuple):
 
     entry: Entry
     is_refusal: bool
+    status: int | None = None  # None: there was no answer
 
 
 class UrlsDropped(NamedTuple):
@@ -144,6 +146,13 @@ class ShardMeasured(NamedTuple):
     places: HostPlaces
 
 
+class ShardLost(NamedTuple):
+    """Another run has this shard now, or the store went away: its requests were cancelled."""
+
+    shard: int
+    why: str
+
+
 class HostsSeen(NamedTuple):
     """The standing of a few hosts: busy ones, and those that come back first."""
 
@@ -158,6 +167,7 @@ class HostWaits(NamedTuple):
     host: str
     url: str
     wait_s: float
+    reason: str  # the limit that decides: pace, crawl_delay, retry_after …
 
 
 class BatchCommitted(NamedTuple):
@@ -186,6 +196,7 @@ Event: TypeAlias = (
     | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
+    | ShardLost
     | HostsSeen
     | HostWaits
     | BatchCommitted
@@ -201,7 +212,7 @@ class Watched(Enum):
 
     NO = "no"
     HOSTS = "hosts"  # the standing of a few hosts, about once a second
-    CLOSELY = "closely"  # every wait of a second or more, too
+    CLOSELY = "closely"  # every wait, too
 
 
 class Events:

@@ -146,6 +146,8 @@ class Shard:
 
     def may_leave(self, flight: InFlight, instant: Instant, address: str) -> bool:
         """Return whether a request may be sent now that a connection to its address is open."""
+        if instant >= self.store.sure_until:
+            return False  # another process may be the owner: this one may have been stopped
         host, permit = flight.item.host, flight.permit
         return self.parts.addresses.may_leave(
             host, address, permit, now=instant
@@ -175,7 +177,7 @@ class Shard:
         is_page_again = False
         if isinstance(follows, Again):
             if answer.error is not LocalError.HELD:  # else it has not been tried
-                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
+                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
@@ -228,7 +230,8 @@ class Shard:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
+        kept = found.is_unchanged
+        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, kept))
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
@@ -255,7 +258,7 @@ class Shard:
         except MemoryError:
             follows = starved(entry, now, self._lacks(entry))
             if isinstance(follows, Again):
-                self._emit(told.PageRetried(entry, is_refusal=False))
+                self._emit(told.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)

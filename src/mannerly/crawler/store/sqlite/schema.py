@@ -48,7 +48,7 @@ class FileKind(NamedTuple):
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    5,
+    6,
     """
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -126,7 +126,7 @@ SHARD = FileKind(
         number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
         first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
         at_host INTEGER NOT NULL, at_row INTEGER NOT NULL, skipped TEXT,
-        round INTEGER NOT NULL DEFAULT 0
+        round INTEGER NOT NULL DEFAULT 0, missing INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE hosts (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
@@ -207,6 +207,36 @@ CONTROL = FileKind(
     """,
 )
 
+HOSTS = FileKind(
+    "host memory",
+    0x6D6E686D,  # "mnhm"
+    1,
+    """
+    CREATE TABLE hosts (
+        host TEXT PRIMARY KEY NOT NULL,
+        delay_s REAL NOT NULL, floor_s REAL NOT NULL, allowance REAL NOT NULL,
+        block_s REAL NOT NULL, concurrency INTEGER NOT NULL, is_proven INTEGER NOT NULL,
+        crawl_delay_s REAL NOT NULL, gap_s REAL NOT NULL, sent_s_ago REAL, next_in_s REAL NOT NULL,
+        failing_s REAL, failures_in_a_row INTEGER NOT NULL, breaker_opens INTEGER NOT NULL,
+        breaker_in_s REAL, learned_at REAL NOT NULL, learned_by TEXT NOT NULL,
+        mono REAL NOT NULL, wall REAL NOT NULL, boot TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE holders (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, crawl TEXT NOT NULL,
+        name TEXT NOT NULL, worker TEXT NOT NULL, mono REAL NOT NULL, wall REAL NOT NULL,
+        boot TEXT NOT NULL, lease_s REAL NOT NULL
+    );
+    CREATE TABLE leases (
+        host TEXT PRIMARY KEY NOT NULL, holder INTEGER NOT NULL, gap_s REAL NOT NULL,
+        freed_at REAL NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE wishes (
+        number INTEGER PRIMARY KEY, host TEXT NOT NULL, holder INTEGER NOT NULL,
+        UNIQUE (host, holder)
+    );
+    """,
+)
+
 TOTALS = (
     *("next_seq", "next_position", "ready", "waiting", "fetched", "failed", "lists", "skipped"),
     *("given_up", "outgoing", "hosts", "applied", "next_elements", "round", "rechecks"),
@@ -222,7 +252,7 @@ HOST = (
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (
     *("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),
-    *("skipped", "round"),
+    *("skipped", "round", "missing"),
 )
 OF_LISTS = ("in_sitemap", "lastmod")  # fields of a record that the table `listed` has
 PAGE = tuple(name for name in PageRecord._fields if name not in ("host", *OF_LISTS))
