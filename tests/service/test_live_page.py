@@ -287,7 +287,8 @@ def test_page_has_no_serious_accessibility_finding(shown: Shown, scheme: str) ->
 
 
 _TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-  [...document.querySelectorAll("*")].filter((each) => each.getBoundingClientRect().right > innerWidth)
+  [...document.querySelectorAll("*")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth)
     .map((each) => `${each.tagName} ${each.id} ${each.className}`)"""
 
 

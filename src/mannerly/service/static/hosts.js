@@ -13,7 +13,7 @@ const COLUMNS = [
   ["Pace and limit, 1 h", "", null, "trace"], ["Pace", "/s", "pace", "n pace"], ["Limit", "/s", "limit", "n limit"],
   ["Queue", "", "queued", "n queued"], ["Fetched", "", "fetched", "n fetched"], ["Refused", "", "refused", "n refused-count"],
 ];
-const view = { sort: "queued", order: "desc", state: "", filter: "", after: 0, limit: 20, shown: [], matching: 0, asked: 0 };
+const view = { sort: "queued", order: "desc", state: "", filter: "", after: 0, limit: 20, shown: [], matching: 0, asked: 0, isBusy: false };
 let base;
 
 export function startHosts(root) {
@@ -38,17 +38,21 @@ export const neighbour = (host, by) => view.shown[view.shown.indexOf(host) + by]
 export const place = (host) => view.after + view.shown.indexOf(host) + 1;
 export const matching = () => view.matching;
 
-export async function refreshHosts() {
+export async function refreshHosts(isTimer = false) {
+  if (isTimer && view.isBusy) return; // a slow answer must not be overtaken for ever
   const query = new URLSearchParams({ sort: view.sort, order: view.order, limit: view.limit, after: view.after });
   if (view.state) query.set("state", view.state);
   if (view.filter) query.set("filter", view.filter);
   for (const host of view.shown) query.append("keep", host);
   const number = ++view.asked;
+  view.isBusy = true;
   let page;
   try {
     page = await get(`${base}/hosts?${query}`);
     if (number !== view.asked) return; // something else was asked for since
+    view.isBusy = false;
   } catch (problem) {
+    view.isBusy = false;
     if (!view.shown.length) fill($("hosts"), h("tbody", {}, h("tr", {}, h("td", { class: "empty" }, problem.message))));
     return;
   }

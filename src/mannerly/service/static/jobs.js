@@ -23,7 +23,7 @@ export async function listJobs() {
 function draw(jobs, again) {
   const running = jobs.filter((job) => job.state === "running").length, waiting = jobs.filter((job) => job.state === "queued").length;
   document.title = `${running} running · mannerly`;
-  const words = jobs.length ? `${many(running, "job")} running, ${whole(waiting)} waiting for their turn` : "No jobs yet";
+  const words = jobs.length ? `${many(running, "job")} running${waiting ? `, ${whole(waiting)} waiting` : ""}` : "No jobs yet";
   const table = h("table", { id: "jobs" }, h("thead", {}, h("tr", {}, COLUMNS.map(([label, kind]) => h(label ? "th" : "td", { scope: label ? "col" : null, class: kind }, label)))), h("tbody", {}, jobs.map((job) => row(job, again))));
   fill($("main"), h("section", { class: "headline" }, h("div", {}, h("h1", {}, words), jobs.length ? null : h("p", {}, "Create one with POST /api/jobs, described in /api/openapi.json."))),
     jobs.length ? h("section", {}, h("div", { class: "panel table-panel" }, table)) : null);

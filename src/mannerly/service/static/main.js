@@ -53,7 +53,7 @@ async function start() {
   const slow = () => { refreshErrors(); refreshProof(); refreshQueue(true); };
   slow();
   setInterval(() => { if (isConnected && !document.hidden) slow(); }, 5000);
-  setInterval(() => { if (isConnected && !document.hidden) { refreshHosts(); showHost(); } }, 2000);
+  setInterval(() => { if (isConnected && !document.hidden) { refreshHosts(true); showHost(); } }, 2000);
   stream(`${base}/events`, told, connection, () => new Promise((soon) => { tryNow = soon; }));
 }
 
