@@ -41,11 +41,11 @@ from mannerly.crawler.store.base import (
     StoreInUse,
     WorkerCard,
 )
+from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
 from .beginning import fetch_settings, first_candidates, rules_of
-from .boot import boot_id
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require

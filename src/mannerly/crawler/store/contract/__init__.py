@@ -21,12 +21,14 @@ used by every command. Nothing of this package needs pytest to be imported.
     ReportContract  checked links, and answers over time
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
+    FleetContract   several runs on one crawl; only for stores that can be shared
 """
 
 from __future__ import annotations
 
 from .again import RecrawlContract
 from .crawl import CrawlContract
+from .fleet import FleetContract
 from .kept import KeptContract
 from .links import LinkContract
 from .report import ReportContract
@@ -37,6 +39,7 @@ from .values import START, candidate, counts, enter, new_manifest, offer, page
 __all__ = [
     "START",
     "CrawlContract",
+    "FleetContract",
     "KeptContract",
     "LinkContract",
     "RecrawlContract",
@@ -62,4 +65,4 @@ class StoreContract(
     KeptContract,
     CrawlContract,
 ):
-    """The whole suite."""
+    """The whole suite, but for `FleetContract`."""
