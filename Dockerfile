@@ -3,11 +3,11 @@ FROM python:3.12-slim AS build
 
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
-COPY locks/run.txt locks/run.txt
+COPY locks/serve.txt locks/serve.txt
 COPY src src
 # The locked versions with their hashes; then mannerly itself, without looking for anything else.
 RUN python -m venv /opt/mannerly \
-    && /opt/mannerly/bin/pip install --no-cache-dir --require-hashes --requirement locks/run.txt \
+    && /opt/mannerly/bin/pip install --no-cache-dir --require-hashes --requirement locks/serve.txt \
     && /opt/mannerly/bin/pip install --no-cache-dir --no-deps .
 
 FROM python:3.12-slim
@@ -25,4 +25,5 @@ VOLUME /data
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=1m --timeout=10s --start-period=5s CMD ["mannerly", "--version"]
 ENTRYPOINT ["mannerly"]
+EXPOSE 7465
 CMD ["--help"]

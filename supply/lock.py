@@ -1,6 +1,7 @@
 """The lock files: every distribution that an installation may take, by version and SHA-256.
 
     locks/run.txt    what mannerly needs to run
+    locks/serve.txt  the same versions, and the extra `serve`: what the container image has
     locks/dev.txt    the same versions, the extras, and what tests, checks and the build need
     locks/audit.txt  pip-audit, which has an environment of its own
     locks/replay.txt pywb, likewise: it needs a redis from 2017
@@ -61,11 +62,13 @@ def make_locks(uv: str, *, upgrade: bool) -> None:
     words = [uv, "pip", "compile", "--universal", "--python-version", "3.11", "--quiet"]
     words += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header"]
     words += ["--no-annotate", *(["--upgrade"] if upgrade else [])]
-    names = ("run", "dev", "audit", "replay")
-    run, dev, audit, replay = (LOCKS / f"{name}.txt" for name in names)
+    names = ("run", "serve", "dev", "audit", "replay")
+    run, serve, dev, audit, replay = (LOCKS / f"{name}.txt" for name in names)
     _compile([*words, "pyproject.toml", "-o", str(run)])
+    same = ["-c", str(run)]
+    _compile([*words, "--extra", "serve", *same, "pyproject.toml", "-o", str(serve)])
     everything = ["--all-extras", "--group", "dev"]  # the tests use every extra
-    _compile([*words, *everything, "-c", str(run), "pyproject.toml", "-", "-o", str(dev)], BUILD)
+    _compile([*words, *everything, *same, "pyproject.toml", "-", "-o", str(dev)], BUILD)
     _compile([*words, "-", "-o", str(audit)], AUDITOR)
     _compile([*words, "-", "-o", str(replay)], REPLAYER)
 

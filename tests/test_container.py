@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
+from supply.lock import read_lock
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,10 +82,11 @@ def test_image_installs_locked_versions_only(steps: list[dict[str, str]]) -> Non
     assert "--no-deps" in pip[1]
 
 
-def test_compose_example_sets_options_that_exist(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["crawl", "serve"])
+def test_compose_example_sets_options_that_exist(name: str, tmp_path: Path) -> None:
     """Its command and variables are read as the command reads them; it is locked down."""
     described = yaml.safe_load((ROOT / "compose.yaml").read_text())
-    (service,) = described["services"].values()
+    service = described["services"][name]
     given = {name: str(value) for name, value in service["environment"].items()}
 
     shown = subprocess.run(
@@ -94,8 +100,52 @@ def test_compose_example_sets_options_that_exist(tmp_path: Path) -> None:
     ).stdout
 
     assert sorted(re.findall(r"# (MANNERLY_\w+)", shown)) == sorted(given)
-    assert service["command"][0] == "crawl"
+    assert service["command"][0] == name
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert "mem_limit" in service
     assert {mount.partition(":")[0] for mount in service["volumes"]} == set(described["volumes"])
+
+
+def test_compose_starts_a_service_that_answers(tmp_path: Path) -> None:
+    """Its command, on a free port: healthy by its own check, and closed without the token."""
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["serve"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [word.replace("7465", str(port)) for word in service["command"]]
+    check = [word.replace("7465", str(port)) for word in service["healthcheck"]["test"][1:]]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "mannerly", *words],
+        cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert serving.stderr is not None
+        said = serving.stderr.readline()
+        for _ in range(100):
+            healthy = subprocess.run(
+                [sys.executable, *check[1:]], capture_output=True, timeout=60, check=False
+            )
+            if healthy.returncode == 0:
+                break
+            time.sleep(0.1)
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30)
+        refused.value.close()
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=60)
+
+    assert "Clients need a token" in said
+    assert check[0] == "python"
+    assert healthy.returncode == 0
+    assert refused.value.code == 401
+
+
+def test_compose_installs_what_the_service_needs(steps: list[dict[str, str]]) -> None:
+    """The image has the versions of `locks/serve.txt`, the extra `serve` among them."""
+    needed = {"starlette", "uvicorn", "prometheus-client", "cronsim", "pycurl"}
+
+    assert any("locks/serve.txt" in run for run in values(steps, "RUN"))
+    assert needed <= {pin.name for pin in read_lock(ROOT / "locks" / "serve.txt")}

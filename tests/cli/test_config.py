@@ -159,7 +159,7 @@ def test_mistake_in_the_environment_names_the_variable(
         ("FP_CHECK_SEMAPHORE_LIMIT", "99", "check_limit", 99),
         ("MAX_INFLIGHT_PER_HOST", "14", "per_host", 14),
         ("GOVERNOR_ENABLED", "false", "governor", False),
-        ("METRIC_EXPORT_INTERVAL_SECS", "60", "log_interval", 60.0),
+        ("METRIC_EXPORT_INTERVAL_SECS", "60", "metrics_interval", 60.0),
     ],
 )
 def test_variable_of_another_crawler_is_an_alias(

@@ -176,7 +176,7 @@ def test_changes_of_pace_and_breakers_are_logged() -> None:
             polite.Slowed("a.example", 2.0, 0.5, 2),
             polite.Opened("b.example", 1.0, 61.0, 1),
             told.HostGivenUp("c.example", "name_not_resolved"),
-            told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0),
+            told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace"),
         ],
         left_out=3,
     )
@@ -204,7 +204,7 @@ def test_above_a_live_block_only_what_needs_a_look_is_said() -> None:
 
 def test_json_has_the_same_keys() -> None:
     """Escape sequences of a URL are escaped as JSON does it."""
-    news = Told([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0)])
+    news = Told([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace")])
 
     (line,) = EventLog("json").lines(news)
 

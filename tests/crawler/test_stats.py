@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from typing import Any, get_args
 
@@ -288,6 +289,44 @@ def test_what_was_mended_in_the_store_is_kept() -> None:
     assert fold(told.StoreMended("a"), told.StoreMended("b")).mended == ["a", "b"]
 
 
+def test_waits_are_counted_by_the_limit_that_decided_them() -> None:
+    """What a host asked for when it asked, and not again when its next request waits for it."""
+    stats = fold(
+        told.HostWaits(HOST, "https://a.example/1", 0.5, "pace"),
+        told.HostWaits(HOST, "https://a.example/2", 9.0, "retry_after"),
+        polite.Throttled(HOST, 0.0, 429, 20.0),
+        polite.Opened(HOST, 10.0, 70.0, 1),
+        polite.Throttled(HOST, 0.0, 429, inf),
+    )
+    stats.add(fold(told.HostWaits(HOST, "https://a.example/3", 0.5, "pace")))
+
+    assert {reason: waits.total() for reason, waits in stats.blocked.items()} == {
+        "pace": 2,
+        "retry_after": 2,
+        "breaker_open": 1,
+    }
+    assert stats.blocked["retry_after"].within(0.5) == pytest.approx(20.0, rel=0.125)
+    assert stats.blocked["breaker_open"].within(1.0) == pytest.approx(60.0, rel=0.125)
+
+
+def test_answers_that_are_no_pages_are_counted_by_status() -> None:
+    """Robots.txt, and tries that are repeated; 0: there was no answer."""
+    stats = fold(
+        told.PageRetried(ENTRY, is_refusal=True, status=503),
+        told.PageRetried(ENTRY, is_refusal=False),
+        told.RobotsAnswered(RobotsRequest("https://a.example/robots.txt", HOST, ""), 404),
+    )
+
+    assert stats.other_statuses == {503: 1, 0: 1, 404: 1}
+
+
+def test_run_that_has_ended_leaves_its_counts() -> None:
+    """Nothing is queued or under way in it any more."""
+    stats = Stats(fetched=3, queued=5, in_flight=2, scheduled=1, waits=Waits(ready=1))
+
+    assert stats.ended() == Stats(fetched=3)
+
+
 HEARD = {
     told.RequestSent,
     told.RobotsAnswered,
@@ -301,6 +340,7 @@ HEARD = {
     told.HostGivenUp,
     told.ShardMeasured,
     told.HostsSeen,
+    told.HostWaits,
     told.BatchCommitted,
     told.StoreMended,
 }
@@ -310,7 +350,7 @@ def test_every_event_of_the_crawl_is_counted() -> None:
     """A new event has to be put in the list."""
     ours = {kind for kind in get_args(Event) if kind.__module__ == told.__name__}
 
-    assert ours - HEARD == {told.SitemapsLimited, told.HostWaits}
+    assert ours - HEARD == {told.SitemapsLimited}
 
 
 @pytest.mark.parametrize(
@@ -370,6 +410,7 @@ def test_totals_of_processes_are_added_up() -> None:
         fetched=1,
         bytes=100,
         statuses=one.statuses,
+        other_statuses=Counter({200: 1, 0: 1}),
         failed=one.failed,
         skipped=one.skipped,
         throttles=1,
@@ -390,6 +431,8 @@ def test_totals_of_processes_are_added_up() -> None:
             )
         },
         commit_s=0.3,
+        commits=one.commits,
+        scheduled=one.scheduled,
         trouble="no room",
         audited=2,
         too_early=1,

@@ -40,6 +40,10 @@ SHELL = {
     "mannerly crawl https://example.org/ --dashboard": "tests/service/test_live_page.py",
     "curl": "tests/service/test_serve.py",
     "     -d": "tests/service/test_serve.py",
+    "python3 -m venv": "",
+    "/opt/mannerly/bin/pip": "tests/test_wheel.py",
+    "cp ops/": "tests/ops/test_ops.py",
+    "systemctl": "tests/ops/test_ops.py",
 }
 
 

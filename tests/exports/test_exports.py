@@ -28,7 +28,7 @@ from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import Choice, ExportError, Format, check_target, export
 from mannerly.exports.csv import write_csv
-from mannerly.exports.export import _rows
+from mannerly.exports.export import page_rows
 from mannerly.exports.jsonl import write_jsonl
 from mannerly.exports.rows import FIELDS, page_row
 from mannerly.exports.sitemap import write_sitemap
@@ -330,6 +330,6 @@ def test_a_url_that_changes_its_state_meanwhile_is_exported_once() -> None:
             return [Skipped(broken.url, "host_retired: x", 1, None)]
 
     choice = Choice(include_skipped=True)
-    rows = list(_rows(Changing(), choice))  # type: ignore[arg-type]
+    rows = list(page_rows(Changing(), choice))  # type: ignore[arg-type]
 
     assert [row["url"] for row in rows] == [SEED, broken.url]

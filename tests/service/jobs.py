@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.stats import Stats
 from mannerly.service.jobs.book import JobBook
+from mannerly.service.jobs.messages import JobEnd, JobOrder, JobReport, StopJob
 from mannerly.service.jobs.model import NewJob, new_job
-from mannerly.service.jobs.process import JobEnd, JobOrder, JobReport, StopJob
 from mannerly.service.jobs.runner import JobRunner
 from mannerly.service.jobs.schedule import next_due
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mannerly.service.jobs.messages import ToService
     from mannerly.service.jobs.model import Job
-    from mannerly.service.jobs.process import ToService
 
 FINISHED = JobEnd("finished", fetched=3)
 

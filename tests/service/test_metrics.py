@@ -1,33 +1,49 @@
-"""Metrics: the totals of a crawl in the format of Prometheus."""
+"""Metrics: the totals of a crawl in the format of Prometheus, for a scrape and as a file."""
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families
+from tests.programs import program
 
+from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats, Waits
-from mannerly.service.metrics import metrics_text
+from mannerly.live.meter import Limits, limits_of
+from mannerly.service.limit_use import LimitUse, added_up, limit_uses
+from mannerly.service.metrics import Reading, metrics_text
 
 
-def samples(stats: Stats) -> dict[str, float]:
+def text_of(stats: Stats, hosts: int = 0) -> str:
+    """The metrics of these totals, in a service with one limit and two jobs."""
+    limits = {"workers": LimitUse(512, stats.in_flight)}
+    jobs = {"running": 1, "queued": 1}
+    return metrics_text(Reading(stats, limits, 1_700_000_000.0, jobs), hosts=hosts).decode()
+
+
+def samples(stats: Stats, hosts: int = 0) -> dict[str, float]:
     """Return the samples by name and labels, as a reader of Prometheus parses them."""
-    text = metrics_text(lambda: stats, lambda: {"workers": 512})().decode()
     return {
         sample.name + "".join(f"[{value}]" for value in sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(text_of(stats, hosts))
         for sample in family.samples
     }
 
 
-def test_totals_are_counters_and_gauges() -> None:
-    """Each total has its name, and a label where there are kinds of it."""
-    latencies = Latencies()
-    for latency_s in (0.02, 0.02, 3.0):
-        latencies.note(latency_s)
+def times(*seconds: float) -> Latencies:
+    noted = Latencies()
+    for each in seconds:
+        noted.note(each)
+    return noted
+
+
+def busy() -> Stats:
+    """Totals in which nothing is zero."""
     stats = Stats(
         fetched=4,
         statuses=Counter({200: 3, 404: 1}),
+        other_statuses=Counter({200: 2, 503: 4, 0: 1}),
         failed=Counter({"timeout": 2}),
         throttles=5,
         retries=6,
@@ -35,11 +51,25 @@ def test_totals_are_counters_and_gauges() -> None:
         concurrency_changes=8,
         audited=40,
         queued=9,
+        in_flight=3,
         waits=Waits(asked_to_wait=3),
-        latencies=latencies,
+        latencies=times(0.02, 0.02, 3.0),
+        commits=times(0.004),
+        blocked={"pace": times(0.4, 0.4), "retry_after": times(20.0)},
+        standings=[
+            HostStanding("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
+            HostStanding("b.example", HostStatus.FETCHING, 9, delay_s=2.0),
+        ],
     )
+    tally = stats.tally("c.example")
+    assert tally is not None
+    tally.early = 1
+    return stats
 
-    found = samples(stats)
+
+def test_totals_are_counters_and_gauges() -> None:
+    """Each total has its name, and a label where there are kinds of it."""
+    found = samples(busy())
 
     assert found["mannerly_pages_total[2xx]"] == 3
     assert found["mannerly_pages_total[4xx]"] == 1
@@ -49,19 +79,84 @@ def test_totals_are_counters_and_gauges() -> None:
     assert found["mannerly_cancellations_total"] == 7
     assert found["mannerly_concurrency_overrides_total"] == 8
     assert found["mannerly_politeness_violations_total"] == 0
+    assert found["mannerly_over_rate_hosts"] == 1
     assert found["mannerly_queue_urls"] == 9
     assert found["mannerly_hosts[asked_to_wait]"] == 3
     assert found["mannerly_limit[workers]"] == 512
+    assert found["mannerly_limit_used[workers]"] == 3
+    assert found["mannerly_jobs[running]"] == 1
+    assert found["mannerly_updated_timestamp_seconds"] == 1_700_000_000.0
+
+
+def test_answers_to_requests_of_every_kind_are_counted_by_class() -> None:
+    """Pages, robots.txt, lists and tries that are repeated; without an answer as errors."""
+    found = samples(busy())
+
+    assert found["mannerly_answers_total[2xx]"] == 5
+    assert found["mannerly_answers_total[5xx]"] == 4
+    assert found["mannerly_answers_total[error]"] == 3
+
+
+def test_times_are_histograms() -> None:
+    """Of responses and commits, and of waits by the limit that decided them."""
+    found = samples(busy())
+
     assert found["mannerly_response_seconds_bucket[0.025]"] == 2
     assert found["mannerly_response_seconds_bucket[+Inf]"] == 3
     assert found["mannerly_response_seconds_count"] == 3
+    assert found["mannerly_commit_seconds_bucket[0.005]"] == 1
+    assert found["mannerly_wait_seconds_bucket[0.5][pace]"] == 2
+    assert found["mannerly_wait_seconds_bucket[10.0][retry_after]"] == 0
+    assert found["mannerly_wait_seconds_count[retry_after]"] == 1
 
 
 def test_no_metric_has_a_label_for_a_host() -> None:
     """Their number has no bound."""
-    stats = Stats()
-    assert stats.tally("a.example") is not None
+    assert "a.example" not in text_of(busy())
 
-    text = metrics_text(lambda: stats, dict)().decode()
 
-    assert "a.example" not in text
+def test_busiest_hosts_have_labels_on_request() -> None:
+    """As many as are asked for, those with the longest queues; and every host of a violation."""
+    found = samples(busy(), hosts=1)
+
+    assert found["mannerly_host_queue_urls[b.example]"] == 9
+    assert found["mannerly_host_delay_seconds[b.example]"] == 2.0
+    assert "mannerly_host_queue_urls[a.example]" not in found
+    assert found["mannerly_host_politeness_violations_total[b.example]"] == 0
+    assert found["mannerly_host_politeness_violations_total[c.example]"] == 1
+
+
+def test_every_limit_has_its_use() -> None:
+    """An option that was changed while the crawl runs counts; one without a value is left out."""
+    from mannerly.crawler.settings import CrawlSettings
+
+    stats = Stats(fetched=30, in_flight=7, queued=50, scheduled=6, body_bytes=1000, parsing=2)
+
+    uses = limit_uses(limits_of(CrawlSettings(max_urls=100)), stats, 9.0, {"workers": 10.0})
+    two = added_up([uses, {"workers": LimitUse(5.0, 1.0)}])
+
+    assert uses["max_urls"] == (100, 30)
+    assert uses["workers"] == (10.0, 7)
+    assert uses["frontier_limit"].used == 50
+    assert uses["heap_limit"].used == 6
+    assert uses["memory_limit"].used == 1000
+    assert uses["parse_limit"].used == 2
+    assert "duration" not in uses
+    assert two["workers"] == (15.0, 8.0)
+    assert limit_uses(Limits(), stats, 9.0).keys() == {"workers"}
+
+
+def test_promtool_finds_nothing_wrong() -> None:
+    """Names, types and units are as Prometheus wants them, with and without labels for hosts."""
+    promtool = program("promtool", "prometheus")
+
+    for hosts in (0, 10):
+        checked = subprocess.run(
+            [promtool, "check", "metrics"],
+            input=text_of(busy(), hosts),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")

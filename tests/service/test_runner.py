@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.jobs import Desk
 
-from mannerly.service.jobs.process import JobEnd
+from mannerly.service.jobs.messages import JobEnd
 from mannerly.service.jobs.runner import RESTARTS, STOP_S
 from mannerly.service.jobs.states import JobEvent, JobState
 

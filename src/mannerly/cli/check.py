@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mannerly.report.findings import Findings
 
 _FORMATS = (".html", ".csv", ".json")
-_AT_ONCE = 1000  # URLs of one control record
 _SOURCES = 5  # printed under a target
 _FOUND = 1  # the exit code
 
@@ -68,11 +67,13 @@ def check(
 def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
     """Ask for the other targets, print and write what was found; return the exit code."""
     from mannerly.crawler.stored import open_crawl
-    from mannerly.report.check import outcome
+    from mannerly.report.check import order_checks, outcome
     from mannerly.report.findings import find
 
     is_quiet = bool(plan.configuration.value("quiet"))
-    if (count := _order_checks(plan.location)) and not is_quiet:
+    with open_crawl(plan.location) as crawl:
+        count = order_checks(crawl)
+    if count and not is_quiet:
         note(f"Checking {count:,} other links")
     if count:
         _end_if_stopped(plan, carry_out(_second_run(plan), fresh=False))
@@ -91,19 +92,6 @@ def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
     if not is_quiet:
         _summarise(checked)
     return _FOUND if checked.broken or rules else 0
-
-
-def _order_checks(location: str) -> int:
-    """Order the crawl to check what it has not visited; return how many URLs that are."""
-    from mannerly.crawler.control import CheckUrls
-    from mannerly.crawler.stored import open_crawl
-    from mannerly.report.check import targets
-
-    with open_crawl(location) as crawl:
-        found = targets(crawl)
-        for start in range(0, len(found), _AT_ONCE):
-            crawl.order(CheckUrls(tuple(found[start : start + _AT_ONCE])))
-    return len(found)
 
 
 def _second_run(plan: RunPlan) -> RunPlan:

@@ -56,6 +56,9 @@ RUN_DEFAULTS: dict[str, object] = {
     "dashboard": None,
     "log_format": None,
     "log_interval": 10.0,
+    "metrics_file": None,
+    "metrics_interval": 60.0,
+    "metrics_hosts": 0,
 }
 
 ConfigError = OptionError

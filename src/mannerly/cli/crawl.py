@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from .config import Configuration
     from .live_page import LivePage
+    from .metrics_file import MetricsFile
     from .progress import Progress
     from .seeds import SeedSource
 
@@ -182,6 +183,7 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
     from mannerly.crawler.crawl import run_crawl
 
     from .notices import say
+    from .watchers import together
 
     if plan.configuration.value("verbose"):
         for name, given in plan.configuration.given.items():
@@ -189,16 +191,18 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             note(f"{name} = {value} ({given.where})")
     if not plan.configuration.value("quiet"):
         say(_notices(plan), plan.configuration.value("log_format"))
-    with _progress(plan) as progress, _dashboard(plan) as page:
-        watcher = progress if page is None else page.beside(progress)
-        return run_crawl(
+    with _progress(plan) as progress, _dashboard(plan) as page, _metrics(plan) as metrics:
+        result = run_crawl(
             plan.settings,
             plan.seeds,
             plan.location,
             plan.configuration.given,
             fresh=fresh,
-            watcher=watcher,
+            watcher=together((progress, page, metrics)),
         )
+        if metrics is not None:
+            metrics(result.stats, result.seconds)
+        return result
 
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
@@ -271,17 +275,9 @@ def _resumed(configuration: Configuration, manifest: Manifest, location: str) ->
 
 
 def _limits(plan: RunPlan) -> Limits:
-    from mannerly.live.meter import Limits
+    from mannerly.live.meter import limits_of
 
-    settings = plan.settings
-    return Limits(
-        max_urls=settings.max_urls,
-        duration_s=settings.duration_s,
-        workers=settings.workers,
-        grace_s=settings.grace_s,
-        give_up_after_s=settings.politeness.give_up_after_s,
-        pages_before=plan.pages_before,
-    )
+    return limits_of(plan.settings, plan.pages_before)
 
 
 def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
@@ -292,6 +288,22 @@ def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
     from .live_page import LivePage
 
     return LivePage(str(place), plan.location, _limits(plan))
+
+
+def _metrics(plan: RunPlan) -> AbstractContextManager[MetricsFile | None]:
+    """Return what writes the metrics, if a file was named."""
+    configuration = plan.configuration
+    path = configuration.value("metrics_file")
+    if path is None:
+        return nullcontext()
+    from .metrics_file import MetricsFile
+
+    return MetricsFile(
+        Path(str(path)),
+        _limits(plan),
+        interval_s=float(str(configuration.value("metrics_interval"))),
+        hosts=int(str(configuration.value("metrics_hosts"))),
+    )
 
 
 def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:

@@ -52,8 +52,8 @@ class EventLog:
                 return "Probing", self._change(host, delay_s)
             case polite.Recovered(host, _, delay_s):
                 return "Recovered", self._change(host, delay_s)
-            case told.HostWaits(host, url, wait_s):
-                return self._waiting(host, url, wait_s)
+            case told.HostWaits(host, url, wait_s, reason):
+                return self._waiting(host, url, wait_s, reason)
             case told.HostGivenUp(host, reason):
                 from mannerly.crawler.inspection.reasons import error_words
 
@@ -84,9 +84,12 @@ class EventLog:
                 return "In-flight-limit", {"host": host, "from": previous, "to": concurrency}
         return None
 
-    def _waiting(self, host: str, url: str, wait_s: float) -> tuple[str, dict[str, object]]:
+    def _waiting(
+        self, host: str, url: str, wait_s: float, reason: str
+    ) -> tuple[str, dict[str, object]]:
         if self._format == "json":
-            return "Waiting", {"host": host, "url": url, "wait_s": _s(wait_s)}
+            fields = {"host": host, "url": url, "wait_s": _s(wait_s), "reason": reason}
+            return "Waiting", fields
         return f"Waiting {wait_s:.1f} s before request to {safe_term(url)}", {}
 
     def _change(self, host: str, delay_s: float) -> dict[str, object]:

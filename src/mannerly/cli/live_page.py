@@ -11,17 +11,13 @@ from .terminal import fail, note
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mannerly.crawler.runtime.ending import Watcher
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
     from mannerly.live.meter import Limits
 
 
 class LivePage:
-    """The page of one crawl: `with LivePage(place, location, limits) as page: …`.
-
-    It watches a run beside another watcher, which may be None.
-    """
+    """The page of one crawl: `with LivePage(place, location, limits) as page: …`."""
 
     is_close = True
 
@@ -34,7 +30,6 @@ class LivePage:
             fail(f"--dashboard {INSTALL}")
         host, port = ("127.0.0.1", 0) if place == ANYWHERE else address("--dashboard", place)
         token = None if is_loopback(host) else _token()
-        self._other: Watcher | None = None
         self._page = Dashboard(
             PageOrder(location, name_of(location), limits, host, port, (host,), token)
         )
@@ -55,32 +50,19 @@ class LivePage:
     ) -> None:
         self._page.close()
 
-    def beside(self, other: Watcher | None) -> Self:
-        """Tell another watcher everything, too."""
-        self._other = other
-        return self
-
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
         """Show a report."""
         self._page.show(stats, elapsed_s)
-        if self._other is not None:
-            self._other(stats, elapsed_s)
 
     def hear(self, told: Told) -> None:
         """Show what happened."""
         self._page.hear(told)
-        if self._other is not None:
-            self._other.hear(told if self._other.is_close else told.notable())
 
     def stopping(self) -> None:
-        """Pass on that the run will end."""
-        if self._other is not None:
-            self._other.stopping()
+        """The next reports show it."""
 
     def leaving(self) -> None:
-        """Pass on that the process ends now."""
-        if self._other is not None:
-            self._other.leaving()
+        """The page ends with this process."""
 
 
 def _token() -> str:

@@ -54,6 +54,16 @@ def serve(
             envvar=["MANNERLY_FAILURE_THRESHOLD", "BBB_JOB_FAILURE_THRESHOLD"],
         ),
     ] = 20,
+    throttle_threshold: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="A job is cancelled after this many answers 429 in a row at a delay of 60 s or "
+            "more; 0: never.",
+            envvar="MANNERLY_THROTTLE_THRESHOLD",
+        ),
+    ] = 0,
     webhook_secret_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File with the secret that signs webhooks."),
@@ -82,6 +92,7 @@ def serve(
             settings,
             jobs=jobs,
             failure_threshold=failure_threshold,
+            throttle_threshold=throttle_threshold,
             webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
         app = service_app(service, hosts=[shown(host), *(allow_host or ())], token=token)

@@ -84,6 +84,7 @@ class PageRetried(NamedTuple):
 
     entry: Entry
     is_refusal: bool
+    status: int | None = None  # None: there was no answer
 
 
 class UrlsDropped(NamedTuple):
@@ -158,6 +159,7 @@ class HostWaits(NamedTuple):
     host: str
     url: str
     wait_s: float
+    reason: str  # the limit that decides: pace, crawl_delay, retry_after …
 
 
 class BatchCommitted(NamedTuple):
@@ -201,7 +203,7 @@ class Watched(Enum):
 
     NO = "no"
     HOSTS = "hosts"  # the standing of a few hosts, about once a second
-    CLOSELY = "closely"  # every wait of a second or more, too
+    CLOSELY = "closely"  # every wait, too
 
 
 class Events:

@@ -2,13 +2,14 @@
 
 Every process folds its own events and sends the totals to its supervisor, which adds them up.
 Nothing here is kept in the store, whose own counts are the exact ones. Single hosts are kept only
-for the summary, and only a few hundred of them.
+for the summary, and only a few hundred of them. It is long because it has every total, and the
+event that each comes from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from mannerly.crawler.model import CRASHED
 from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
-from mannerly.politeness.events import Cancelled, ConcurrencyChanged, Throttled
+from mannerly.politeness.events import Cancelled, ConcurrencyChanged, Opened, Throttled
 from mannerly.politeness.model import THROTTLE, Reason
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ PACED = (
 )
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
 REMARKABLE = 200
+_DAY_S = 86_400.0
 _STEPS = 8  # of latencies, between one power of two and the next
 OTHER_PATTERNS = "other patterns"
 
@@ -128,7 +130,9 @@ class Stats:
 
     fetched: int = 0  # pages with a response, whatever the status
     bytes: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)  # of pages
+    # Answers to all other requests (robots.txt, lists, tries that are repeated); 0: no answer.
+    other_statuses: Counter[int] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)  # pages without a response, by error
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
@@ -152,7 +156,13 @@ class Stats:
     standings: list[HostStanding] = field(default_factory=list)  # of a few hosts, while watched
     latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
+    blocked: dict[str, Latencies] = field(default_factory=dict)  # waits of hosts, by reason
+    commits: Latencies = field(default_factory=Latencies)
     commit_s: float = 0.0  # the latest commit
+    scheduled: int = 0  # hosts in the heap
+    robots_in_flight: int = 0
+    parsing: int = 0  # big pages that wait for a parse helper, or are read by one
+    body_bytes: int = 0  # memory that bodies take
     mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
     oldest: OldestRequest | None = None  # of the requests in flight
     trouble: str | None = None  # why the crawl waits, if the operator has to act
@@ -182,6 +192,10 @@ class Stats:
             "retries",
             "robots",
             "in_flight",
+            "scheduled",
+            "robots_in_flight",
+            "parsing",
+            "body_bytes",
             "queued",
             "undelivered",
             "hosts",
@@ -202,15 +216,35 @@ class Stats:
         self.mended += other.mended
         self.standings += other.standings
         self.latencies.update(other.latencies)
+        self.commits.update(other.commits)
+        for reason, waits in other.blocked.items():
+            self.blocked.setdefault(reason, Latencies()).update(waits)
         if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
             self.oldest = other.oldest
         self.statuses.update(other.statuses)
+        self.other_statuses.update(other.other_statuses)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
         self.held_back.update(other.held_back)
         for host, tally in other.tallies.items():
             self.tallies.setdefault(host, HostTally()).add(tally)
         self.waits.add(other.waits)
+
+    def ended(self) -> Stats:
+        """Return what stays of these totals when their run has ended: the counts."""
+        return replace(
+            self,
+            in_flight=0,
+            undelivered=0,
+            queued=0,
+            hosts=0,
+            scheduled=0,
+            robots_in_flight=0,
+            parsing=0,
+            body_bytes=0,
+            waits=Waits(),
+            standings=[],
+        )
 
     def tally(self, host: str) -> HostTally | None:
         """Return the host's line in the summary; None when there are enough of them."""
@@ -241,9 +275,11 @@ class StatsFold:
             told.HostGivenUp: self._given_up,
             told.ShardMeasured: self._measured,
             told.HostsSeen: self._saw,
+            told.HostWaits: self._waits,
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
             Throttled: self._throttled,
+            Opened: self._opened,
             Cancelled: self._cancelled,
             ConcurrencyChanged: self._concurrency_changed,
         }
@@ -265,8 +301,9 @@ class StatsFold:
             if tally is not None:
                 tally.early += 1
 
-    def _robots(self, _event: told.RobotsAnswered) -> None:
+    def _robots(self, event: told.RobotsAnswered) -> None:
         self.stats.robots += 1
+        self.stats.other_statuses[event.status or 0] += 1
 
     def _page(self, event: told.PageSettled) -> None:
         stats, record = self.stats, event.record
@@ -302,6 +339,7 @@ class StatsFold:
 
     def _list(self, event: told.ListSettled) -> None:
         self.stats.robots += 1
+        self.stats.other_statuses[event.record.status or 0] += 1
         self.stats.crashed += event.record.error == CRASHED
         self._passed_over(event.passed_over)
 
@@ -312,6 +350,7 @@ class StatsFold:
 
     def _retried(self, event: told.PageRetried) -> None:
         self.stats.retries += 1
+        self.stats.other_statuses[event.status or 0] += 1
         tally = self.stats.tally(event.entry.host) if event.is_refusal else None
         if tally is not None:
             tally.refused += 1
@@ -336,7 +375,21 @@ class StatsFold:
 
     def _throttled(self, event: Throttled) -> None:
         self.stats.throttles += 1
-        self.stats.retry_afters += event.retry_after_s is not None
+        if event.retry_after_s is not None:
+            self.stats.retry_afters += 1
+            self._blocked(Reason.RETRY_AFTER, event.retry_after_s)
+
+    def _opened(self, event: Opened) -> None:
+        self._blocked(Reason.BREAKER_OPEN, event.until - event.at)
+
+    def _waits(self, event: told.HostWaits) -> None:
+        # What a host asks for was counted when it asked.
+        if event.reason != Reason.RETRY_AFTER:
+            self._blocked(event.reason, event.wait_s)
+
+    def _blocked(self, reason: str, seconds: float) -> None:
+        if seconds > 0.0:  # "forever" counts as a day, which is longer than any bucket
+            self.stats.blocked.setdefault(str(reason), Latencies()).note(min(seconds, _DAY_S))
 
     def _cancelled(self, _event: Cancelled) -> None:
         self.stats.cancellations += 1
@@ -346,6 +399,8 @@ class StatsFold:
 
     def _committed(self, event: told.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
+        if event.took_s > 0.0 and event.pages:
+            self.stats.commits.note(event.took_s)
 
     def _mended(self, event: told.StoreMended) -> None:
         self.stats.mended.append(event.words)
@@ -370,6 +425,7 @@ class StatsFold:
         stats.undelivered = sum(each.undelivered for each in shards)
         stats.queued = sum(each.queued for each in shards)
         stats.hosts = sum(each.places.active for each in shards)
+        stats.scheduled = sum(each.places.heaped for each in shards)
         stats.hosts_known = sum(each.places.known for each in shards)
         stats.waits = Waits()
         for each in shards:

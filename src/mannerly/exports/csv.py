@@ -24,12 +24,19 @@ _DROPPED = "\t\r\n"
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp", "Mn"})
 
 
-def write_csv(rows: Iterable[Mapping[str, object]], fields: Sequence[str], file: BinaryIO) -> int:
-    """Write the rows under `fields`; return the number of rows."""
+def write_csv(
+    rows: Iterable[Mapping[str, object]],
+    fields: Sequence[str],
+    file: BinaryIO,
+    *,
+    has_head: bool = True,
+) -> int:
+    """Write the rows under `fields`, whose names are the first line; return the number of rows."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([_cell(field) for field in fields])
+    if has_head:
+        writer.writerow([_cell(field) for field in fields])
     count = 0
     for row in rows:
         writer.writerow([_cell(row.get(field)) for field in fields])

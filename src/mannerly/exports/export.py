@@ -119,7 +119,7 @@ def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: C
                 raise ExportError("a Parquet file holds only pages: leave out --include-skipped")
             records, files = _write_parquet(opened, wanted, content, choice)
             return Exported(wanted.text, wanted.format, records, files)
-        rows: Iterable[Row] = _rows(opened, choice)
+        rows: Iterable[Row] = page_rows(opened, choice)
         if content is not Content.NONE:
             rows = _content_rows(opened, content, choice)
             if choice.include_skipped:
@@ -227,7 +227,7 @@ def _write(rows: Iterable[Row], fmt: Format, file: BinaryIO, *, include_skipped:
     return write_jsonl(rows, file)
 
 
-def _rows(opened: View, choice: Choice) -> Iterator[Row]:
+def page_rows(opened: View, choice: Choice) -> Iterator[Row]:
     """Yield one row a URL: pages first, then those that were skipped or given up."""
     from .rows import page_row
 

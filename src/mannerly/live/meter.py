@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.standing import HostStatus
 
 if TYPE_CHECKING:
+    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.standing import HostStanding
     from mannerly.crawler.stats import Stats, Waits
 
@@ -52,6 +53,28 @@ class Limits(NamedTuple):
     grace_s: float = 2.0
     give_up_after_s: float = 3600.0
     pages_before: int = 0
+    memory_limit: int | None = None  # bytes of bodies
+    frontier_limit: int | None = None  # URLs in the queue
+    heap_limit: int | None = None  # hosts that are scheduled
+    robots_limit: int | None = None  # robots.txt files fetched at once
+    parse_limit: int | None = None  # big pages that wait for a parse helper
+
+
+def limits_of(settings: CrawlSettings, pages_before: int = 0) -> Limits:
+    """Return the limits of a run with these settings."""
+    return Limits(
+        max_urls=settings.max_urls,
+        duration_s=settings.duration_s,
+        workers=settings.workers,
+        grace_s=settings.grace_s,
+        give_up_after_s=settings.politeness.give_up_after_s,
+        pages_before=pages_before,
+        memory_limit=settings.memory_limit,
+        frontier_limit=settings.frontier_limit,
+        heap_limit=settings.heap_limit,
+        robots_limit=settings.robots_limit,
+        parse_limit=settings.parse_limit,
+    )
 
 
 class Live(NamedTuple):

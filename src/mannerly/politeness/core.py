@@ -27,7 +27,7 @@ from .health import BadKind, bad_kind
 from .host import HostState
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import NEUTRAL, NEVER, OK, THROTTLE, Grant, Wait
+from .model import NEUTRAL, NEVER, OK, THROTTLE, Grant, Reason, Wait
 from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
@@ -347,6 +347,11 @@ class Politeness:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.not_before
+
+    def wait_reason(self, host: str) -> Reason:
+        """Return the limit that sets `not_before`."""
+        state = self._find(host)
+        return Reason.PACE if state is None else state.wait_reason()
 
     def may_leave(self, permit: Permit, *, now: Instant) -> bool:
         """Return whether a granted request may be sent now, after its connection was opened.

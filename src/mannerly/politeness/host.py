@@ -129,7 +129,7 @@ class HostState(HostAnswers):
     def _wait(self, now: Instant) -> Wait | None:
         """Return the reason to wait, if there is one."""
         if now < self.not_before:
-            return Wait(self.not_before, self._wait_reason())
+            return Wait(self.not_before, self.wait_reason())
         if self.in_flight >= self._limit:
             is_trial = self.strategy is not None and self.strategy.trial_only
             return Wait(None, Reason.TRIAL if is_trial else Reason.IN_FLIGHT)
@@ -154,7 +154,7 @@ class HostState(HostAnswers):
             self._on_open(breaker, now)
             return self._reserve_slowly(now)
         if now < self.not_before:
-            return Wait(self.not_before, self._wait_reason())
+            return Wait(self.not_before, self.wait_reason())
         # The response that opened the breaker freed a place, and only probes were granted since:
         # so there is room, unless the operator has lowered the limit meanwhile (`use`).
         if self.in_flight >= self._shared.max_concurrency:

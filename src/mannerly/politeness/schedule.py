@@ -200,7 +200,7 @@ class HostSchedule:
             not_before = requested.blocked_until
         return not_before
 
-    def _wait_reason(self) -> Reason:
+    def wait_reason(self) -> Reason:
         """Return the limit that sets `not_before`."""
         requested = self.requested
         if requested.blocked_until >= self.not_before:

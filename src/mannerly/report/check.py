@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.control import CheckUrls
 from mannerly.crawler.inspection.reasons import skip_words
 
 from .facts import pages_of_links
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from .findings import Findings
 
+_AT_ONCE = 1000  # URLs of one control record
 _REFUSED = "refused us, so nothing is known"
 
 
@@ -50,6 +52,14 @@ def targets(crawl: StoredCrawl) -> list[str]:
         known.update(each.url for each in view.given_up())
         found = (link.target for _, group in pages_of_links(view) for link in group)
         return list(dict.fromkeys(target for target in found if target not in known))
+
+
+def order_checks(crawl: StoredCrawl) -> int:
+    """Order a crawl to check what it has not visited; return how many URLs that are."""
+    found = targets(crawl)
+    for start in range(0, len(found), _AT_ONCE):
+        crawl.order(CheckUrls(tuple(found[start : start + _AT_ONCE])))
+    return len(found)
 
 
 def outcome(findings: Findings) -> Checked:

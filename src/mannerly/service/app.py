@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from mannerly.crawler.stats import Stats
-
     from .dashboard import OneCrawlApi
+    from .metrics import Reading
     from .operations import Operation
     from .service import Service
 
@@ -57,7 +56,7 @@ def service_app(
         return PlainTextResponse("ok\n")
 
     operations = [*JobsApi(service).operations(), *CrawlApi(service.live).operations()]
-    more = [Route("/readyz", readyz), _metrics(service.totals, service.limits)]
+    more = [Route("/readyz", readyz), _metrics(service.reading)]
     return _app(operations, more, running, hosts, token)
 
 
@@ -65,16 +64,17 @@ def dashboard_app(
     api: OneCrawlApi, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
-    more = [_metrics(api.totals, api.limits)]
+    more = [_metrics(api.reading)]
     return _app(api.operations(), more, None, hosts, token)
 
 
-def _metrics(totals: Callable[[], Stats], limits: Callable[[], dict[str, float]]) -> Route:
-    text = metrics_text(totals, limits)
-
-    async def metrics(_request: Request) -> Response:
-        """Return the totals for Prometheus."""
-        return Response(text(), media_type=CONTENT_TYPE)
+def _metrics(reading: Callable[[], Reading]) -> Route:
+    async def metrics(request: Request) -> Response:
+        """Return the totals for Prometheus; `?hosts=N`: of the N busiest hosts, too."""
+        asked = request.query_params.get("hosts", "0")
+        if not asked.isascii() or not asked.isdigit() or len(asked) > 4:
+            raise Problem(HTTPStatus.BAD_REQUEST, "hosts is not a whole number of at least 0")
+        return Response(metrics_text(reading(), hosts=int(asked)), media_type=CONTENT_TYPE)
 
     return Route("/metrics", metrics)
 

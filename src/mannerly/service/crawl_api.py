@@ -1,6 +1,6 @@
 """The part of the API that looks at one crawl and steers it, in the service and on its own page.
 
-    GET    …/status, hosts, hosts/{host}, errors, queue, explain, proof, history, pages
+    GET    …/status, hosts, hosts/{host}, errors, queue, explain, proof, history, pages, report
     GET    …/events                    server-sent events: the live state
     PATCH  …/hosts/{host}              pause, resume, pace, forget, retry
 
@@ -19,17 +19,19 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mannerly.crawler.inspection.hosts import HostSort, host_key
 from mannerly.crawler.store.base import StoreError, StoreMissing
 from mannerly.crawler.stored import open_crawl
-from mannerly.exports import export
+from mannerly.exports.pieces import page_pieces
+from mannerly.exports.target import Format
 
 from .operations import Operation, decoded, json_answer, number, wrong_values
 from .problems import Problem, bad_request, not_found
 from .proof import proof
 from .queue_preview import preview
+from .report_now import Reports
 from .stream import MOST_READERS
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class CrawlApi:
     def __init__(self, find: Callable[[str], LiveCrawl]) -> None:
         self._find = find
         self._reading: dict[str, asyncio.Lock] = {}
+        self._reports = Reports()
 
     def operations(self) -> list[Operation]:
         """Return all operations."""
@@ -85,6 +88,7 @@ class CrawlApi:
             Operation("GET", f"{one}/history", self.history),
             Operation("GET", f"{one}/events", self.events),
             Operation("GET", f"{one}/pages", self.pages, query=("format",)),
+            Operation("GET", f"{one}/report", self.report),
         ]
 
     async def status(self, request: Request) -> Response:
@@ -205,19 +209,27 @@ class CrawlApi:
         return stream.response()
 
     async def pages(self, request: Request) -> Response:
-        """Return the records of all pages so far: `format` jsonl (default) or csv."""
+        """Stream the records of all pages so far: `format` jsonl (default) or csv."""
         fmt = request.query_params.get("format", "jsonl")
         if fmt not in PAGE_FORMATS:
             raise bad_request(f"format is {fmt!r}; allowed: {', '.join(PAGE_FORMATS)}")
+        await self._read(request, lambda _crawl, _live: None)  # there is one
+        headers = {"Content-Disposition": f'attachment; filename="pages.{fmt}"'}
+        pieces = page_pieces(self._live(request).location, Format(fmt))
+        return StreamingResponse(pieces, media_type=PAGE_FORMATS[fmt], headers=headers)
+
+    async def report(self, request: Request) -> Response:
+        """Return the report of the crawl as it is now: one HTML file."""
+        await self._read(request, lambda _crawl, _live: None)  # there is one
         directory = Path(await run_in_threadpool(mkdtemp, prefix="mannerly-"))
-        file = directory / f"pages.{fmt}"
+        file = directory / "report.html"
         gone = BackgroundTask(shutil.rmtree, directory, ignore_errors=True)
         try:
-            await self._read(request, lambda crawl, _live: export(crawl.location, str(file)))
+            await self._reports.write(self._live(request).location, file)
         except BaseException:
             await gone()
             raise
-        return FileResponse(file, media_type=PAGE_FORMATS[fmt], filename=file.name, background=gone)
+        return FileResponse(file, media_type="text/html", filename=file.name, background=gone)
 
     def _live(self, request: Request) -> LiveCrawl:
         return self._find(request.path_params["id"])

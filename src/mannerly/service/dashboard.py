@@ -25,6 +25,7 @@ from .app import dashboard_app
 from .crawl_api import CrawlApi
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
+from .metrics import Reading
 from .operations import Operation, decoded, json_answer, wrong_values
 from .problems import Problem, not_found
 
@@ -133,13 +134,10 @@ class OneCrawlApi:
             raise not_found("crawl with this id")
         return self._live
 
-    def totals(self) -> Stats:
-        """Return the totals of the crawl, for metrics."""
-        return self._live.stats
-
-    def limits(self) -> dict[str, float]:
-        """Return the limits of the crawl, for metrics."""
-        return self._live.limits()
+    def reading(self) -> Reading:
+        """Return the totals and limits of the crawl, for metrics."""
+        live = self._live
+        return Reading(live.stats, live.limit_uses(), live.at)
 
     async def jobs(self, _request: Request) -> Response:
         """List the only crawl."""

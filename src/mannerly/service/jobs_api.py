@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .service import Service
 
 
+SHOWN_MOVES = 20
+
+
 class NewSeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seeds for a job that exists."""
 
@@ -92,10 +95,12 @@ class JobsApi:
         return json_answer({"jobs": [self._described(job) for job in jobs]})
 
     async def job(self, request: Request) -> Response:
-        """Describe a job, with its latest runs."""
+        """Describe a job, with its latest runs and changes of state, the latest first."""
         job = self._job(request)
-        runs = msgspec.to_builtins(self._service.book.runs(job.id))
-        return json_answer({**self._described(job), "runs": runs})
+        book = self._service.book
+        runs, moves = book.runs(job.id), book.moves(job.id, SHOWN_MOVES)
+        more = msgspec.to_builtins({"runs": runs, "moves": moves})
+        return json_answer({**self._described(job), **more})
 
     async def change(self, request: Request) -> Response:
         """Change options of a job, whether it runs or not."""

@@ -21,6 +21,7 @@ from .errors import ErrorIndex
 from .happenings import happening
 from .history import History, Point
 from .host_table import HostTable
+from .limit_use import limit_uses
 from .proof import sentence
 from .stream import LiveStream
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Latencies
     from mannerly.live.meter import Limits, Live
+
+    from .limit_use import LimitUse
 
 _NOTHING_YET = "It waits for its turn."
 EVENTS = 500  # that are remembered, the latest ones
@@ -92,11 +95,15 @@ class LiveCrawl:
         """Return the totals of the latest report."""
         return Stats() if self._live is None else self._live.stats
 
-    def limits(self) -> dict[str, float]:
-        """Return the limits that are set, by name."""
-        given = self._limits
-        named = {"max_urls": given.max_urls, "duration": given.duration_s, "workers": given.workers}
-        return {name: value for name, value in (named | self.options).items() if value is not None}
+    @property
+    def at(self) -> float:
+        """Return the wall time of the latest report."""
+        return self._at
+
+    def limit_uses(self) -> dict[str, LimitUse]:
+        """Return the limits that are set, by name, with their use."""
+        elapsed_s = 0.0 if self._live is None else self._live.elapsed_s
+        return limit_uses(self._limits, self.stats, elapsed_s, self.options)
 
     def stored(self, state: str, status: Status | None, now: float, *, words: str = "") -> None:
         """Take the state of a crawl that does not run, from its job and its store."""

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
-from mannerly.crawler.stats import Stats, Waits
+from mannerly.crawler.stats import Stats
 from mannerly.crawler.store import exists
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.stored import open_crawl
 from mannerly.crawler.web.seeds import canonical_seeds
-from mannerly.live.meter import Limits
+from mannerly.live.meter import limits_of
 
 from .jobs.book import JobBook
 from .jobs.model import check_request, new_job, settings_of
 from .jobs.runner import JobRunner
 from .jobs.schedule import next_due
 from .jobs.states import JobEvent, JobState
+from .limit_use import LimitUse, added_up
 from .live_crawl import LiveCrawl
+from .metrics import Reading
 from .problems import not_found
 from .webhook import Webhooks, check_webhook
 
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.settings import CrawlSettings
 
+    from .jobs.messages import JobReport
     from .jobs.model import Job, NewJob
-    from .jobs.process import JobReport
 
 TICK_S = 0.25
 FAILURE_THRESHOLD = 20  # URLs in a row that ended in an error: then a job has failed
@@ -61,6 +63,7 @@ class Service:
         *,
         jobs: int = 2,
         failure_threshold: int = FAILURE_THRESHOLD,
+        throttle_threshold: int = 0,
         webhook_secret: str | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,6 +78,7 @@ class Service:
             settings,
             jobs=jobs,
             failure_threshold=failure_threshold,
+            throttle_threshold=throttle_threshold,
             reported=self._report,
             ended=self._add_up,
         )
@@ -142,9 +146,16 @@ class Service:
             total.add(stats)
         return total
 
-    def limits(self) -> dict[str, float]:
-        """Return the limits of the service, for metrics."""
-        return {"jobs": self.runner.jobs, "workers": self.settings.workers}
+    def reading(self) -> Reading:
+        """Return totals, limits and jobs, for metrics."""
+        jobs = Counter(job.state.value for job in self.book.jobs())
+        live = [self._live[each] for each in self._live if self.runner.has_process(each)]
+        limits = {
+            "jobs": LimitUse(self.runner.jobs, jobs[JobState.RUNNING.value]),
+            **added_up(each.limit_uses() for each in live),
+        }
+        states = {state.value: jobs[state.value] for state in JobState}
+        return Reading(self.totals(), limits, time.time(), states)
 
     def forget(self, job: Job) -> None:
         """Delete a job from the book."""
@@ -196,14 +207,7 @@ class Service:
         location = str(self.runner.location(job))
         live = self._live.get(job.id)
         if live is None or live.location != location:
-            settings = settings_of(job.options, self.settings)
-            limits = Limits(
-                max_urls=settings.max_urls,
-                duration_s=settings.duration_s,
-                workers=settings.workers,
-                grace_s=settings.grace_s,
-                give_up_after_s=settings.politeness.give_up_after_s,
-            )
+            limits = limits_of(settings_of(job.options, self.settings))
             live = self._live[job.id] = LiveCrawl(job.name, location, limits)
         return live
 
@@ -222,7 +226,7 @@ class Service:
         live.report(report.stats, report.elapsed_s, now)
 
     def _add_up(self, report: JobReport) -> None:
-        self._past.add(replace(report.stats, in_flight=0, queued=0, hosts=0, waits=Waits()))
+        self._past.add(report.stats.ended())
 
     def _check_seeds(self, urls: Iterable[str]) -> None:
         """Refuse addresses and ports that the operator has not allowed.

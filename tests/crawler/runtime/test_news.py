@@ -9,7 +9,7 @@ from mannerly.crawler.runtime.news import MOST, News, Told
 from mannerly.politeness.events import Slowed, SpedUp
 
 SLOWED = Slowed("a.example", 1.0, 2.0, 3)
-DETAILS = (SpedUp("a.example", 1.0, 2.0), HostWaits("a.example", "https://a.example/", 5.0))
+DETAILS = (SpedUp("a.example", 1.0, 2.0), HostWaits("a.example", "https://a.example/", 5.0, "pace"))
 
 
 def test_details_are_told_only_if_they_are_asked_for() -> None:

@@ -574,6 +574,27 @@ def _run() -> tuple[Option, ...]:
             metavar="S",
             is_advanced=True,
         ),
+        Option(
+            "metrics_file",
+            ValueKind.FILE,
+            "Write metrics for the textfile collector of Prometheus to this file, again and again.",
+            metavar="FILE",
+            project_use=ProjectUse.PATHS_INSIDE,
+        ),
+        Option(
+            "metrics_interval",
+            ValueKind.NUMBER,
+            "Seconds between two writes of --metrics-file (default 60).",
+            metavar="S",
+            is_advanced=True,
+        ),
+        Option(
+            "metrics_hosts",
+            ValueKind.INTEGER,
+            "Write metrics of this many of the busiest hosts, too; at most 100 (default 0).",
+            metavar="N",
+            is_advanced=True,
+        ),
     )
 
 
@@ -609,7 +630,7 @@ ALIASES = {
     "ROBOTS_FETCH_SEMAPHORE_LIMIT": "robots_limit",
     "MAX_INFLIGHT_PER_HOST": "per_host",
     "GOVERNOR_ENABLED": "governor",
-    "METRIC_EXPORT_INTERVAL_SECS": "log_interval",
+    "METRIC_EXPORT_INTERVAL_SECS": "metrics_interval",
     "PARSE_SEMAPHORE_LIMIT": "parse_limit",
     "FP_CHECK_SEMAPHORE_LIMIT": "check_limit",
 }

@@ -28,6 +28,7 @@ _WORDS = {
 }
 _HOST_KEY = 'host."'  # the beginning of the keys that are for one host
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
+_INTERVALS = ("log_interval", "metrics_interval")  # of the command, in seconds
 _ALIKE = 0.6  # similarity (difflib) from which a name is suggested for an unknown one
 
 
@@ -61,7 +62,9 @@ def checked(option: Option, value: object, where: str) -> Given:
         raise OptionError(refusal(where, printable(option.name, value), option.kind.value))
     if option.choices and value not in option.choices:
         raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
-    if option.name == "log_interval" and not 0 < value < math.inf:  # type: ignore[operator]
+    if option.name == "metrics_hosts" and value < 0:  # type: ignore[operator]
+        raise OptionError(refusal(where, value, "a whole number of at least 0"))
+    if option.name in _INTERVALS and not 0 < value < math.inf:  # type: ignore[operator]
         raise OptionError(refusal(where, value, "a number above 0"))
     return Given(value, where)  # type: ignore[arg-type]
 

@@ -15,6 +15,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events
+from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
@@ -371,6 +372,9 @@ class Engine:
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
         stats.standings = self._fold.standings(self._clock.now())
+        stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
+        stats.parsing = 0 if self._offload is None else self._offload.pending
+        stats.body_bytes = self._memory.used
         if self._lack is not None and self._clock.now() < self._next_start:
             stats.trouble = self._lack
         elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:
@@ -394,10 +398,17 @@ class Engine:
         )
 
     def stop(self) -> None:
-        """Cancel the requests under way, and commit everything that came in."""
+        """Read what has arrived, cancel the other requests, and commit everything that came in.
+
+        A refusal that waits in a socket would be forgotten otherwise: the next run would contact
+        its host inside the Retry-After.
+        """
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
+        self._fetcher.ask(never)
+        self._receive(0.0)
+        now = self._now()
         for request in self._fetcher.cancel_all():
             flight = _flight(request)
             self._by_number[flight.shard].cancelled(flight, now)

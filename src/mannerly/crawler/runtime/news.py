@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.events import Event, Events
 
 MOST = 200  # between two reports, a quarter of a second
+WORTH_TELLING_S = 1.0  # of a wait for the next request
 
 NOTABLE = frozenset(
     {
@@ -66,6 +67,8 @@ class News:
     def __call__(self, event: Event) -> None:
         """Keep an event that is worth a line."""
         if event.__class__ not in self._kinds:
+            return
+        if isinstance(event, told.HostWaits) and event.wait_s < WORTH_TELLING_S:
             return
         if len(self._events) < MOST:
             self._events.append(event)

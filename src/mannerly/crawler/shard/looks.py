@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 BUSIEST = 20  # hosts that are described for the length of their queue
 SOONEST = 4  # hosts that are described because they come back first
 LOOK_S = 1.0
-WORTH_TELLING_S = 1.0  # of a wait for the next request
 HOSTS_A_SECOND = 4_000  # that are looked at
 
 
@@ -62,12 +61,12 @@ class HostLooks:
 
 
 def next_wait(host: str, parts: Parts, now: Instant) -> HostWaits | None:
-    """Return how long the next URL of a host has to wait, if that is worth telling."""
+    """Return how long the next URL of a host has to wait, if it has one."""
     wait_s = parts.politeness.not_before(host) - now
-    if wait_s < WORTH_TELLING_S:
+    item = parts.frontier.first_of(host) if wait_s > 0.0 else None
+    if item is None:
         return None
-    item = parts.frontier.first_of(host)
-    return None if item is None else HostWaits(host, item.url, wait_s)
+    return HostWaits(host, item.url, wait_s, parts.politeness.wait_reason(host))
 
 
 def _queued(queue: HostQueue) -> int:

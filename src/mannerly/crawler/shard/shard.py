@@ -175,7 +175,7 @@ class Shard:
         is_page_again = False
         if isinstance(follows, Again):
             if answer.error is not LocalError.HELD:  # else it has not been tried
-                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE))
+                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
@@ -255,7 +255,7 @@ class Shard:
         except MemoryError:
             follows = starved(entry, now, self._lacks(entry))
             if isinstance(follows, Again):
-                self._emit(told.PageRetried(entry, is_refusal=False))
+                self._emit(told.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)

@@ -2,8 +2,8 @@
 
 A job is one row, its value as JSON beside the columns that are asked for. Every change of a state
 goes through `move`, which applies the table of `states` inside a transaction: a late event changes
-nothing. A schedule's next instant is moved on in the transaction that queues its run, so that no
-run is skipped or started twice.
+nothing. The journal keeps the last changes of each job. A schedule's next instant is moved on in
+the transaction that queues its run, so that no run is skipped or started twice.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import msgspec
 from mannerly.crawler.store.sqlite.database import Database
 from mannerly.crawler.store.sqlite.schema import FileKind
 
+from .kinds import KINDS
 from .model import Job, JobRun
 from .schedule import next_due
 from .states import ENDED, JobEvent, JobState, after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 KEPT_RUNS = 20  # of a job; older results are forgotten
+KEPT_MOVES = 200  # of a job
 
 JOBS = FileKind(
     "jobs",
     0x6D6E6A62,  # "mnjb"
-    1,
+    2,
     """
     CREATE TABLE jobs (
         id TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, queued_at REAL NOT NULL,
@@ -37,6 +38,11 @@ JOBS = FileKind(
     CREATE TABLE runs (
         job TEXT NOT NULL, number INTEGER NOT NULL, run TEXT NOT NULL, PRIMARY KEY (job, number)
     ) WITHOUT ROWID;
+    CREATE TABLE journal (
+        number INTEGER PRIMARY KEY, job TEXT NOT NULL, at REAL NOT NULL, event TEXT NOT NULL,
+        was TEXT NOT NULL, state TEXT NOT NULL, run INTEGER NOT NULL
+    );
+    CREATE INDEX journal_job ON journal (job, number);
     """,
 )
 
@@ -44,7 +50,24 @@ _SAVE = """
     INSERT OR REPLACE INTO jobs (id, state, queued_at, next_due, owes_webhook, job)
     VALUES (?, ?, ?, ?, ?, ?)
 """
+_MOVED = "INSERT INTO journal (job, at, event, was, state, run) VALUES (?, ?, ?, ?, ?, ?)"
+_MOVES = "SELECT at, event, was, state, run FROM journal WHERE job = ? ORDER BY number DESC LIMIT ?"
+_FORGET_MOVES = """
+    DELETE FROM journal WHERE job = ?1 AND number <= (
+        SELECT number FROM journal WHERE job = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2
+    )
+"""
 _KEEP_RUN = "INSERT OR REPLACE INTO runs (job, number, run) VALUES (?, ?, ?)"
+
+
+class JobMove(msgspec.Struct, frozen=True):
+    """One change of a job's state."""
+
+    at: float
+    event: JobEvent
+    was: JobState
+    state: JobState
+    run: int
 
 
 class JobBook:
@@ -91,11 +114,15 @@ class JobBook:
             state = None if job is None else after(job.state, event)
             if job is None or state is None:
                 return False
+            before = job.state
             if state is JobState.QUEUED:
                 job = msgspec.structs.replace(job, queued_at=now)
+            if run is None and before is JobState.FINISHED and _begins_anew(job):
+                run = JobRun(number=job.run.number + 1)
             if run is not None:
                 job = msgspec.structs.replace(job, run=run)
             job = msgspec.structs.replace(job, state=state)
+            self._note(job, event, before, now)
             if state in ENDED:
                 job = msgspec.structs.replace(job, owes_webhook=job.webhook is not None)
                 self._keep_run(job)
@@ -125,7 +152,8 @@ class JobBook:
                 job = self._job(row[0])
                 assert job.schedule is not None, "it has a next instant"
                 job = msgspec.structs.replace(job, next_due=next_due(job.schedule, now))
-                if job.state in ENDED:
+                before = job.state
+                if before in ENDED:
                     job = msgspec.structs.replace(
                         job,
                         state=JobState.QUEUED,
@@ -133,6 +161,7 @@ class JobBook:
                         run=JobRun(number=job.run.number + 1),
                     )
                     started.append(job.id)
+                    self._note(job, JobEvent.RESUMED, before, now)
                 self._save(job)
         return started
 
@@ -154,6 +183,20 @@ class JobBook:
         with self._file.transaction():
             self._file.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
             self._file.execute("DELETE FROM runs WHERE job = ?", (job_id,))
+            self._file.execute("DELETE FROM journal WHERE job = ?", (job_id,))
+
+    def moves(self, job_id: str, limit: int = KEPT_MOVES) -> list[JobMove]:
+        """Return the last changes of a job's state, the latest first."""
+        rows = self._file.rows(_MOVES, (job_id, limit))
+        return [
+            JobMove(at, JobEvent(event), JobState(was), JobState(state), run)
+            for at, event, was, state, run in rows
+        ]
+
+    def _note(self, job: Job, event: JobEvent, before: JobState, now: float) -> None:
+        row = (job.id, now, event.value, before.value, job.state.value, job.run.number)
+        self._file.execute(_MOVED, row)
+        self._file.execute(_FORGET_MOVES, (job.id, KEPT_MOVES))
 
     def _keep_run(self, job: Job) -> None:
         self._file.execute(
@@ -177,9 +220,6 @@ class JobBook:
             raise self._file.damaged(error) from error
 
 
-def count_by_state(jobs: Iterable[Job]) -> dict[JobState, int]:
-    """Return how many jobs are in each state."""
-    counts = dict.fromkeys(JobState, 0)
-    for job in jobs:
-        counts[job.state] += 1
-    return counts
+def _begins_anew(job: Job) -> bool:
+    """Return whether a finished job that goes on has something to do: its next round."""
+    return KINDS[job.kind].has_one_directory and not job.wants_retry

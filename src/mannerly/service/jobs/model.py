@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads it at run time
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
 
+from .kinds import JobKind
 from .schedule import check_schedule
 from .states import JobState
 
 MAX_SEEDS = 10_000
 MAX_NAME = 200
+MAX_AT_ONCE = 64  # requests to one host
 
 # Options of `crawl` that a request may set. The others are the operator's: they open the network,
 # write files, run code, or take the machine.
@@ -36,17 +38,11 @@ ALLOWED = (
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
-class JobKind(StrEnum):
-    """The command that a job runs."""
-
-    CRAWL = "crawl"
-
-
 class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A request for a job.
 
     Attributes:
-        kind: what to do with the seeds.
+        kind: what to do with the seeds: crawl, recrawl or check (`kinds`).
         seeds: URLs to start from.
         options: options of `mannerly crawl`, by their names with underscores.
         name: for people; the first seed's host by default.
@@ -54,6 +50,8 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         host_concurrency: requests at once for single hosts, instead of `per_host`.
         failure_threshold: the job fails after so many URLs in a row that ended in an error after
             their retries; the service's own threshold by default.
+        throttle_threshold: the job is cancelled after so many answers 429 in a row at a delay of
+            60 s or more; the service's own threshold by default, which is 0: never.
         webhook: a URL that gets a POST with the job when a run has ended.
     """
 
@@ -64,6 +62,7 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     schedule: str | None = None
     host_concurrency: dict[str, int] = {}
     failure_threshold: int | None = None
+    throttle_threshold: int | None = None
     webhook: str | None = None
 
 
@@ -79,6 +78,7 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     given_up: int = 0
     error: str | None = None  # in words
+    counts: dict[str, int] = {}  # of its kind: broken and other links, new and changed pages
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +97,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     next_due: float | None = None  # of its schedule
     host_concurrency: dict[str, int] = {}
     failure_threshold: int | None = None
+    throttle_threshold: int | None = None
     webhook: str | None = None
     owes_webhook: bool = False  # the end of its run is to be told
     wants_retry: bool = False  # when it starts again, URLs that failed or were given up are queued
@@ -122,6 +123,7 @@ def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
         next_due=next_due,
         host_concurrency=request.host_concurrency,
         failure_threshold=request.failure_threshold,
+        throttle_threshold=request.throttle_threshold,
         webhook=request.webhook,
     )
 
@@ -141,11 +143,14 @@ def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
         raise ValueError(f"name must have 1 to {MAX_NAME} characters")
     if request.schedule is not None:
         check_schedule(request.schedule)
-    if request.failure_threshold is not None and request.failure_threshold < 1:
-        raise ValueError("failure_threshold must be at least 1")
+    for name in ("failure_threshold", "throttle_threshold"):
+        threshold = getattr(request, name)
+        if threshold is not None and threshold < 1:
+            raise ValueError(f"{name} must be at least 1")
     for host, count in request.host_concurrency.items():
-        if count < 1:
-            raise ValueError(f"host_concurrency of {host!r} must be at least 1")
+        host_key(host)  # raises ValueError
+        if not 1 <= count <= MAX_AT_ONCE:
+            raise ValueError(f"host_concurrency of {host!r} must be 1 to {MAX_AT_ONCE}")
     settings = settings_of(request.options, base)
     settings.scope_of(seeds)  # raises ValueError
     return settings

@@ -18,8 +18,9 @@ import msgspec
 
 from mannerly.crawler.runtime.child import Child
 
+from .kinds import KINDS
+from .messages import CANCELLED, JobEnd, JobOrder, JobReport, StopJob
 from .model import Job, JobRun, settings_of
-from .process import JobEnd, JobOrder, JobReport, StopJob
 from .states import JobEvent, JobState
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
 
     from .book import JobBook
-    from .process import ToService
+    from .messages import ToService
 
 log = logging.getLogger("mannerly.service")
 
@@ -101,6 +102,7 @@ class JobRunner:
         *,
         jobs: int,
         failure_threshold: int,
+        throttle_threshold: int = 0,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
         reported: Callable[[Job, JobReport], None] | None = None,
         ended: Callable[[JobReport], None] | None = None,
@@ -110,6 +112,7 @@ class JobRunner:
         self._settings = settings
         self.jobs = jobs
         self._failure_threshold = failure_threshold
+        self._throttle_threshold = throttle_threshold
         self._launch = launch
         self._ended = ended  # called with the last report of a process
         self._reported = reported  # called with every report of a job
@@ -154,7 +157,8 @@ class JobRunner:
 
     def location(self, job: Job) -> Path:
         """Return the data directory of a job's present run."""
-        return self._root / job.id / f"run-{job.run.number}"
+        number = 1 if KINDS[job.kind].has_one_directory else job.run.number
+        return self._root / job.id / f"run-{number}"
 
     def has_process(self, job_id: str) -> bool:
         """Return whether a process of this job is running or ending."""
@@ -172,11 +176,14 @@ class JobRunner:
             settings = settings_of(job.options, self._settings)
             location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             order = JobOrder(
+                job.kind,
+                job.run.number,
                 str(location),
                 job.seeds,
                 settings,
                 job.host_concurrency,
                 job.failure_threshold or self._failure_threshold,
+                job.throttle_threshold or self._throttle_threshold,
                 job.wants_retry,
             )
             process = self._launch(order)
@@ -231,6 +238,8 @@ class JobRunner:
                 return
             end = JobEnd("crashed", error=f"its process died {deaths} times in a row")
         event = JobEvent.FINISHED if end.is_complete else JobEvent.FAILED
+        if end.ending == CANCELLED:
+            event = JobEvent.STOPPED
         self._book.move(job_id, event, now=now, run=_ended(job.run, end, now))
         self._restarts.pop(job_id, None)
 
@@ -247,8 +256,9 @@ class JobRunner:
 
     def _forget_old(self, job: Job) -> None:
         """Delete the data of runs that are too old."""
-        old = self._root / job.id / f"run-{job.run.number - KEPT_DATA}"
-        shutil.rmtree(old, ignore_errors=True)
+        if not KINDS[job.kind].has_one_directory:
+            old = self._root / job.id / f"run-{job.run.number - KEPT_DATA}"
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _ended(run: JobRun, end: JobEnd, now: float) -> JobRun:
@@ -263,4 +273,5 @@ def _ended(run: JobRun, end: JobEnd, now: float) -> JobRun:
         pending=end.pending,
         given_up=end.given_up,
         error=end.error,
+        counts=end.counts or {},
     )

@@ -22,6 +22,8 @@ used by every command. Nothing of this package needs pytest to be imported.
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
     FleetContract   several runs on one crawl; only for stores that can be shared
+
+A memory of hosts has a suite of its own (`hosts.HostMemoryContract`).
 """
 
 from __future__ import annotations

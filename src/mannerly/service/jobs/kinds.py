@@ -1,0 +1,57 @@
+"""The kinds of jobs, one row each: a new kind is a new member and a new row.
+
+The function of a row is imported by the job's process alone, and gets the order and the watch:
+
+    def crawl(order: JobOrder, watch: JobWatch) -> JobEnd
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .messages import JobEnd, JobOrder
+    from .watch import JobWatch
+
+
+class JobKind(StrEnum):
+    """The kind of a job: the work that it does with its seeds."""
+
+    CRAWL = "crawl"
+    RECRAWL = "recrawl"
+    CHECK = "check"
+
+
+class KindRow(NamedTuple):
+    """One kind of jobs: its function, and where its runs keep their data."""
+
+    words: str  # what it does
+    function: str  # module:function
+    has_one_directory: bool = False  # every run goes on in the data directory of the first
+
+    def load(self) -> Callable[[JobOrder, JobWatch], JobEnd]:
+        """Import the function."""
+        module, _, name = self.function.partition(":")
+        found = getattr(import_module(module), name)
+        return cast("Callable[[JobOrder, JobWatch], JobEnd]", found)
+
+
+KINDS: dict[JobKind, KindRow] = {
+    JobKind.CRAWL: KindRow(
+        "crawl from the seeds; each run begins anew",
+        "mannerly.service.jobs.crawling:crawl",
+    ),
+    JobKind.RECRAWL: KindRow(
+        "crawl once, then ask for the same pages again with each run and tell what has changed",
+        "mannerly.service.jobs.crawling:recrawl",
+        has_one_directory=True,
+    ),
+    JobKind.CHECK: KindRow(
+        "crawl, then ask once for everything that the pages link to, and count what is broken",
+        "mannerly.service.jobs.checking:check",
+    ),
+}
