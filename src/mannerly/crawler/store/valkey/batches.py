@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Candidate, PageRecord
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .writes import Answer
 
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
 
 
-def commit_payload(batch: Batch, round_number: int, server: Server) -> Payload:
+def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
     """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit."""
     hosts: dict[str, int] = {}
     retries = [

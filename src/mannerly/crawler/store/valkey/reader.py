@@ -1,4 +1,4 @@
-"""One shard in a server, for anybody: `ShardReader`.
+"""One shard in a server, for readers beside its owner: `ShardReader`.
 
 What is left to do comes from the server, records come from files (`store.records`). Every question
 is one or a few exchanges; long answers come in pieces.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from mannerly.crawler.store.base import Counts
 
-    from .client import Server
+    from .client import ValkeyServer
     from .host_codec import Clocks
 
 COUNTERS = (
@@ -70,7 +70,7 @@ class ValkeyReader(ShardReader):
     """
 
     def __init__(
-        self, server: Server, base: str, clocks: Callable[[], Clocks], folders: Sequence[Path]
+        self, server: ValkeyServer, base: str, clocks: Callable[[], Clocks], folders: Sequence[Path]
     ) -> None:
         self._server = server
         self._base = base

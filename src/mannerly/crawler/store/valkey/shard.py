@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .mailbox import Mailbox
@@ -71,7 +71,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         shards: int,
         limit: int,
         *,
-        server: Server,
+        server: ValkeyServer,
         keys: CrawlKeys,
         clocks: Callable[[], Clocks],
         folders: Sequence[Path],
