@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Fetched, LocalError
 
-from .base import always
+from .base import always, every
 from .body_memory import BodyMemory
 from .cookies import CookieJar, path_of, set_cookie_lines
 from .credentials import Credentials
@@ -231,16 +231,17 @@ class CurlFetcher:
         self._poller.update(pycurl.POLL_IN, descriptor)
         self._watched.add(descriptor)
 
-    def cancel_all(self) -> list[Request]:
-        cancelled = [fetched.request for fetched in self._done]
-        self._done.clear()
-        self._forget_paused()
-        for handle, transfer in self._busy.items():
+    def cancel(self, which: Callable[[Request], bool] = every) -> list[Request]:
+        cancelled = [fetched.request for fetched in self._done if which(fetched.request)]
+        self._done = [fetched for fetched in self._done if not which(fetched.request)]
+        chosen = [pair for pair in self._busy.items() if which(pair[1].request)]
+        for handle, transfer in chosen:
+            del self._busy[handle]
+            self._forget_paused(transfer)
             self._multi.remove_handle(handle)
             cancelled.append(transfer.request)
             transfer.unload()
             transfer.close()
-        self._busy.clear()
         return cancelled
 
     def close(self) -> None:
@@ -250,7 +251,7 @@ class CurlFetcher:
         if self._is_closed:
             return
         self._is_closed = True
-        self.cancel_all()
+        self.cancel()
         self._multi.close()
         for transfer in self._idle:
             transfer.close()
@@ -338,10 +339,12 @@ class CurlFetcher:
             del self._paused[transfer]
             transfer.go_on(now - since)
 
-    def _forget_paused(self) -> None:
-        self._paused.clear()
-        self._to_pause.clear()
-        self._favoured = None
+    def _forget_paused(self, transfer: Transfer) -> None:
+        self._paused.pop(transfer, None)
+        if transfer in self._to_pause:
+            self._to_pause.remove(transfer)
+        if transfer is self._favoured:
+            self._favoured = None
 
     def _settle(self, handle: object, code: int) -> None:
         transfer = self._busy.pop(handle)

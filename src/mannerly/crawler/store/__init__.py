@@ -52,6 +52,7 @@ OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
+    "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
     **dict.fromkeys(
         ("redis", "rediss", "valkey", "valkeys"),
         "mannerly.crawler.store.valkey.crawl:ValkeyCrawl",

@@ -383,6 +383,7 @@ class WorkerCard(NamedTuple):
     fetched: int  # pages, in this run
     seen_at: float  # wall time of its last sign of life
     waits_for: str | None = None  # why it makes no progress, if it knows
+    is_quiet: bool = False  # only hosts are left to it that would be given up before they are due
 
 
 class CrawlStore(Protocol):
