@@ -90,14 +90,19 @@ class ValkeyReader(ShardReader):
     ) -> tuple[tuple[int, int] | None, list[Entry]]:
         """Return the next entries, and the cursor of the last one that was looked at."""
         payload = {
-            "host": host, "priority": after[0], "seq": after[1], "limit": limit,
-            "text": text, "scan": scan,
+            "host": host,
+            "priority": after[0],
+            "seq": after[1],
+            "limit": limit,
+            "text": text,
+            "scan": scan,
         }
         last, *rows = self._server.call("window", [self._base + "s"], payload)
         entries = []
         for row in rows:
             priority, seq, data = row.split(b" ", 2)
-            entries.append(unpack(data, host, score(int(priority), int(seq))))
+            key = f"{self._base}l:{int(priority)}:{host}"
+            entries.append(unpack(data, host, score(int(priority), int(seq)), key))
         if not last:
             return None, entries
         priority, seq = last.split(b" ")
