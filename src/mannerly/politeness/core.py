@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .events import Event
-    from .model import Decision, Instant, Outcome, Permit, Reason, Response
+    from .model import Decision, Instant, Outcome, Permit, Response
     from .retry import GiveUp
     from .schedule import HostSchedule
 
@@ -338,6 +338,11 @@ class Politeness:
         """Return the settings in force for a host."""
         return self._own.get(self.key(host), self._shared).settings
 
+    @property
+    def start_delay_s(self) -> float:
+        """The delay between the first requests to a host without settings of its own."""
+        return self._shared.start_gap_s
+
     def delay_s(self, host: str) -> float:
         """Return the delay in force between two requests to a host, in seconds."""
         state = self._find(host)
@@ -437,6 +442,11 @@ class Politeness:
         self._evicted.clear()
         self._shared.dirty.clear()
         return [_record(host, now, wall) for host in changed]
+
+    def remembered(self, host: str, *, now: Instant, wall: float) -> Remembered | None:
+        """Return the record of one host as `drain` would; None if it has no state."""
+        state = self._find(host)
+        return None if state is None else _record(state, now, wall)
 
     # ------------------------------------------------------------------ the registry
 

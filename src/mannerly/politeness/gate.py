@@ -91,9 +91,7 @@ class HostGate(HostSchedule):
         """The earliest instant for a start, also while the host is lent."""
         return self.next_start() if self.requested.is_lent else self.not_before
 
-    def block_until(
-        self, until: Instant, now: Instant, why: Reason = Reason.RETRY_AFTER
-    ) -> None:
+    def block_until(self, until: Instant, now: Instant, why: Reason = Reason.RETRY_AFTER) -> None:
         """Restore a Retry-After or another wait that an earlier run or another crawl has noted."""
         self.own_requested().block(until, why)
         self._park_if_long(now)

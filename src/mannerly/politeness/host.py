@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LENT_LOOK_S = 1.0  # how often to ask whether another crawl still sends to the host
 
+
 class HostState(HostAnswers):
     """The state of one host, or of a group of hosts that share one request rate."""
 

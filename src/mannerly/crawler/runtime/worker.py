@@ -33,7 +33,9 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.extract import Extractor
 from mannerly.crawler.shard.answers import AnswerArchive, facts_of
+from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.store import host_memory_location, name_of, open_host_memory
 from mannerly.crawler.store.base import (
     ShardOptions,
     StoreError,
@@ -128,6 +130,7 @@ class Worker:
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
         self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
+        self._leases = self._join_others(now)
         self._extract = None if settings.extract is None else Extractor(settings.extract)
         events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
@@ -147,6 +150,7 @@ class Worker:
                 extract=self._extract,
                 boot=boot_id(),
                 watched=watched,
+                leases=self._leases,
             )
             for number, each in zip(numbers, self._stores, strict=True)
         ]
@@ -162,6 +166,7 @@ class Worker:
             delivery=self._delivery,
             events=events,
             memory=memory,
+            leases=self._leases,
         )
         for each in self._stores:
             if each.mended is not None:
@@ -224,6 +229,8 @@ class Worker:
         Raises:
             StoreError: the crawl's directory was removed.
         """
+        if self._leases is not None:
+            self._leases.tick(Now(now, self._clock.wall()))
         if now >= self._next_orders:
             self._next_orders = now + WATCH_S
             for number, order in self._orders.news():
@@ -246,6 +253,8 @@ class Worker:
         """
         try:
             self.engine.stop()
+            if self._leases is not None:
+                self._leases.close(Now(self._clock.now(), self._clock.wall()))
         finally:
             self.abandon(with_process=with_process)
 
@@ -262,9 +271,24 @@ class Worker:
                 self._extract.close()
             for archive in self._archives.values():
                 archive.close()
+            if self._leases is not None:
+                self._leases.abandon()
             for each in self._stores:
                 each.close()
             self._retire()
+
+    def _join_others(self, now: Now) -> Leases | None:
+        """Join the crawls that share a memory of hosts, unless this one has none."""
+        location = host_memory_location(self._settings.memory, os.environ)
+        if location is None or not self._settings.politeness.enabled:
+            return None
+        return Leases(
+            open_host_memory(location, boot=boot_id()),
+            crawl=self._store.manifest.id,
+            name=name_of(self._store.location),
+            worker=worker_id(os.getpid()),
+            now=now,
+        )
 
     def _open_archives(self, wall: float) -> dict[int, AnswerArchive]:
         """Open the segments of the shards."""
