@@ -27,7 +27,7 @@ def test_no_request_starts_until_the_host_is_regained() -> None:
 
 
 def test_a_request_that_is_connecting_does_not_leave() -> None:
-    """Its answer or its end is still taken; then nothing is in flight, and it can be handed over."""
+    """When it has ended, nothing is in flight, and the host can be handed over."""
     core = Politeness(Settings())
     decision = core.reserve(HOST, now=0.0)
     assert isinstance(decision, Grant)

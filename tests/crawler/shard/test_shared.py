@@ -1,8 +1,8 @@
-"""Two crawls on one host: one sends, the other waits for its turn and goes on where that stopped."""
+"""Two crawls on one host: one sends, the other waits for its turn, with one pace for both."""
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -66,7 +66,7 @@ class Crawls:
 
     def gaps(self) -> list[float]:
         times = [at for at, _ in self.log]
-        return [after - before for before, after in zip(times, times[1:], strict=False)]
+        return [after - before for before, after in pairwise(times)]
 
 
 def test_two_crawls_share_one_pace_and_take_turns() -> None:
@@ -89,7 +89,7 @@ def test_five_crawls_have_equal_shares_in_five_minutes() -> None:
     assert all(abs(each - share) < 0.2 * share for each in counts.values()), counts
     for name in counts:
         times = [0.0, *(at for at, by in crawls.log if by == name)]
-        waits = [after - before for before, after in zip(times, times[1:], strict=False)]
+        waits = [after - before for before, after in pairwise(times)]
         assert max(waits) < 60.0
 
 

@@ -347,7 +347,8 @@ def _resources() -> tuple[Option, ...]:
             "them, or none (default: ~/.local/state/mannerly/hosts.sqlite).",
             "memory",
             "FILE|none",
-            project_use=ProjectUse.NONE,
+            project_use=ProjectUse.PATHS_INSIDE,
+            is_advanced=True,
         ),
         Option(
             "max_redirects",

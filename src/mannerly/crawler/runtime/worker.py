@@ -11,7 +11,6 @@ that end the run are read by `RunLimits`.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -33,26 +32,24 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.extract import Extractor
 from mannerly.crawler.shard.answers import AnswerArchive, facts_of
-from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store import host_memory_location, name_of, open_host_memory
 from mannerly.crawler.store.base import (
     ShardOptions,
     StoreError,
     StoreFull,
-    StoreInUse,
     WorkerCard,
 )
+from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import fetch_settings, first_candidates, rules_of
-from .boot import boot_id
+from .beginning import claim_shard, fetch_settings, first_candidates, rules_of
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
 from .engine import Engine
 from .messages import machine, worker_id
+from .neighbours import in_use, join_others
 from .news import News
 from .offload import Offload
 from .order_book import OrderBook
@@ -64,7 +61,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.elsewhere import Reading
     from mannerly.crawler.stats import Stats
-    from mannerly.crawler.store.base import CrawlStore, ShardStore
+    from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget
@@ -75,7 +72,6 @@ CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
 LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth a word
-CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
 class Worker:
@@ -94,6 +90,8 @@ class Worker:
         watched: Watched = Watched.NO,
     ) -> None:
         self._clock = clock = MonotonicClock()
+        # First, because a memory that cannot be used must not leave sockets behind.
+        self._leases = join_others(settings, store, Now(clock.now(), clock.wall()))
         self._store = store
         self._settings = settings
         self._numbers = numbers
@@ -107,7 +105,7 @@ class Worker:
             settings.durable,
             settings.check_limit,
         )
-        self._stores = [_claim(store, number, options) for number in numbers]
+        self._stores = [claim_shard(store, number, options) for number in numbers]
         self._rules = rules
         if is_resumed:
             self._include_moved(manifest.seeds)
@@ -130,7 +128,6 @@ class Worker:
             self._fetcher.watch(self._delivery.descriptor)
         now = Now(clock.now(), clock.wall())
         self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
-        self._leases = self._join_others(now)
         self._extract = None if settings.extract is None else Extractor(settings.extract)
         events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
@@ -277,19 +274,6 @@ class Worker:
                 each.close()
             self._retire()
 
-    def _join_others(self, now: Now) -> Leases | None:
-        """Join the crawls that share a memory of hosts, unless this one has none."""
-        location = host_memory_location(self._settings.memory, os.environ)
-        if location is None or not self._settings.politeness.enabled:
-            return None
-        return Leases(
-            open_host_memory(location, boot=boot_id()),
-            crawl=self._store.manifest.id,
-            name=name_of(self._store.location),
-            worker=worker_id(os.getpid()),
-            now=now,
-        )
-
     def _open_archives(self, wall: float) -> dict[int, AnswerArchive]:
         """Open the segments of the shards."""
         folder = self._store.segment_folder
@@ -394,6 +378,8 @@ class Worker:
         if self.engine.waits_for_program:
             ready = self.engine.undelivered
             return f"waiting for the program that reads the pages: {ready} ready"
+        if stats.waits.shared and not stats.waits.fetching:
+            return in_use(stats)
         next_in_s = stats.waits.next_in_s
         if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
             hosts = f"{stats.hosts:,} hosts" if stats.hosts != 1 else "1 host"
@@ -406,15 +392,3 @@ class Worker:
     def _retire(self) -> None:
         with suppress(StoreError):  # the card expires by itself
             self._store.retire(worker_id(os.getpid()))
-
-
-def _claim(store: CrawlStore, number: int, options: ShardOptions) -> ShardStore:
-    """Become a shard's owner; wait for up to CLAIM_S for an earlier owner to end."""
-    deadline = time.monotonic() + CLAIM_S
-    while True:
-        try:
-            return store.claim(number, options)
-        except StoreInUse:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.02)

@@ -13,6 +13,7 @@ process falls silent before its leases end.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -94,6 +95,11 @@ class Leases:
         except (StoreBusy, StoreFull):
             return False
         return True
+
+    def forget(self, host: str, now: Now) -> None:
+        """Forget what was learned of a host, unless another process is writing for long."""
+        with suppress(StoreBusy, StoreFull):
+            self._memory.forget(host, now)
 
     def close(self, now: Now) -> None:
         """Give all hosts back with what was learned of them, and close the memory."""

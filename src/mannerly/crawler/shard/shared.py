@@ -142,6 +142,11 @@ class SharedHosts:
             state = self._politeness.state(lesson.host)
             self._is_long |= state is not None and state.delay_s > LONG_GAP_S
 
+    def forget(self, key: str, now: Now) -> None:
+        """Forget what was learned of a host, for all crawls; what it asked for stays."""
+        self._learned.pop(key, None)
+        self._leases.forget(key, now)
+
     def flush(self, now: Now) -> None:
         """Write what another crawl must know before it sends, if there is anything."""
         if self.is_urgent:

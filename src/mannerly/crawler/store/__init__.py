@@ -157,13 +157,14 @@ def host_memory_location(chosen: str | None, environment: Mapping[str, str]) -> 
 
 
 def open_host_memory(
-    location: str | Path, *, boot: str = "", times: LeaseTimes | None = None
+    location: str | Path, *, boot: str | None = None, times: LeaseTimes | None = None
 ) -> HostMemory:
     """Open a memory of hosts, and create it if there is none.
 
     Args:
         location: the path of a file, or `memory:NAME` for one in this process.
-        boot: the name of the machine's boot, within which monotonic instants compare.
+        boot: the name of the machine's boot, within which monotonic instants compare; by default
+            the system is asked for it.
         times: how long leases last. A file keeps those with which it was made.
 
     Raises:
@@ -175,9 +176,10 @@ def open_host_memory(
         return MemoryHosts(location, times)
     from pathlib import Path
 
+    from .boot import boot_id
     from .sqlite.host_file import HostFile
 
-    return HostFile(Path(location), boot=boot, times=times)
+    return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
 
 
 def _implementation(location: str | Path) -> Implementation:

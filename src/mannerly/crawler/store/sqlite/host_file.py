@@ -25,8 +25,8 @@ import msgspec
 
 from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 from mannerly.crawler.store.host_memory import (
-    PRIVATE_LESSON_S,
     NOTHING_KNOWN,
+    PRIVATE_LESSON_S,
     Granted,
     Holder,
     HolderLost,
