@@ -126,6 +126,7 @@ class RetryUrls(_Control, frozen=True, tag="retry"):
     given_up: bool = True
     host: str | None = None
     skipped: str | None = None  # also those that were skipped for this reason
+    missing: bool = False  # also pages whose kept answer is lost; their records stay until then
 
 
 class Recrawl(_Control, frozen=True):
@@ -154,6 +155,14 @@ Control: TypeAlias = (
     | RetryUrls
     | Recrawl
 )
+
+
+def is_for_shards(order: Control) -> bool:
+    """Return whether shards act on a record (`Batch.applied`), and not only the runtime."""
+    if isinstance(order, SetOption):
+        return order.name == "max_rate"
+    return not isinstance(order, (Pause, Unpause, Stop))
+
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Control).decode

@@ -62,6 +62,7 @@ class PageSettled(NamedTuple):
     latency_s: float
     passed_over: Mapping[str, int]
     is_local: bool = False  # it failed on our side: that says nothing about the host
+    is_unchanged: bool = False  # its record of an earlier crawl was kept: no body came
 
 
 class ItemsExtracted(NamedTuple):
@@ -145,6 +146,13 @@ class ShardMeasured(NamedTuple):
     places: HostPlaces
 
 
+class ShardLost(NamedTuple):
+    """Another run has this shard now, or the store went away: its requests were cancelled."""
+
+    shard: int
+    why: str
+
+
 class HostsSeen(NamedTuple):
     """The standing of a few hosts: busy ones, and those that come back first."""
 
@@ -188,6 +196,7 @@ Event: TypeAlias = (
     | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
+    | ShardLost
     | HostsSeen
     | HostWaits
     | BatchCommitted

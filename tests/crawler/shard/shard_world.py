@@ -11,7 +11,7 @@ from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.stats import Stats, StatsFold
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
@@ -59,8 +59,7 @@ class ShardWorld:
                 open_host_memory(memory), crawl=crawl, name=f"crawl-{crawl}", worker="1", now=now
             )
         self.events: list[Event] = []
-        fold = StatsFold()
-        self.stats = fold.stats
+        self._fold = fold = StatsFold()
         scope = self.settings.scope_of(urls)
         self.shard = Shard(
             number,
@@ -78,6 +77,10 @@ class ShardWorld:
         )
         self.parts, self.flights = self.shard.parts, self.shard.flights
         self.offer(*urls)
+
+    @property
+    def stats(self) -> Stats:
+        return self._fold.summed()
 
     def offer(self, *urls: str) -> None:
         self.shard.offer(seed_candidates(urls))

@@ -1,4 +1,4 @@
-"""Prepare a crawl: its shards, the rules for its links, and its first candidates."""
+"""Prepare a crawl: the rules for its links, and its first candidates."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from mannerly.crawler.model import Candidate
 from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
-from mannerly.crawler.store.base import Manifest, StoreInUse
+from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, host_key_of, site_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import CrawlStore, ShardOptions, ShardStore
-
-CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
 KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking", "links")
@@ -83,8 +80,8 @@ def fetch_settings(
     )
 
 
-def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
-    """Return the manifest of a crawl that begins now.
+def new_manifest(settings: CrawlSettings, seeds: list[str], shards: int | None = None) -> Manifest:
+    """Return the manifest of a crawl that begins now; by default with a shard for each process.
 
     Raises:
         ValueError: there is no seed, or no scope can be made of them.
@@ -95,7 +92,7 @@ def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
     return Manifest.new(
         seeds=seeds,
         settings=msgspec.to_builtins(settings.without_secrets()),
-        shards=settings.processes,
+        shards=shards or settings.processes,
         created_at=time.time(),
     )
 
@@ -104,15 +101,3 @@ def resumed_settings(manifest: Manifest, now: CrawlSettings) -> CrawlSettings:
     """A resumed crawl keeps what decides about URLs, and takes the rest from this run."""
     kept = settings_of(manifest)
     return replace(now, **{name: getattr(kept, name) for name in KEPT})
-
-
-def claim_shard(store: CrawlStore, number: int, options: ShardOptions) -> ShardStore:
-    """Become a shard's owner; wait for up to CLAIM_S for an earlier owner to end."""
-    deadline = time.monotonic() + CLAIM_S
-    while True:
-        try:
-            return store.claim(number, options)
-        except StoreInUse:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.02)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import pickle
 import selectors
 import sys
 import threading
@@ -35,17 +34,17 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
-from .child import Child
 from .heap import return_freed_memory
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .child import Channel
+    from .child import Channel, Child
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
+STALLED_S = 1.0  # later than it had to: this process was stopped
 SILENT_S = 10.0  # a helper that takes longer for a page is named
 NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
@@ -198,11 +197,13 @@ class _Helpers:
                 self._do_here(piece)
                 continue
             helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
+            from pickle import PicklingError  # 4 ms: most crawls have no large page
+
             try:
                 helper.child.channel.send(piece.work)
             except MemoryError:  # half of it may have been sent
                 self._end(helper)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
+            except (PicklingError, AttributeError, TypeError) as error:
                 self._done.put([(piece.number, ParseFailed(type(error).__name__))])
                 helper.piece = None
                 idle.append(helper)
@@ -219,8 +220,14 @@ class _Helpers:
             sends = selectors.EVENT_WRITE if channel.has_unsent else 0
             self._selector.modify(channel, selectors.EVENT_READ | sends, helper)
         until = min((helper.until for helper in self._helpers), default=None)
-        timeout_s = None if until is None else max(0.0, until - time.monotonic())
-        for key, _ in self._selector.select(timeout_s):
+        began = time.monotonic()
+        timeout_s = None if until is None else max(0.0, until - began)
+        ready = self._selector.select(timeout_s)
+        now = time.monotonic()
+        if timeout_s is not None and now - began > timeout_s + STALLED_S:
+            for helper in self._helpers:  # it was stopped with us, perhaps: it may need a moment
+                helper.until = now + LONGEST_S
+        for key, _ in ready:
             if isinstance(key.data, _Helper):
                 self._hear(key.data)
 
@@ -250,6 +257,8 @@ class _Helpers:
         self._named_until = time.monotonic() + NAMED_S
 
     def _start(self) -> _Helper:
+        from .child import Child  # see `_assign`
+
         helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
         self._helpers.append(helper)
         self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)

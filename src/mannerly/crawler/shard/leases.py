@@ -42,6 +42,7 @@ class Leases:
         self.times = memory.times
         self._names = (crawl, name, worker)
         self._shards: list[SharedHosts] = []
+        self._left_over: list[HostBudget] = []  # of removed shards, to be given back
         self._next_beat = self._next_look = NEVER
         self._holder = self._join(now)
         self.trouble: str | None = None
@@ -49,6 +50,13 @@ class Leases:
     def add(self, shard: SharedHosts) -> None:
         """Include the hosts of a shard."""
         self._shards.append(shard)
+
+    def remove(self, shard: SharedHosts, now: Now) -> None:
+        """Give the hosts of a shard back: this process does not own it any more."""
+        self._shards.remove(shard)
+        budgets = shard.last_words(now, all_of_them=True)
+        if budgets and not self.release(budgets, now):
+            self._left_over += budgets
 
     def tick(self, now: Now) -> None:
         """Do what is due."""
@@ -61,6 +69,8 @@ class Leases:
                 shard.look(wanted, now)
         for shard in self._shards:
             shard.tick(now)
+        if self._left_over and self.release(self._left_over, now):
+            self._left_over = []
 
     def claim(self, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
         """Ask for hosts; those without an answer are to be asked for again."""
@@ -103,7 +113,8 @@ class Leases:
 
     def close(self, now: Now) -> None:
         """Give all hosts back with what was learned of them, and close the memory."""
-        budgets = [budget for shard in self._shards for budget in shard.last_words(now)]
+        last_words = [shard.last_words(now) for shard in self._shards]
+        budgets = [budget for some in (self._left_over, *last_words) for budget in some]
         try:
             self._memory.leave(self._holder.id, budgets, now)
         except (StoreBusy, StoreFull):

@@ -263,9 +263,9 @@ def make_parts(
         sitemaps=SitemapQuota(settings.max_sitemaps),
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
-        rechecks=Rechecks(store),
+        rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
     )
-    if parts.rechecks.is_on:
+    if store.counts().round:
         parts.begin_round()
     if leases is not None:
         parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts, audit)

@@ -158,6 +158,8 @@ class Shard:
 
     def may_leave(self, flight: InFlight, instant: Instant, address: str) -> bool:
         """Return whether a request may be sent now that a connection to its address is open."""
+        if instant >= self.store.sure_until:
+            return False  # another process may be the owner: this one may have been stopped
         host, permit, shared = flight.item.host, flight.permit, self.parts.shared
         if shared is not None and instant >= shared.sure_until:
             return False
@@ -242,7 +244,8 @@ class Shard:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
+        kept = found.is_unchanged
+        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, kept))
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 

@@ -165,10 +165,13 @@ class SharedHosts:
             self._learned.pop(budget.host, None)
         self.is_urgent = self._is_long = False
 
-    def last_words(self, now: Now) -> list[HostBudget]:
-        """Return what the next holders must know, because this process ends."""
-        politeness = self._politeness
-        waiting = [key for key in self._held if politeness.not_before(key) > now.mono]
+    def last_words(self, now: Now, *, all_of_them: bool = False) -> list[HostBudget]:
+        """Return what the next holders must know, because this process ends.
+
+        Hosts that need not be waited for are left out, unless `all_of_them` are asked for.
+        """
+        not_before = self._politeness.not_before
+        waiting = [key for key in self._held if all_of_them or not_before(key) > now.mono]
         return [self._budget(key, now) for key in {**self._learned, **dict.fromkeys(waiting)}]
 
     def lose_all(self, now: Now) -> None:

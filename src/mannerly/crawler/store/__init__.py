@@ -53,6 +53,7 @@ OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
+    "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
 }
 """By scheme: the module and the class of the implementation."""
 
