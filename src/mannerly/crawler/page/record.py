@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xxhash import xxh3_128_hexdigest
 
 from mannerly.crawler.model import Candidate, PageChange, PageRecord
+from mannerly.crawler.web.caches import cache_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,7 @@ def page_record(
         error=error,
         host=entry.host,
         digest=xxh3_128_hexdigest(body) if body else None,
-        cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
+        cache_status=_printable(cache_words(headers)),
         age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
         total_ms=round(answer.total_s * 1000.0, 3),
         noindex=page is not None and page.noindex,

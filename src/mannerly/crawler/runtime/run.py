@@ -139,7 +139,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 limits.read_orders()
                 worker.look(now)
                 _tell(this, worker)
-                this.show(_shown(worker, draining, now), now - began)
+                stats = _shown(worker, draining, now)
+                limits.look(stats)
+                this.show(stats, now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:

@@ -33,6 +33,7 @@ from .recheck import Rechecks
 from .routes import Routes
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
+from .warming import Warming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +96,7 @@ class Parts:
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
     extract: Extractor | None = None  # None: nothing is extracted
+    warming: Warming | None = None  # None: a page is asked for once
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
@@ -260,6 +262,7 @@ def make_parts(
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
         rechecks=Rechecks(store),
+        warming=Warming(settings, emit) if settings.warm else None,
     )
     if parts.rechecks.is_on:
         parts.begin_round()

@@ -99,7 +99,7 @@ class Shard:
         self._settings = settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights, parts.rechecks)
+        self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
         self._looks = HostLooks() if watched is not Watched.NO else None
         self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
@@ -172,9 +172,12 @@ class Shard:
         given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
         lacked = self._lacks(item) if answer.error is LocalError.NO_MEMORY else 0
         follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
+        if self.parts.warming is not None:
+            follows = self.parts.warming.next_look(item, answer, follows, now) or follows
         is_page_again = False
         if isinstance(follows, Again):
-            if answer.error is not LocalError.HELD:  # else it has not been tried
+            is_failed = answer.error is not LocalError.HELD and not follows.is_look
+            if is_failed:  # else it has not been tried, or is looked at once more
                 self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
