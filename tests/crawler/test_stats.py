@@ -69,7 +69,7 @@ def fold(*events: Event) -> Stats:
     folded = StatsFold()
     for event in events:
         folded(event)
-    return folded.stats
+    return folded.summed()
 
 
 def sent(gap_s: float | None, *, is_early: bool = False, delay_s: float = 1.0) -> told.RequestSent:
@@ -343,6 +343,7 @@ HEARD = {
     told.HostWaits,
     told.BatchCommitted,
     told.StoreMended,
+    told.ShardLost,
 }
 
 

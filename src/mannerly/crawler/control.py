@@ -155,6 +155,14 @@ Control: TypeAlias = (
     | Recrawl
 )
 
+
+def is_for_shards(order: Control) -> bool:
+    """Return whether shards act on a record (`Batch.applied`), and not only the runtime."""
+    if isinstance(order, SetOption):
+        return order.name == "max_rate"
+    return not isinstance(order, (Pause, Unpause, Stop))
+
+
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Control).decode
 

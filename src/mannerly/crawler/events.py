@@ -159,6 +159,13 @@ class ShardMeasured(NamedTuple):
     places: HostPlaces
 
 
+class ShardLost(NamedTuple):
+    """Another run has this shard now, or the store went away: its requests were cancelled."""
+
+    shard: int
+    why: str
+
+
 class HostsSeen(NamedTuple):
     """The standing of a few hosts: busy ones, and those that come back first."""
 
@@ -203,6 +210,7 @@ Event: TypeAlias = (
     | UrlsHeldBack
     | HostGivenUp
     | ShardMeasured
+    | ShardLost
     | HostsSeen
     | HostWaits
     | BatchCommitted

@@ -9,6 +9,7 @@ event that each comes from.
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -207,6 +208,7 @@ class Stats:
     variants: dict[str, Warmth] = field(default_factory=dict)  # the same, by variant
     commits: Latencies = field(default_factory=Latencies)
     commit_s: float = 0.0  # the latest commit
+    shards_lost: int = 0  # that another run has taken over, or that were given back unwritten
     scheduled: int = 0  # hosts in the heap
     robots_in_flight: int = 0
     parsing: int = 0  # big pages that wait for a parse helper, or are read by one
@@ -254,6 +256,7 @@ class Stats:
             "too_early",
             "items",
             "extract_errors",
+            "shards_lost",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.commit_s = max(self.commit_s, other.commit_s)
@@ -330,6 +333,7 @@ class StatsFold:
             told.HostWaits: self._waits,
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
+            told.ShardLost: self._lost,
             Throttled: self._throttled,
             Opened: self._opened,
             Cancelled: self._cancelled,
@@ -467,6 +471,10 @@ class StatsFold:
     def _mended(self, event: told.StoreMended) -> None:
         self.stats.mended.append(event.words)
 
+    def _lost(self, event: told.ShardLost) -> None:
+        self.stats.shards_lost += 1
+        self._shards.pop(event.shard, None)
+
     def _saw(self, event: told.HostsSeen) -> None:
         self._seen[event.shard] = event
 
@@ -482,7 +490,15 @@ class StatsFold:
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event
-        stats, shards = self.stats, self._shards.values()
+
+    def forget(self, shard: int) -> None:
+        """Leave out what was measured of a shard: it has another owner."""
+        self._shards.pop(shard, None)
+        self._seen.pop(shard, None)
+
+    def summed(self) -> Stats:
+        """Return a copy of the totals, with the sums over all shards."""
+        stats, shards = copy(self.stats), self._shards.values()
         stats.in_flight = sum(each.in_flight for each in shards)
         stats.undelivered = sum(each.undelivered for each in shards)
         stats.queued = sum(each.queued for each in shards)
@@ -492,6 +508,7 @@ class StatsFold:
         stats.waits = Waits()
         for each in shards:
             stats.waits.add(waits_of(each.places))
+        return stats
 
 
 def waits_of(places: HostPlaces) -> Waits:

@@ -25,7 +25,7 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
-from mannerly.crawler.runtime.engine import Engine
+from mannerly.crawler.runtime.engine import Engine, Rhythm
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.memory import MemoryStore
@@ -180,7 +180,7 @@ class _Crawl:
             _VirtualTime(clock),
             PageBudget(settings.max_urls),
             workers=settings.workers,
-            tick_s=TICK_S,
+            rhythm=Rhythm(tick_s=TICK_S),
             events=events,
         )
         self._seeds = web.seeds()

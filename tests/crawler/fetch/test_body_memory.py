@@ -199,7 +199,7 @@ def test_cancelled_transfers_give_their_memory_back(is_paused: bool) -> None:
     with RawServer(begin) as server:
         fetcher.start(request(server.url()))
         wait_for(fetcher, 0.3)
-        cancelled = fetcher.cancel_all()
+        cancelled = fetcher.cancel()
         fetcher.close()
 
     assert len(cancelled) == 1

@@ -205,7 +205,7 @@ def test_fetcher_names_what_it_cancels(world: World) -> None:
     for request in requests:
         world.fetcher.start(request)
 
-    cancelled = world.fetcher.cancel_all()
+    cancelled = world.fetcher.cancel()
 
     assert cancelled == requests
     assert world.fetcher.in_flight == 0
@@ -216,7 +216,7 @@ def test_fetcher_works_on_after_a_cancel(world: World) -> None:
     """A cancelled request leaves nothing behind that the next one could trip over."""
     world.fetcher.start(world.request("/silent"))
     world.fetcher.wait(0.01)
-    world.fetcher.cancel_all()
+    world.fetcher.cancel()
 
     (fetched,) = world.run(world.request("/page"))
 

@@ -10,7 +10,7 @@ from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsReques
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.stats import StatsFold
+from mannerly.crawler.stats import Stats, StatsFold
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
@@ -49,8 +49,7 @@ class ShardWorld:
         self.store = store or MemoryStore.group(shards, frontier_limit=1000)[number]
         self.now = Now(0.0, EPOCH_S)
         self.events: list[Event] = []
-        fold = StatsFold()
-        self.stats = fold.stats
+        self._fold = fold = StatsFold()
         scope = self.settings.scope_of(urls)
         self.shard = Shard(
             number,
@@ -67,6 +66,10 @@ class ShardWorld:
         )
         self.parts, self.flights = self.shard.parts, self.shard.flights
         self.offer(*urls)
+
+    @property
+    def stats(self) -> Stats:
+        return self._fold.summed()
 
     def offer(self, *urls: str) -> None:
         self.shard.offer(seed_candidates(urls))

@@ -197,12 +197,12 @@ def watch_turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
     class Watched(Engine):
         def __init__(self, fetcher: FakeFetcher, shards: list[Shard], *rest: Any, **options: Any):
             super().__init__(fetcher, shards, *rest, **options)
-            self.fetcher, self.shards = fetcher, shards
+            self.fetcher, self.of_crawl = fetcher, shards
 
         def turn(self, longest_s: float = TICK_S) -> None:
             super().turn(longest_s)
-            flights = sum(shard.flights.on_wire for shard in self.shards)
-            permits = sum(shard.politeness.snapshot(top=0).in_flight for shard in self.shards)
+            flights = sum(shard.flights.on_wire for shard in self.of_crawl)
+            permits = sum(shard.politeness.snapshot(top=0).in_flight for shard in self.of_crawl)
             seen.append((flights, self.fetcher.in_flight, permits))
 
     monkeypatch.setattr("mannerly.simulation.crawl.Engine", Watched)

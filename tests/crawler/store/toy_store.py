@@ -61,6 +61,7 @@ class ToyCrawl:
         self.crawl = CRAWLS[location]
         self.manifest: Manifest = self.crawl["manifest"]
         self.segment_folder: Path | None = None
+        self.fleet = None
 
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:

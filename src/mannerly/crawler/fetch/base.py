@@ -3,7 +3,7 @@
 The contract is synchronous, because a shard's loop is: start the requests that are due, wait on
 the sockets until the next wake-up, handle the finished requests.
 
-- Every started request comes back exactly once: from `wait`, or from `cancel_all`.
+- Every started request comes back exactly once: from `wait`, or from `cancel`.
 - `start` never blocks, and never raises because of a URL or a server: a refusal comes back from
   `wait` like any answer.
 - Of `status` and `error` exactly one is set. A body that was cut at `max_bytes` is still an answer
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 def always(_request: Request, _instant: Instant, _address: str) -> bool:
     """Let every request leave: the judge of a fetcher that was not told to ask another one."""
     return True
+
+
+def every(_request: Request) -> bool:
+    """Choose every request."""
+    return True
+
+
+def never(_request: Request, _instant: Instant, _address: str) -> bool:
+    """Let no request leave: the judge of a fetcher whose run ends."""
+    return False
 
 
 class Fetcher(Protocol):
@@ -87,8 +97,8 @@ class Fetcher(Protocol):
         """
         ...
 
-    def cancel_all(self) -> list[Request]:
-        """Drop all requests in flight and return them, so that their permits can be cancelled."""
+    def cancel(self, which: Callable[[Request], bool] = every) -> list[Request]:
+        """Drop requests in flight and return them, so that their permits can be cancelled."""
         ...
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from mannerly.crawler.model import Fetched, FetchError, LocalError, Request
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import RetryQueue
 
-from .base import always
+from .base import always, every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -142,16 +142,16 @@ class FakeFetcher:
             self._watched = selectors.DefaultSelector()
         self._watched.register(descriptor, selectors.EVENT_READ)
 
-    def cancel_all(self) -> list[Request]:
-        pending = [fetched.request for due in self._due.values() for fetched in due]
-        pending += self._connecting.discard(lambda _: True)
-        self._due.clear()
-        self._instants.clear()
-        self._in_flight = 0
+    def cancel(self, which: Callable[[Request], bool] = every) -> list[Request]:
+        pending = self._connecting.discard(which)
+        for instant, due in self._due.items():
+            pending += [fetched.request for fetched in due if which(fetched.request)]
+            self._due[instant] = [fetched for fetched in due if not which(fetched.request)]
+        self._in_flight -= len(pending)
         return pending
 
     def close(self) -> None:
-        self.cancel_all()
+        self.cancel()
         if self._watched is not None:
             self._watched.close()
             self._watched = None

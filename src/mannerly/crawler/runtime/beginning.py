@@ -85,8 +85,8 @@ def fetch_settings(
     )
 
 
-def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
-    """Return the manifest of a crawl that begins now.
+def new_manifest(settings: CrawlSettings, seeds: list[str], shards: int | None = None) -> Manifest:
+    """Return the manifest of a crawl that begins now; by default with a shard for each process.
 
     Raises:
         ValueError: there is no seed, or no scope can be made of them.
@@ -97,7 +97,7 @@ def new_manifest(settings: CrawlSettings, seeds: list[str]) -> Manifest:
     return Manifest.new(
         seeds=seeds,
         settings=msgspec.to_builtins(settings.without_secrets()),
-        shards=settings.processes,
+        shards=shards or settings.processes,
         created_at=time.time(),
     )
 

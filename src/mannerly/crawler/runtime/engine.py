@@ -6,23 +6,32 @@ for a single host; the loop sleeps until the earliest instant at which any host 
 
 Each shard is told the time at every tick, so that an idle crawl sees new control records and links.
 
+Shards can be added and removed between two turns (`own_shards`). In a crawl that several runs share
+nothing is sent for a shard after its store's `sure_until`. A shard whose lease is lost is dropped:
+its requests are cancelled and nothing more of it is committed. While the store is away nothing is
+started or written; one that goes away in the middle of anything but a commit costs the shard its
+memory, since the call may have had its effect.
+
 This module is long because the loop and everything that makes it start less are one object.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from typing import TYPE_CHECKING, Protocol
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mannerly.crawler.events import BatchCommitted, Events
+from mannerly.crawler.events import BatchCommitted, Events, ShardLost
+from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.stats import OldestRequest, StatsFold
 from mannerly.crawler.store.base import StoreFull
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
 from .governor import Governor
-from .held import Unwritten, answer_bytes, result_bytes
+from .held import answer_bytes, result_bytes
+from .own_shards import OwnShards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +56,18 @@ STALLED_S = 0.01  # since the sockets were looked at: look again before anything
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
+
+
+class Rhythm(NamedTuple):
+    """The times between two commits, and between two looks for links of other shards."""
+
+    tick_s: float = TICK_S
+    commit_after_s: float = COMMIT_AFTER_S
+    commit_within_s: float = inf  # whatever share of the time commits take
+
+
+# A commit costs a round trip for every shard; a page is committed within a second.
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.25, commit_within_s=0.6)
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
@@ -80,7 +101,7 @@ class Engine:
         *,
         workers: int,
         governed: bool = True,
-        tick_s: float = TICK_S,
+        rhythm: Rhythm | None = None,
         offload: Offload[Reading] | None = None,
         parse_limit: int = 256,
         delivery: Delivery | None = None,
@@ -89,14 +110,13 @@ class Engine:
     ) -> None:
         self._fetcher = fetcher
         self._memory = memory or BodyMemory()
-        self._shards = shards
-        self._by_number = {shard.number: shard for shard in shards}
-        self._unwritten = Unwritten(shards)
-        self._has_room = dict.fromkeys(self._by_number, True)  # for more requests, by shard
+        self.shards = owned = OwnShards(shards)
+        self._shards, self._by_number = owned.all, owned.by_number
+        self._unwritten, self._has_room = owned.unwritten, owned.has_room
         self._clock = clock
         self._budget = budget
         self._workers = workers
-        self._tick_s = tick_s
+        self._rhythm = rhythm = rhythm or Rhythm()
         self._offload = offload
         self._parse_limit = parse_limit
         self._delivery = delivery
@@ -110,7 +130,7 @@ class Engine:
         now = clock.now()
         self._next_tick = self._looked_at = now
         # An instant, not a span: the sum of two floats may never become as large as a third.
-        self._next_commit = now + COMMIT_AFTER_S
+        self._next_commit = now + rhythm.commit_after_s
         self._full_since: Instant | None = None
         self._starved_since: Instant | None = None
         self._lack: str | None = None  # what this machine lacks, until `_next_start`
@@ -118,6 +138,8 @@ class Engine:
         self._trouble: str | None = None
         self.is_draining = False
         self.is_paused = False
+        self.dropped: list[Shard] = []  # lost by this engine; the worker closes their stores
+        self.away: StoreAway | None = None  # since a call failed; the worker takes it back
 
     @property
     def in_flight(self) -> int:
@@ -184,8 +206,11 @@ class Engine:
         if self._delivery is not None:
             self._delivery.flush()
         try:
-            self._commit_if_due()
-            self._tick_if_due()
+            if self.away is None:
+                self._commit_if_due()
+                self._tick_if_due()
+        except StoreAway as error:
+            self.away = error
         except StoreFull as error:
             self._wait_for_room(error)
         if self._unwritten:
@@ -194,11 +219,14 @@ class Engine:
     def _receive(self, timeout_s: float) -> None:
         answers = self._fetcher.wait(timeout_s)
         self._looked_at = self._clock.now()
+        self._note_sent()
+        if answers:
+            self._take(answers)
+
+    def _note_sent(self) -> None:
         for request, instant in self._fetcher.sent():
             flight = _flight(request)
             self._by_number[flight.shard].sent(flight, instant)
-        if answers:
-            self._take(answers)
 
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = _flight(request)
@@ -214,8 +242,15 @@ class Engine:
                 self._starved_since = None
             elif isinstance(answer.error, LocalError) and answer.error in STARVED:
                 self._start_less(answer.error, now.mono)
-            if self._by_number[flight.shard].answered(flight, answer, now):
-                self._budget.give_back(1)
+            shard = self._by_number.get(flight.shard)
+            if shard is None:
+                continue  # it was lost since this answer came
+            try:
+                if shard.answered(flight, answer, now):
+                    self._budget.give_back(1)
+            except (LeaseLost, StoreAway) as error:
+                self._lose(flight.shard, error)
+                continue
             if flight.stage in (_READING, _DELIVERED):
                 self._memory.held += answer_bytes(flight.stage, answer)
         if self._governor is not None:
@@ -227,6 +262,8 @@ class Engine:
     @property
     def _may_start(self) -> bool:
         if self.is_draining or self.is_paused or self._full_since is not None:
+            return False
+        if self.away is not None:
             return False
         if self._memory.is_scarce or self._next_start > self._clock.now():
             return False  # this machine lacks something
@@ -249,27 +286,82 @@ class Engine:
 
     def _start(self, now: Now) -> None:
         total = self._workers if self._governor is None else self._governor.total
-        share = max(1, total // len(self._shards))
-        fetcher, budget = self._fetcher, self._budget
-        for shard in self._shards:
-            room = share - shard.flights.pending
+        fetcher, budget, has_room = self._fetcher, self._budget, self._has_room
+        for shard, room in self.shards.rooms(total, now.mono):
             granted = budget.take(room) if room > 0 else 0
-            self._has_room[shard.number] = granted > 0
+            has_room[shard.number] = granted > 0
             if granted == 0:
                 continue
-            requests = shard.start_due(now, granted)
-            self._has_room[shard.number] = len(requests) < granted
+            try:
+                requests = shard.start_due(now, granted)
+            except (LeaseLost, StoreAway) as error:
+                self._lose(shard.number, error)
+                return
+            has_room[shard.number] = len(requests) < granted
             budget.settle(sum([_flight(request).item.kind == _PAGE for request in requests]))
             for request in requests:
                 fetcher.start(request)
 
+    # ------------------------------------------------------------------ shards that come and go
+
+    def add(self, shard: Shard) -> None:
+        """Work on one more shard."""
+        self.shards.add(shard)
+        self._next_tick = self._clock.now()
+
+    def release(self, number: int) -> None:
+        """Commit everything of a shard and forget it; its requests under way are cancelled.
+
+        Raises:
+            LeaseLost: it has another owner. It is forgotten all the same.
+            StoreAway: nothing was released.
+        """
+        shard, now = self._by_number[number], self._now()
+        self._cancel(shard, now)
+        try:
+            shard.commit(now)
+        except LeaseLost:
+            self._forget(shard)
+            raise
+        self._forget(shard)
+
+    def drop(self, number: int) -> None:
+        """Forget a shard without a commit: it has another owner, or its state is unsure."""
+        shard = self._by_number[number]
+        self._cancel(shard, self._now())
+        self._forget(shard)
+
+    def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:
+        if isinstance(error, StoreAway):
+            self.away = error
+        if number in self.shards:
+            self.dropped.append(self._by_number[number])
+            self.drop(number)
+            self._events.emit(ShardLost(number, str(error)))
+
+    def _cancel(self, shard: Shard, now: Now) -> None:
+        """Cancel the requests of a shard that are on the wire."""
+        self._note_sent()
+        number = shard.number
+        for request in self._fetcher.cancel(lambda each: _flight(each).shard == number):
+            flight = _flight(request)
+            if flight.item.kind == _PAGE:
+                self._budget.give_back(1)
+            shard.cancelled(flight, now)
+
+    def _forget(self, shard: Shard) -> None:
+        self.shards.remove(shard)
+        self._fold.forget(shard.number)
+
     def _collect(self, offload: Offload[Reading]) -> None:
         """Take the results of pages that were parsed in other processes."""
-        if not any(shard.flights.reading for shard in self._shards):
+        if not self.shards.stale and not any(shard.flights.reading for shard in self._shards):
             return
         now = self._now()
         for (flight, answer, outcome), work in offload.collect():
             self._memory.held -= answer_bytes(_READING, answer)
+            if self.shards.is_stale(flight):
+                continue
             if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
                 self._budget.give_back(1)
             elif flight.stage is _DELIVERED:
@@ -279,6 +371,8 @@ class Engine:
         """Settle the pages that the program is done with."""
         for flight, result in delivery.settled():
             self._memory.held -= result_bytes(result)
+            if self.shards.is_stale(flight):
+                continue
             self._by_number[flight.shard].settle(flight, result, now)
 
     def _timeout_s(self, now: Now, longest_s: float) -> float:
@@ -289,7 +383,7 @@ class Engine:
             until = min(until, self._next_commit)
         if self._may_start:
             for shard in self._shards:
-                if self._has_room[shard.number]:
+                if self._has_room[shard.number] and mono < shard.store.sure_until:
                     due = shard.next_due(now)
                     if due is not None:
                         until = min(until, due)
@@ -322,9 +416,14 @@ class Engine:
         if self._clock.now() < self._next_tick and not self._has_time_to_deliver:
             return
         now = self._now()
-        for shard in self._shards:
-            shard.tick(now)
-        self._next_tick = now.mono + self._tick_s
+        for shard in list(self._shards):
+            try:
+                shard.tick(now)
+            except (LeaseLost, StoreAway) as error:
+                self._lose(shard.number, error)
+                if self.away is not None:
+                    break
+        self._next_tick = now.mono + self._rhythm.tick_s
         self._full_since = self._trouble = None
 
     @property
@@ -355,11 +454,15 @@ class Engine:
         """Write everything that has come in to the store."""
         began = self._now()
         pages = sum([shard.left.uncommitted for shard in self._shards])
-        for shard in self._shards:
-            shard.commit(began)
+        for shard in list(self._shards):
+            try:
+                shard.commit(began)
+            except LeaseLost as error:
+                self._lose(shard.number, error)
         ended = self._clock.now()
         took_s = ended - began.mono
-        rest_s = max(COMMIT_AFTER_S, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE)
+        after_s, within_s = self._rhythm.commit_after_s, self._rhythm.commit_within_s
+        rest_s = min(max(after_s, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE), within_s)
         self._next_commit = ended + rest_s
         self._events.emit(BatchCommitted(pages, took_s))
         if self._governor is not None:
@@ -367,7 +470,7 @@ class Engine:
 
     def stats(self) -> Stats:
         """Return the totals of this process, as they are now."""
-        stats = copy(self._fold.stats)
+        stats = self._fold.summed()
         stats.trouble = self._trouble
         stats.oldest = self._oldest()
         stats.standings = self._fold.standings(self._clock.now())
@@ -397,11 +500,18 @@ class Engine:
         )
 
     def stop(self) -> None:
-        """Cancel the requests under way, and commit everything that came in."""
+        """Read what has arrived, cancel the other requests, and commit everything that came in.
+
+        A refusal that waits in a socket would be forgotten otherwise: the next run would contact
+        its host inside the Retry-After.
+        """
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
-        for request in self._fetcher.cancel_all():
+        self._fetcher.ask(never)
+        self._receive(0.0)
+        now = self._now()
+        for request in self._fetcher.cancel():
             flight = _flight(request)
             self._by_number[flight.shard].cancelled(flight, now)
         self.commit()

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mannerly.crawler.model import Fetched
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import PageResult
@@ -40,13 +38,22 @@ def result_bytes(result: PageResult) -> int:
 class Unwritten:
     """The answers that wait to be written, of some shards."""
 
-    def __init__(self, shards: Iterable[Shard]) -> None:
-        archives = (shard.parts.archive for shard in shards)
-        self._archives: list[AnswerArchive] = [each for each in archives if each is not None]
+    def __init__(self) -> None:
+        self._archives: list[AnswerArchive] = []
         self._counted = 0
 
     def __bool__(self) -> bool:
         return bool(self._archives)
+
+    def add(self, shard: Shard) -> None:
+        """Count those of one more shard."""
+        if shard.parts.archive is not None:
+            self._archives.append(shard.parts.archive)
+
+    def remove(self, shard: Shard) -> None:
+        """Count those of one shard less."""
+        if shard.parts.archive is not None:
+            self._archives.remove(shard.parts.archive)
 
     def growth(self) -> int:
         """Return by how many bytes they have grown since this was asked last."""

@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreBusy, StoreFull
+from mannerly.crawler.store.fleet import StoreAway
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
@@ -25,7 +26,7 @@ class OrderBook:
 
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
-        self._last = 0  # the number of the last one that was read
+        self.past: list[tuple[int, Control]] = []  # that were read, with their numbers
         self._unsent: list[Control] = []
         self._next_try: Instant = -inf
         self.trouble: str | None = None  # why records cannot be read or written at present
@@ -34,14 +35,18 @@ class OrderBook:
         """Return the records that are new, with their numbers; nothing while the file is busy."""
         try:
             new = self._store.orders(after=self._last)
-        except StoreBusy as error:
+        except (StoreBusy, StoreAway) as error:
             self.trouble = str(error)
             return []
         if not self._unsent:
             self.trouble = None
-        if new:
-            self._last = new[-1][0]
+        self.past += new
         return new
+
+    @property
+    def _last(self) -> int:
+        """The number of the last one that was read."""
+        return self.past[-1][0] if self.past else 0
 
     @property
     def has_news(self) -> bool:
@@ -50,7 +55,7 @@ class OrderBook:
             return True
         try:
             return bool(self._store.orders(after=self._last))
-        except StoreBusy:
+        except (StoreBusy, StoreAway):
             return True
 
     def send(self, *records: Control) -> None:
@@ -66,6 +71,6 @@ class OrderBook:
                 self._store.order(self._unsent[0])
                 del self._unsent[0]
             self.trouble = None
-        except (StoreBusy, StoreFull) as error:
+        except (StoreBusy, StoreFull, StoreAway) as error:
             self.trouble = str(error)
             self._next_try = now + AGAIN_S

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
-    from .delivery import PageQueue
+    from .delivery import Delivered, PageQueue
     from .news import Told
     from .worker import Worker
 
@@ -53,6 +53,8 @@ class Run:
     # Gets the events that are worth a log line, with every report; `watched` says which.
     hear: Callable[[Told], None] | None = None
     watched: Watched = Watched.NO
+    # In a crawl that several runs share: how long to wait for its store, in seconds.
+    store_patience_s: float = 300.0
     last_order: int = 0  # a Stop up to this control record is from before the run
 
     def show(self, stats: Stats, elapsed_s: float) -> None:
@@ -80,7 +82,7 @@ def run(this: Run) -> tuple[Ending, Stats]:
     this.store.hold()
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
-    if this.is_resumed and not totals(this.store)["fetched"]:
+    if this.store.fleet is None and this.is_resumed and not totals(this.store)["fetched"]:
         this.store.order(RetryUrls())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
@@ -98,26 +100,15 @@ def run(this: Run) -> tuple[Ending, Stats]:
 def _run_here(this: Run) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
     from .engine import TICK_S
-    from .worker import Worker
 
-    store, settings, pages, interrupts = this.store, this.settings, this.pages, this.interrupts
+    settings, pages, interrupts = this.settings, this.pages, this.interrupts
     clock = MonotonicClock()
-    budget = PageBudget(settings.max_urls)
-    limits = RunLimits(this, budget)
     began = next_watch = clock.now()
     ending: Ending | None = None
     draining: Draining | None = None
-    numbers = list(range(store.manifest.shards))
     deliver = None if pages is None else pages.put
-    worker = Worker(
-        store,
-        settings,
-        numbers,
-        budget,
-        is_resumed=this.is_resumed,
-        deliver=deliver,
-        watched=this.watched,
-    )
+    worker, budget = _worker(this, deliver)
+    limits = RunLimits(this, budget)
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
@@ -136,8 +127,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                     draining = Draining(ending, settings, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
-                limits.read_orders()
                 worker.look(now)
+                if not worker.is_cut_off:
+                    limits.read_orders()
                 _tell(this, worker)
                 stats = _shown(worker, draining, now)
                 limits.look(stats)
@@ -155,6 +147,38 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     worker.close()
     _tell(this, worker)
     return ending, engine.stats()
+
+
+def _worker(
+    this: Run, deliver: Callable[[list[Delivered]], None] | None
+) -> tuple[Worker, PageBudget]:
+    """Return the worker of this process, and its budget of pages."""
+    store, settings = this.store, this.settings
+    if store.fleet is not None:
+        from .fleet_worker import FleetWorker
+
+        member = FleetWorker(
+            store,
+            settings,
+            patience_s=this.store_patience_s,
+            deliver=deliver,
+            watched=this.watched,
+        )
+        return member, member.budget
+    from .worker import Worker
+
+    budget = PageBudget(settings.max_urls)
+    numbers = list(range(store.manifest.shards))
+    worker = Worker(
+        store,
+        settings,
+        numbers,
+        budget,
+        is_resumed=this.is_resumed,
+        deliver=deliver,
+        watched=this.watched,
+    )
+    return worker, budget
 
 
 def _tell(this: Run, worker: Worker) -> None:

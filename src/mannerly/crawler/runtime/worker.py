@@ -11,7 +11,6 @@ that end the run are read by `RunLimits`.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -29,38 +28,31 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
-from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.extract import Extractor
-from mannerly.crawler.shard.answers import AnswerArchive, facts_of
-from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store.base import (
-    ShardOptions,
-    StoreError,
-    StoreFull,
-    StoreInUse,
-    WorkerCard,
-)
+from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import fetch_settings, first_candidates, rules_of
-from .boot import boot_id
+from .beginning import fetch_settings, rules_of
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
-from .engine import Engine
+from .engine import SHARED, Engine
 from .messages import machine, worker_id
 from .news import News
 from .offload import Offload
+from .opening import ShardOpener, ShardParts, catch_up
 from .order_book import OrderBook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.politeness.model import Instant
@@ -73,7 +65,6 @@ CARD_S = 1.0  # between two signs of life in the store
 CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
 CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
 LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth a word
-CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 
 
 class Worker:
@@ -94,21 +85,10 @@ class Worker:
         self._clock = clock = MonotonicClock()
         self._store = store
         self._settings = settings
-        self._numbers = numbers
         manifest = store.manifest
         self._room = room(len(numbers))
         workers = self._share(settings.workers)
-        rules = rules_of(settings, manifest)
-        sharding = Sharding(manifest.shards)
-        options = ShardOptions(
-            max(1, settings.frontier_limit // manifest.shards),
-            settings.durable,
-            settings.check_limit,
-        )
-        self._stores = [_claim(store, number, options) for number in numbers]
-        self._rules = rules
-        if is_resumed:
-            self._include_moved(manifest.seeds)
+        self._rules = rules_of(settings, manifest)
         memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(allow_net=settings.allow_net)
         self._open_network(manifest.seeds)
@@ -121,61 +101,62 @@ class Worker:
             settings.parse_processes, max_bytes=settings.max_bytes
         )
         self._delivery: Delivery | None = None
+        self._acknowledged: dict[int, AbstractSet[int]] = {}  # before this run, by shard
         if deliver is not None:
-            owned = zip(numbers, self._stores, strict=True)
-            acknowledged = {shard: each.acknowledged for shard, each in owned}
-            self._delivery = Delivery(deliver, acknowledged, number)
+            self._delivery = Delivery(deliver, self._acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
-        now = Now(clock.now(), clock.wall())
-        self._archives = self._open_archives(now.wall) if settings.keep_bodies else {}
         self._extract = None if settings.extract is None else Extractor(settings.extract)
-        events = Events()
+        self._events = events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
-        self._shards = [
-            Shard(
-                number,
-                each,
-                sharding,
-                settings,
-                rules,
-                is_resumed=is_resumed,
-                now=now,
-                events=events,
-                reader=self._offload,
-                consumer=self._delivery,
-                archive=self._archives.get(number),
-                extract=self._extract,
-                boot=boot_id(),
-                watched=watched,
-            )
-            for number, each in zip(numbers, self._stores, strict=True)
-        ]
+        common = ShardParts(
+            self._rules, events, self._offload, self._delivery, self._extract, watched
+        )
+        self._opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
         self.engine = Engine(
             self._fetcher,
-            self._shards,
+            (),
             clock,
             budget,
             workers=workers,
             governed=settings.governor,
+            rhythm=None if store.fleet is None else SHARED,
             offload=self._offload,
             parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,
             events=events,
             memory=memory,
         )
-        for each in self._stores:
-            if each.mended is not None:
-                events.emit(StoreMended(each.mended))
-        # At every start: an earlier run may have died before its seeds were committed.
-        first = first_candidates(settings, manifest)
-        for shard in self._shards:
-            shard.offer([each for each in first if sharding.shard_of(each.host) == shard.number])
-        self.engine.commit()
         self._is_paused = self._is_held = False
         self._orders = OrderBook(store)
-        self._next_orders = self._next_card = self._next_check = now.mono
+        now = clock.now()
+        self._next_orders = self._next_card = self._next_check = now
         self._failed_cards = 0
-        self.look(now.mono)
+        try:
+            self._begin(numbers, is_resumed=is_resumed)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _begin(self, numbers: list[int], *, is_resumed: bool) -> None:
+        """Open the first shards."""
+        stores = [self._opener.claim(number) for number in numbers]
+        if is_resumed:
+            for each in stores:
+                self._rules.widen(*moved_seeds(each.find, self._store.manifest.seeds))
+        for number, each in zip(numbers, stores, strict=True):
+            self._take(number, each)
+        self.engine.commit()
+        self.look(self._clock.now())
+
+    def _take(self, number: int, store: ShardStore) -> None:
+        """Work on a shard that was claimed."""
+        now = self._now()
+        self._acknowledged[number] = store.acknowledged
+        shard = self._opener.make(number, store, now)
+        self.engine.add(shard)
+        if store.mended is not None:
+            self._events.emit(StoreMended(store.mended))
+        catch_up(shard, self._orders.past, now)
 
     @property
     def is_idle(self) -> bool:
@@ -191,6 +172,22 @@ class Worker:
     def _has_no_news(self) -> bool:
         unread = any(self._store.unread(each) for each in self._numbers)
         return not unread and not self._orders.has_news  # they may add seeds
+
+    @property
+    def _shards(self) -> list[Shard]:
+        return self.engine.shards.all
+
+    @property
+    def _numbers(self) -> list[int]:
+        return sorted(self.engine.shards.by_number)
+
+    def _now(self) -> Now:
+        return Now(self._clock.now(), self._clock.wall())
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether the store is away, so that orders cannot be read."""
+        return False
 
     @property
     def received(self) -> int:
@@ -225,11 +222,7 @@ class Worker:
             StoreError: the crawl's directory was removed.
         """
         if now >= self._next_orders:
-            self._next_orders = now + WATCH_S
-            for number, order in self._orders.news():
-                self._act(number, order, Now(now, self._clock.wall()))
-            if self._store.manifest.shards > 1:
-                self._tell_others(now)
+            self._read_orders(now)
         if now >= self._next_card:
             self._next_card = now + CARD_S
             self._renew()
@@ -237,6 +230,13 @@ class Worker:
         if now >= self._next_check:
             self._next_check = now + CHECK_S
             require(self._store)
+
+    def _read_orders(self, now: Instant) -> None:
+        self._next_orders = now + WATCH_S
+        for number, order in self._orders.news():
+            self._act(number, order, Now(now, self._clock.wall()))
+        if self._store.manifest.shards > 1:
+            self._tell_others(now)
 
     def close(self, *, with_process: bool = False) -> None:
         """Cancel the requests under way, commit, and release everything.
@@ -260,24 +260,9 @@ class Worker:
         finally:
             if self._extract is not None:
                 self._extract.close()
-            for archive in self._archives.values():
-                archive.close()
-            for each in self._stores:
-                each.close()
+            for shard in self._shards:
+                self._opener.close(shard)
             self._retire()
-
-    def _open_archives(self, wall: float) -> dict[int, AnswerArchive]:
-        """Open the segments of the shards."""
-        folder = self._store.segment_folder
-        if folder is None:
-            raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
-        facts = facts_of(self._settings, self._store.manifest, wall)
-        return {
-            number: AnswerArchive.beside(
-                each, each.segment_stem or f"shard-{number}", folder, facts
-            )
-            for number, each in zip(self._numbers, self._stores, strict=True)
-        }
 
     def _act(self, number: int, order: Control, now: Now) -> None:
         match order:
@@ -325,8 +310,8 @@ class Worker:
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""
-        for each in self._stores:
-            self._rules.widen(*moved_seeds(each.find, seeds))
+        for shard in self._shards:
+            self._rules.widen(*moved_seeds(shard.store.find, seeds))
 
     def _apply_pause(self) -> None:
         self.engine.is_paused = self._is_paused or self._is_held
@@ -342,17 +327,8 @@ class Worker:
 
     def _renew(self) -> None:
         stats = self.stats()
-        card = WorkerCard(
-            worker_id(os.getpid()),
-            machine(),
-            os.getpid(),
-            self._numbers,
-            stats.pages,
-            self._clock.wall(),
-            self._waits_for(stats),
-        )
         try:
-            self._store.renew(card)
+            self._store.renew(self._card(stats))
             self._failed_cards = 0
         except StoreFull:
             pass  # the engine waits for room and reports that
@@ -360,6 +336,21 @@ class Worker:
             self._failed_cards += 1
             if self._failed_cards >= CARD_FAILURES:
                 raise
+
+    def _card(self, stats: Stats) -> WorkerCard:
+        return WorkerCard(
+            self._id,
+            machine(),
+            os.getpid(),
+            self._numbers,
+            stats.pages,
+            self._clock.wall(),
+            self._waits_for(stats),
+        )
+
+    @property
+    def _id(self) -> str:
+        return worker_id(os.getpid())
 
     def _waits_for(self, stats: Stats) -> str | None:
         """Return why this worker makes no progress, if it knows."""
@@ -381,16 +372,4 @@ class Worker:
 
     def _retire(self) -> None:
         with suppress(StoreError):  # the card expires by itself
-            self._store.retire(worker_id(os.getpid()))
-
-
-def _claim(store: CrawlStore, number: int, options: ShardOptions) -> ShardStore:
-    """Become a shard's owner; wait for up to CLAIM_S for an earlier owner to end."""
-    deadline = time.monotonic() + CLAIM_S
-    while True:
-        try:
-            return store.claim(number, options)
-        except StoreInUse:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.02)
+            self._store.retire(self._id)

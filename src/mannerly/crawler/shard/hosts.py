@@ -20,7 +20,7 @@ from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Now
-    from mannerly.crawler.store.base import HostMemory
+    from mannerly.crawler.store.base import ShardReader
     from mannerly.politeness import Politeness
     from mannerly.politeness.model import Instant
 
@@ -79,7 +79,7 @@ class HostRecords:
 
     def __init__(
         self,
-        memory: HostMemory,
+        memory: ShardReader,
         politeness: Politeness,
         audit: SpacingAudit,
         *,

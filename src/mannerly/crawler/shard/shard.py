@@ -146,6 +146,8 @@ class Shard:
 
     def may_leave(self, flight: InFlight, instant: Instant, address: str) -> bool:
         """Return whether a request may be sent now that a connection to its address is open."""
+        if instant >= self.store.sure_until:
+            return False  # another process may be the owner: this one may have been stopped
         host, permit = flight.item.host, flight.permit
         return self.parts.addresses.may_leave(
             host, address, permit, now=instant

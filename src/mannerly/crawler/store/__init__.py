@@ -5,6 +5,7 @@
     contract    the test suite that every implementation passes
     sqlite      a crawl in a directory of SQLite files
     memory      a shard in this process; memory_crawl: a crawl of them
+    host_memory what crawls share about hosts (`HostMemory`), and the right to send to a host
 
 A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
 store of another kind, such as `memory:NAME`. The functions here take any location:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .base import CrawlStore, Manifest
+    from .host_memory import HostMemory, LeaseTimes
 
 __all__ = [
     "OLDEST_SQLITE",
@@ -38,6 +40,7 @@ __all__ = [
     "examine",
     "exists",
     "open_crawl",
+    "open_host_memory",
     "repair",
     "sqlite_version",
     "wipe",
@@ -47,6 +50,7 @@ OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
+    "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
 }
 """By scheme: the module and the class of the implementation."""
 
@@ -125,6 +129,30 @@ def repair(location: str | Path) -> list[str]:
         StoreError: it cannot be repaired.
     """
     return _implementation(location).repair(str(location))
+
+
+def open_host_memory(
+    location: str | Path, *, boot: str = "", times: LeaseTimes | None = None
+) -> HostMemory:
+    """Open a memory of hosts, and create it if there is none.
+
+    Args:
+        location: the path of a file, or `memory:NAME` for one in this process.
+        boot: the name of the machine's boot, within which monotonic instants compare.
+        times: how long leases last; all processes that share a memory have the same.
+
+    Raises:
+        StoreError: it is damaged, of another version, or cannot be written.
+    """
+    if isinstance(location, str) and location.startswith("memory:"):
+        from .memory_hosts import MemoryHosts
+
+        return MemoryHosts(location, times)
+    from pathlib import Path
+
+    from .sqlite.host_file import HostFile
+
+    return HostFile(Path(location), boot=boot, times=times)
 
 
 def _implementation(location: str | Path) -> Implementation:

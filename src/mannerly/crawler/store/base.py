@@ -14,7 +14,7 @@ offered is in exactly one of them:
 
 and, beside them, links that belong to other shards and wait to be handed over (*outgoing*), one
 record per host (learned pace, robots.txt, counts) and the number of the last control record that
-was acted on.
+was acted on. What several crawls share about hosts is in a memory of its own (`host_memory`).
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
@@ -203,28 +203,6 @@ class Counts:
     round: int  # 0 for the first crawl, 1 for its first recrawl
 
 
-class HostMemory(Protocol):
-    """The memory of hosts between runs, and the right to send to a host now.
-
-    A crawl's own shard store is one; a file of the user's or a shared server can be another. They
-    use the same words. Records are written with `Batch.hosts`.
-    """
-
-    def host(self, host: str) -> HostRecord | None:
-        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-
-    def claim_host(self, host: str) -> float | None:  # noqa: ARG002
-        """Ask to be the one that sends to a host. None: granted; else the wall time to ask again.
-
-        The owner of a shard store is the only sender of its crawl, so there it is always granted.
-        """
-        return None
-
-    def release_host(self, host: str) -> None:  # noqa: ARG002
-        """Let others send to the host."""
-        return None  # noqa: RET501 - an empty body would be an abstract method
-
-
 class ShardReader(Protocol):
     """Everything that can be asked of a shard, by its owner or beside it.
 
@@ -244,7 +222,8 @@ class ShardReader(Protocol):
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs, and how many; without the waiting room."""
 
-    def host(self, host: str) -> HostRecord | None: ...
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
 
     def hosts(self) -> Iterator[HostRecord]: ...
 
@@ -308,7 +287,7 @@ class ShardReader(Protocol):
     def close(self) -> None: ...
 
 
-class ShardStore(ShardReader, HostMemory, Protocol):
+class ShardStore(ShardReader, Protocol):
     """One shard's durable state, for its owner."""
 
     # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
@@ -404,6 +383,7 @@ class WorkerCard(NamedTuple):
     fetched: int  # pages, in this run
     seen_at: float  # wall time of its last sign of life
     waits_for: str | None = None  # why it makes no progress, if it knows
+    is_quiet: bool = False  # only hosts are left to it that would be given up before they are due
 
 
 class CrawlStore(Protocol):

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Candidate
 
     from .base import Batch, Committed, Manifest, ShardOptions, WorkerCard
+    from .fleet import Fleet
     from .memory import Inboxes
 
 
-class _DatedStore(MemoryStore):
+class DatedStore(MemoryStore):
     """A store of a `MemoryCrawl`, which can tell when it was last written to."""
 
     def commit(self, batch: Batch) -> Committed:
@@ -34,7 +35,7 @@ class _DatedStore(MemoryStore):
 
 
 @dataclass(slots=True, eq=False)
-class _Crawl:
+class CrawlData:
     """Everything that is kept of a crawl."""
 
     manifest: Manifest
@@ -45,48 +46,50 @@ class _Crawl:
     holder: MemoryCrawl | None = None
 
 
-_crawls: dict[str, _Crawl] = {}  # by location, for the whole process
+crawls: dict[str, CrawlData] = {}  # by location, for the whole process
 
 
 class MemoryCrawl:
     """`CrawlStore` in memory; every `open` of a name sees the same crawl."""
 
-    def __init__(self, location: str, crawl: _Crawl) -> None:
+    def __init__(self, location: str, crawl: CrawlData) -> None:
         self.location = location
         self.manifest = crawl.manifest
         self.segment_folder: Path | None = None
-        self.fleet = None  # one run at a time
+        self.fleet: Fleet | None = None  # one run at a time
         self._crawl = crawl
         self._claimed: list[MemoryStore] = []
 
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:
         """Create a crawl under a name that is not in use."""
-        if location in _crawls:
+        if location in crawls:
             raise StoreError(f"{location} holds a crawl already: resume it, or start over")
         shards = range(manifest.shards)
-        _crawls[location] = _Crawl(manifest, [ShardData() for _ in shards], {n: [] for n in shards})
-        return cls(location, _crawls[location])
+        crawls[location] = CrawlData(
+            manifest, [ShardData() for _ in shards], {n: [] for n in shards}
+        )
+        return cls(location, crawls[location])
 
     @classmethod
     def open(cls, location: str) -> Self:
         """Open a crawl of this process."""
-        if location not in _crawls:
+        if location not in crawls:
             raise StoreMissing(f"there is no crawl in {location}")
-        return cls(location, _crawls[location])
+        return cls(location, crawls[location])
 
     @classmethod
     def exists(cls, location: str) -> bool:
         """Return whether there is a crawl under this name."""
-        return location in _crawls
+        return location in crawls
 
     @classmethod
     def wipe(cls, location: str) -> None:
         """Forget a crawl."""
-        if location in _crawls:
-            if cls(location, _crawls[location]).is_running():
+        if location in crawls:
+            if cls(location, crawls[location]).is_running():
                 raise StoreInUse(f"{location} is in use by this process")
-            del _crawls[location]
+            del crawls[location]
 
     @classmethod
     def examine(cls, location: str) -> list[str]:
@@ -112,7 +115,7 @@ class MemoryCrawl:
         data = self._crawl.shards[shard]
         if data.owner is not None:
             raise StoreInUse(f"shard {shard} of {self.location} is in use by this process")
-        store = _DatedStore(
+        store = DatedStore(
             shard, frontier_limit=options.frontier_limit, inboxes=self._crawl.inboxes, data=data
         )
         self._claimed.append(store)

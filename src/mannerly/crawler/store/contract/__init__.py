@@ -21,6 +21,8 @@ used by every command. Nothing of this package needs pytest to be imported.
     ReportContract  checked links, and answers over time
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
+
+A memory of hosts has a suite of its own (`hosts.HostMemoryContract`).
 """
 
 from __future__ import annotations

@@ -337,12 +337,3 @@ class CrawlContract(Opening):
         assert set(known) == {done.seq}
         assert open_.seq not in known
         assert set(other) == set()
-
-    def test_the_owner_of_a_shard_may_send_to_its_hosts(self, location: str) -> None:
-        """No other crawl shares this store's hosts, so a claim is granted at once."""
-        store = self.store(location)
-
-        granted = store.claim_host("a.example")
-        store.release_host("a.example")
-
-        assert granted is None

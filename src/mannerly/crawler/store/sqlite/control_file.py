@@ -31,7 +31,9 @@ CONTROL_FILE = "control.db"
 _BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
 _CARD_BUSY_MS = 50  # a worker does not wait longer with its card: the next one will do
 
-_CARD = ", ".join(WorkerCard._fields)
+# Only members of a shared crawl ask each other whether they are quiet.
+_FIELDS = tuple(name for name in WorkerCard._fields if name != "is_quiet")
+_CARD = ", ".join(_FIELDS)
 _RENEW = f"INSERT OR REPLACE INTO workers ({_CARD}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _CARDS = f"SELECT {_CARD} FROM workers ORDER BY id"  # noqa: S608
 
@@ -71,7 +73,8 @@ class ControlFile:
     def renew(self, card: WorkerCard) -> None:
         """Show or replace a worker's card."""
         shards = msgspec.json.encode(card.shards).decode()
-        self._change_cards(_RENEW, card._replace(shards=shards))  # type: ignore[arg-type]
+        shown = card._replace(shards=shards)  # type: ignore[arg-type]
+        self._change_cards(_RENEW, [getattr(shown, name) for name in _FIELDS])
 
     def retire(self, worker: str | None = None) -> None:
         """Take a worker's card away; without a name, all cards: their run is over."""

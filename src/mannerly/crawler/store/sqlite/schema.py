@@ -207,6 +207,36 @@ CONTROL = FileKind(
     """,
 )
 
+HOSTS = FileKind(
+    "host memory",
+    0x6D6E686D,  # "mnhm"
+    1,
+    """
+    CREATE TABLE hosts (
+        host TEXT PRIMARY KEY NOT NULL,
+        delay_s REAL NOT NULL, floor_s REAL NOT NULL, allowance REAL NOT NULL,
+        block_s REAL NOT NULL, concurrency INTEGER NOT NULL, is_proven INTEGER NOT NULL,
+        crawl_delay_s REAL NOT NULL, gap_s REAL NOT NULL, sent_s_ago REAL, next_in_s REAL NOT NULL,
+        failing_s REAL, failures_in_a_row INTEGER NOT NULL, breaker_opens INTEGER NOT NULL,
+        breaker_in_s REAL, learned_at REAL NOT NULL, learned_by TEXT NOT NULL,
+        mono REAL NOT NULL, wall REAL NOT NULL, boot TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE holders (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, crawl TEXT NOT NULL,
+        name TEXT NOT NULL, worker TEXT NOT NULL, mono REAL NOT NULL, wall REAL NOT NULL,
+        boot TEXT NOT NULL, lease_s REAL NOT NULL
+    );
+    CREATE TABLE leases (
+        host TEXT PRIMARY KEY NOT NULL, holder INTEGER NOT NULL, gap_s REAL NOT NULL,
+        freed_at REAL NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE wishes (
+        number INTEGER PRIMARY KEY, host TEXT NOT NULL, holder INTEGER NOT NULL,
+        UNIQUE (host, holder)
+    );
+    """,
+)
+
 TOTALS = (
     *("next_seq", "next_position", "ready", "waiting", "fetched", "failed", "lists", "skipped"),
     *("given_up", "outgoing", "hosts", "applied", "next_elements", "round", "rechecks"),

@@ -1,0 +1,52 @@
+"""Divide the shards of a crawl evenly among its members, by what each of them can see.
+
+Every member computes the same quotas from the same cards, and decides for itself alone: a
+member with more than its quota releases some, one with less claims what has no owner. While members
+see different cards the quotas differ for a moment, and a shard may change hands once too often.
+
+This module knows no store and no clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+
+class Moves(NamedTuple):
+    """The shards that a member should try to claim, and those that it should release."""
+
+    claim: list[int]
+    release: list[int]
+
+
+def quota(member: str, members: Iterable[str], shards: int) -> int:
+    """Return how many shards a member should have; it counts itself, seen or not."""
+    names = sorted({member, *members})
+    part, rest = divmod(shards, len(names))
+    return part + (names.index(member) < rest)
+
+
+def moves(
+    member: str,
+    members: Iterable[str],
+    *,
+    owned: Collection[int],
+    unclaimed: Iterable[int],
+    shards: int,
+) -> Moves:
+    """Return what a member should do about the shards.
+
+    Which of them is chosen by a hash: two members that claim at once seldom try the same shard, and
+    the shards that are released are neither the busiest nor the idlest.
+    """
+    wanted = quota(member, members, shards) - len(owned)
+    order = sorted(owned if wanted < 0 else unclaimed, key=lambda shard: _mixed(member, shard))
+    return Moves(order[: max(0, wanted)], []) if wanted >= 0 else Moves([], order[:-wanted])
+
+
+def _mixed(member: str, shard: int) -> int:
+    return crc32(f"{member}:{shard}".encode())

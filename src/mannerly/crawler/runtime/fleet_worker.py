@@ -1,0 +1,331 @@
+"""A worker of a crawl that several runs share: its shards come and go while it runs.
+
+Every look, four times a second, does what is due, in this order:
+
+    renew     every RENEW_S: prolong the claims; what was lost meanwhile is dropped
+    orders    control records of the crawl
+    pages     of --max-urls, in chunks
+    balance   claim what has no owner, hand over what is more than this member's part (`balance`)
+    rest      note which shards have nothing to do; find out whether the crawl is finished
+
+**The store is away.** Nothing is started or written until a renewal succeeds; what is under way
+comes to its end, and after `sure_until` nothing is sent. After `patience_s` the run ends with
+StoreAway: nothing is lost, and the same command goes on.
+
+**Handing over.** A shard that is released starts no request; when those under way have ended, after
+HAND_OVER_S at the latest, everything is committed and the shard released. The next owner waits for
+the gap of each host.
+
+**Hopeless** hosts, which would be given up before they are due, are waited for while any member has
+other work: each says on its card that it has none (`WorkerCard.is_quiet`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.events import ShardLost, Watched
+from mannerly.crawler.store.base import StoreInUse
+from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
+
+from .balance import moves
+from .budget import CHUNK, FREELY, PageBudget
+from .worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.stats import Stats
+    from mannerly.crawler.store.base import CrawlStore, WorkerCard
+    from mannerly.crawler.store.fleet import Fleet
+    from mannerly.politeness.model import Instant
+
+    from .delivery import Delivered
+
+AGAIN_S = 1.0  # between two tries while the store is away
+BALANCE_S = 1.0  # between two looks at the other members
+REST_S = 0.5  # between two looks at idle shards
+REST_AGAIN_S = 3.0  # a rest that was noted may have ended by a link that was known
+HAND_OVER_S = 2.0  # for requests under way in a shard that is released
+CLAIMING_S = 0.5  # of one look: a claim takes round trips, and the loop waits
+QUIET_S = 12.0  # that all members are quiet before hopeless hosts are given up: two renewals
+
+
+class FleetBudget(PageBudget):
+    """The pages that a member may still start, of the crawl's `--max-urls`."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        super().__init__(0, ask=self._want)
+        self._fleet = fleet
+        self._wants = True
+        self._is_refused = False
+
+    def _want(self) -> None:
+        self._wants = True
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether nothing is left, here or in the store."""
+        return self._is_refused and super().is_spent
+
+    def set_limit(self, limit: int | None) -> None:  # noqa: ARG002 - the store knows it
+        """Ask again: the limit of the crawl has changed."""
+        self._wants = True
+
+    def look(self, *, is_limited: bool) -> None:
+        """Take pages from the crawl's limit, if some are wanted."""
+        if not self._wants:
+            return
+        pages = self._fleet.take_pages(CHUNK if is_limited else FREELY)
+        self._is_refused = pages == 0
+        if pages:
+            self._wants = False
+            self.granted(pages)
+
+    def give_rest_back(self) -> None:
+        """Return what was not started."""
+        if unused := self.recalled():
+            self._fleet.return_pages(unused)
+        self._wants = True
+
+
+class FleetWorker(Worker):
+    """A member of a crawl that several runs share."""
+
+    def __init__(
+        self,
+        store: CrawlStore,
+        settings: CrawlSettings,
+        *,
+        patience_s: float,
+        deliver: Callable[[list[Delivered]], None] | None = None,
+        number: int = 0,
+        watched: Watched = Watched.NO,
+    ) -> None:
+        assert store.fleet is not None
+        self._fleet = store.fleet
+        self.budget = FleetBudget(store.fleet)
+        self._patience_s = patience_s
+        self._next_renewal = self._next_balance = self._next_rest = self._rest_again = -inf
+        self._away_since: Instant | None = None
+        self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
+        self._resting: set[int] = set()
+        self._quiet_since: Instant | None = None  # all members are, as far as is known
+        self._is_finished = self._is_ending = False
+        self.lost = 0  # shards that another member has taken over
+        super().__init__(
+            store,
+            settings,
+            [],
+            self.budget,
+            is_resumed=True,
+            deliver=deliver,
+            number=number,
+            watched=watched,
+        )
+
+    # ------------------------------------------------------------------ as `Worker`
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the whole crawl is finished."""
+        return self._is_finished
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Return whether nothing but hopeless hosts is left, with all members."""
+        return self._quiet_since is not None and self._clock.now() - self._quiet_since >= QUIET_S
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether the store is away."""
+        return self.engine.away is not None
+
+    def look(self, now: Instant) -> None:
+        """Do everything that is due.
+
+        Raises:
+            StoreAway: the store has been away for `patience_s`.
+            CrawlGone: the crawl is not in the store any more.
+        """
+        self._close_dropped()
+        try:
+            if now >= self._next_renewal:
+                self._renew_claims()
+            if self.is_cut_off:
+                return
+            if now >= self._next_orders:
+                self._read_orders(now)
+            self.budget.look(is_limited=self._is_limited)
+            if now >= self._next_balance:
+                self._next_balance = now + BALANCE_S
+                self._take_robots(self._now())
+                self._balance(now)
+            self._hand_over(now)
+            if now >= self._next_rest:
+                self._next_rest = now + REST_S
+                self._rest(now)
+        except StoreAway as error:
+            self._is_away(error)
+
+    def close(self, *, with_process: bool = False) -> None:
+        """Commit, and release everything."""
+        self._is_ending = True
+        try:
+            if not self.is_cut_off:
+                with suppress(StoreAway):
+                    self.budget.give_rest_back()
+            self.engine.stop()
+        except StoreAway:
+            pass  # what was not committed is still queued
+        finally:
+            self.abandon(with_process=with_process)
+
+    def stats(self) -> Stats:
+        stats = super().stats()
+        if self.engine.away is not None:
+            stats.trouble = f"waiting for the store: {self.engine.away}"
+        return stats
+
+    @property
+    def _id(self) -> str:
+        return self._fleet.member
+
+    def _card(self, stats: Stats) -> WorkerCard:
+        return super()._card(stats)._replace(is_quiet=self._is_quiet)
+
+    # ------------------------------------------------------------------ leases
+
+    def _renew_claims(self) -> None:
+        now = self._clock.now()  # before the message is sent
+        self._next_renewal = now + AGAIN_S
+        for number in self._fleet.renew(self._card(self.stats()), now=now):
+            self._lose(number)
+        self._next_renewal = now + RENEW_S
+        self._away_since = self.engine.away = None
+
+    def _is_away(self, error: StoreAway) -> None:
+        now = self._clock.now()
+        self.engine.away = error
+        if self._away_since is None:
+            self._away_since = now
+        self._next_renewal = min(self._next_renewal, now + AGAIN_S)
+        if now - self._away_since >= self._patience_s:
+            raise StoreAway(
+                f"{error} (waited {self._patience_s:g} s: --store-patience). Nothing is lost: the "
+                "same command goes on"
+            ) from error
+
+    def _lose(self, number: int) -> None:
+        """Forget a shard that has another owner."""
+        if number in self.engine.shards:
+            shard = self.engine.shards.by_number[number]
+            self.engine.drop(number)
+            self._forget(number)
+            self._opener.close(shard)
+            self._events.emit(ShardLost(number, "another run has it"))
+        self.lost += 1
+
+    def _close_dropped(self) -> None:
+        """Close the stores of the shards that the engine has lost."""
+        for shard in self.engine.dropped:
+            self._forget(shard.number)
+            self._opener.close(shard)
+        self.lost += len(self.engine.dropped)
+        self.engine.dropped.clear()
+
+    def _forget(self, number: int) -> None:
+        self._leaving.pop(number, None)
+        self._resting.discard(number)
+
+    # ------------------------------------------------------------------ shards
+
+    def _balance(self, now: Instant) -> None:
+        owned = self.engine.shards.by_number.keys()
+        members = [card.id for card in self._store.workers()]
+        planned = moves(
+            self._id,
+            members,
+            owned=owned - self._leaving.keys(),
+            unclaimed=self._fleet.unclaimed(),
+            shards=self._store.manifest.shards,
+        )
+        for number in planned.release:
+            self._leaving[number] = now
+            self.engine.shards.leaving.add(number)
+        for number in planned.claim:
+            if self._clock.now() - now >= CLAIMING_S:
+                self._next_balance = now  # go on in the next look
+                break
+            self._claim(number)
+
+    def _claim(self, number: int) -> None:
+        if not self.engine.shards.may_add(number):
+            return
+        try:
+            store = self._opener.claim(number, patience_s=0.0)
+        except StoreInUse:
+            return  # another member was faster
+        try:
+            self._take(number, store)
+        except LeaseLost:
+            store.close()
+
+    def _hand_over(self, now: Instant) -> None:
+        """Release the shards that are drained, or were given time enough for it."""
+        for number, since in list(self._leaving.items()):
+            shard = self.engine.shards.by_number.get(number)
+            if shard is None:  # it was lost
+                self._forget(number)
+                continue
+            if shard.flights.unsettled and now - since < HAND_OVER_S:
+                continue
+            with suppress(LeaseLost):
+                self.engine.release(number)
+            self._forget(number)
+            self._opener.close(shard)
+
+    # ------------------------------------------------------------------ the end
+
+    def _rest(self, now: Instant) -> None:
+        """Note which shards rest, and find out whether all shards of the crawl do."""
+        shards = self.engine.shards.all
+        if now >= self._rest_again:
+            self._rest_again = now + REST_AGAIN_S
+            self._resting.clear()
+        for shard in list(shards):
+            number = shard.number
+            if not shard.is_idle:
+                self._resting.discard(number)
+            elif number not in self._resting:
+                with suppress(LeaseLost):  # the next commit or renewal finds that out, too
+                    if self._fleet.rest(number):
+                        self._resting.add(number)
+        if len(self._resting) == len(shards) and not self._leaving:
+            self._is_finished = self._fleet.finished()
+        self._look_for_hope(now)
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Return whether this member has nothing to do but wait for hopeless hosts."""
+        engine = self.engine
+        return engine.in_flight == 0 and (engine.is_idle or engine.is_hopeless)
+
+    def _look_for_hope(self, now: Instant) -> None:
+        if not self._is_quiet or self.engine.is_idle:
+            self._quiet_since = None
+            return
+        others = [card for card in self._store.workers() if card.id != self._id]
+        if self._fleet.unclaimed() or not all(card.is_quiet for card in others):
+            self._quiet_since = None
+        elif self._quiet_since is None:
+            self._quiet_since = now
+
+    @property
+    def _is_limited(self) -> bool:
+        return self._settings.max_urls is not None or any(
+            getattr(order, "name", None) == "max_urls" for _, order in self._orders.past
+        )

@@ -1,0 +1,125 @@
+"""Open the shards of a worker: claim the store, open the segments, offer the seeds.
+
+A shard can be opened at any time of a run. It gets the seeds that belong to it, since an earlier
+owner may have died before they were committed, and every control record that was read so far.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.control import is_for_shards
+from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.shard.answers import AnswerArchive, facts_of
+from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
+
+from .beginning import first_candidates
+from .boot import boot_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mannerly.crawler.control import Control
+    from mannerly.crawler.events import Events, Watched
+    from mannerly.crawler.model import Candidate, Now
+    from mannerly.crawler.page.extract import Extractor
+    from mannerly.crawler.page.rules import LinkRules
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+    from mannerly.crawler.store.base import CrawlStore, ShardStore
+
+CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
+
+
+class ShardParts(NamedTuple):
+    """Everything that the shards of a worker share."""
+
+    rules: LinkRules
+    events: Events
+    reader: PageReader
+    consumer: Consumer | None
+    extract: Extractor | None
+    watched: Watched
+
+
+class ShardOpener:
+    """Opens and closes shards of one crawl."""
+
+    def __init__(
+        self, store: CrawlStore, settings: CrawlSettings, common: ShardParts, *, is_resumed: bool
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._common = common
+        self._is_resumed = is_resumed
+        shards = store.manifest.shards
+        self._sharding = Sharding(shards)
+        self._options = ShardOptions(
+            max(1, settings.frontier_limit // shards), settings.durable, settings.check_limit
+        )
+        self._first: dict[int, list[Candidate]] = {}  # seeds and what is asked with them, by shard
+        for each in first_candidates(settings, store.manifest):
+            self._first.setdefault(self._sharding.shard_of(each.host), []).append(each)
+
+    def claim(self, number: int, patience_s: float = CLAIM_S) -> ShardStore:
+        """Become a shard's owner; wait a moment for an earlier owner to end.
+
+        Raises:
+            StoreInUse: it has another owner.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                return self._store.claim(number, self._options)
+            except StoreInUse:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.02)
+
+    def make(self, number: int, store: ShardStore, now: Now) -> Shard:
+        """Return the shard of a store that is claimed."""
+        archive = self._archive(number, store, now) if self._settings.keep_bodies else None
+        common = self._common
+        shard = Shard(
+            number,
+            store,
+            self._sharding,
+            self._settings,
+            common.rules,
+            is_resumed=self._is_resumed,
+            now=now,
+            events=common.events,
+            reader=common.reader,
+            consumer=common.consumer,
+            archive=archive,
+            extract=common.extract,
+            boot=boot_id(),
+            watched=common.watched,
+        )
+        shard.offer(self._first.get(number, []))
+        return shard
+
+    def close(self, shard: Shard) -> None:
+        """Release a shard that no engine works on any more."""
+        if shard.parts.archive is not None:
+            shard.parts.archive.close()
+        with suppress(StoreError):  # a claim that cannot be given back ends by itself
+            shard.store.close()
+
+    def _archive(self, number: int, store: ShardStore, now: Now) -> AnswerArchive:
+        folder = self._store.segment_folder
+        if folder is None:
+            raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
+        facts = facts_of(self._settings, self._store.manifest, now.wall)
+        stem = store.segment_stem or f"shard-{number}"
+        return AnswerArchive.beside(store, stem, folder, facts)
+
+
+def catch_up(shard: Shard, orders: Iterable[tuple[int, Control]], now: Now) -> None:
+    """Tell a shard that was opened during a run what was ordered before."""
+    for number, order in orders:
+        if is_for_shards(order):
+            shard.control(number, order, now)

@@ -1,0 +1,375 @@
+"""A memory of hosts in one SQLite file, shared by the crawls of this machine.
+
+    hosts     one row a host of which something is known: its budget, dated on two scales
+    holders   processes, with their last sign of life
+    leases    one row a host that is held; without its holder's row it counts as released
+    wishes    who waits for a host, in order
+
+A claim of many hosts is three statements, whatever their number: new leases are inserted, leases of
+others are found, known budgets are read. Only hosts that have a lease already are handled singly.
+
+Dates are `now.mono` within one boot of the machine. After a reboot a wait is served in full (a day
+at most), because only the wall clock could tell how long it was off. A commit is in the log when it
+returns, which survives kill -9; no disk is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, contextmanager, suppress
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
+from mannerly.crawler.store.host_memory import (
+    PRIVATE_LESSON_S,
+    Granted,
+    Holder,
+    HolderLost,
+    HostBudget,
+    InUse,
+    LeaseTimes,
+    after_death,
+    is_private,
+    merged,
+    prolonged,
+    unlearned,
+)
+
+from .database import Database
+from .files import DIRECTORY_MODE
+from .host_rows import FIELDS, WRITE, budget_of, row_of
+from .schema import HOSTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from mannerly.crawler.model import Now
+    from mannerly.crawler.store.host_memory import Claimed
+
+    from .database import Row
+
+
+BUSY_MS = 50  # the loop of a crawl waits no longer for another writer: it tries again soon
+OPEN_BUSY_MS = 5000  # at the start, and for commands
+KEPT_S = 90 * 86_400.0  # a lesson that was not used for so long is removed
+MANY_HOSTS = 1_000_000  # beyond it the oldest lessons are removed
+FORGOTTEN_S = 3600.0  # after which a dead holder's leases are removed
+
+_ASKED = "FROM json_each(?) AS asked CROSS JOIN"
+_READ = f"SELECT {FIELDS} {_ASKED} hosts ON hosts.host = asked.value"
+_HOLD = """
+INSERT INTO leases (host, holder, gap_s) SELECT key, ?, value FROM json_each(?) WHERE true
+ON CONFLICT (host) DO NOTHING
+"""
+_HELD = f"""
+SELECT leases.host, holder, gap_s, freed_at {_ASKED} leases ON leases.host = asked.key
+WHERE holder <> ?
+"""
+_FREE = "UPDATE leases SET holder = 0, freed_at = ?"
+_TAKE = "UPDATE leases SET holder = ?, gap_s = ?, freed_at = 0 WHERE host = ?"
+_WISHES = "SELECT holder FROM wishes WHERE host = ? ORDER BY number"
+_WANTED = """
+SELECT wishes.host, wishes.holder FROM wishes CROSS JOIN leases ON leases.host = wishes.host
+WHERE leases.holder = ?
+"""
+_OVER = "iif(boot = ?, mono + next_in_s <= ?, next_in_s <= 60.0)"  # the wait of a host
+_EXPIRE = f"DELETE FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
+_OLD = f"SELECT host FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
+_SHRINK = f"""
+DELETE FROM hosts WHERE host IN (SELECT host FROM hosts WHERE {_OVER} ORDER BY wall LIMIT ?)
+"""  # noqa: S608
+_USED = f"""
+SELECT leases.host, leases.holder {_ASKED} leases ON leases.host = asked.value
+"""
+
+
+class _Known(NamedTuple):
+    """A row of `holders`."""
+
+    number: int
+    holder: Holder
+    is_alive: bool
+
+
+class HostFile:
+    """A `HostMemory` in a file. `boot` names the boot of the machine, if it has a name."""
+
+    def __init__(
+        self, path: Path, *, boot: str = "", times: LeaseTimes | None = None, vfs: str | None = None
+    ) -> None:
+        self.location = str(path)
+        self.times = times or LeaseTimes()
+        self._boot = boot
+        with _explained(path):
+            if not path.exists():
+                _create(path)
+            self._file = Database.open(path, HOSTS, busy_ms=OPEN_BUSY_MS, vfs=vfs)
+        self._numbers: dict[str, int] = {}  # of the holders of this process
+
+    def join(self, holder: Holder, now: Now) -> None:
+        """Become a holder; what is out of date is removed on this occasion."""
+        self._file.wait_for(OPEN_BUSY_MS)
+        with self._changed():
+            self._tidy(now)
+            row = self._file.row(
+                "INSERT INTO holders (id, crawl, name, worker, mono, wall, boot, lease_s) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                (*holder, now.mono, now.wall, self._boot, self.times.lease_s),
+            )
+            assert row is not None
+        self._numbers[holder.id] = int(row[0])
+        self._file.wait_for(BUSY_MS)
+
+    def renew(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
+        """Give a sign of life, and write some budgets."""
+        with self._changed():
+            me = self._require(holder, now)
+            self._file.execute(
+                "UPDATE holders SET mono = ?, wall = ?, boot = ? WHERE number = ?",
+                (now.mono, now.wall, self._boot, me.number),
+            )
+            self._write(me.number, budgets, now)
+
+    def claim(self, holder: str, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
+        """Ask for hosts."""
+        asked = msgspec.json.encode(hosts).decode()
+        with self._changed():
+            me = self._require(holder, now)
+            self._file.execute(_HOLD, (me.number, asked))
+            held: list[Row] = self._file.execute(_HELD, (asked, me.number)).fetchall()
+            stored = self._budgets(hosts, now)
+            answers: dict[str, Claimed] = {host: Granted(stored.get(host)) for host in hosts}
+            for host, number, gap_s, freed_at in held:
+                lease = (int(number), float(gap_s), float(freed_at))
+                answers[host] = self._contend(me, host, hosts[host], lease, stored.get(host), now)
+        return answers
+
+    def _contend(
+        self,
+        me: _Known,
+        host: str,
+        gap_s: float,
+        lease: tuple[int, float, float],
+        stored: HostBudget | None,
+        now: Now,
+    ) -> Claimed:
+        """Answer a claim of a host that another process holds, or held."""
+        number, their_gap_s, freed_at = lease
+        owner = self._holder(number, now)
+        crawl = me.holder.crawl
+        if owner is not None and owner.is_alive and owner.holder.crawl != crawl:
+            return self._refuse(me, host, owner, now)
+        if owner is None:  # released
+            freed_at = freed_at if not number else now.mono
+            first = next(iter(self._waiting(host, now)), None)
+            is_early = now.mono - freed_at < self.times.grace_s
+            if first is not None and first.holder.crawl != crawl and is_early:
+                self._file.execute(f"{_FREE} WHERE host = ?", (freed_at, host))
+                return self._refuse(me, host, first, now)
+        else:
+            stored = after_death(stored, host, their_gap_s)
+            self._put(stored, now)
+        self._file.execute(_TAKE, (me.number, gap_s, host))
+        self._file.execute("DELETE FROM wishes WHERE host = ? AND holder = ?", (host, me.number))
+        return Granted(stored)
+
+    def _refuse(self, me: _Known, host: str, by: _Known, now: Now) -> InUse:
+        self._file.execute(
+            "INSERT OR IGNORE INTO wishes (host, holder) VALUES (?, ?)", (host, me.number)
+        )
+        crawls = {each.holder.crawl for each in self._waiting(host, now)}
+        return InUse(by.holder, len(crawls))
+
+    def wanted(self, holder: str, now: Now) -> dict[str, int]:
+        """Return the hosts of a holder that other crawls wait for."""
+        number = self._numbers.get(holder, 0)
+        if self._file.row("SELECT 1 FROM wishes LIMIT 1") is None:
+            return {}
+        me = self._holder(number, now)
+        crawls: dict[str, set[str]] = {}
+        for host, waiter in self._file.rows(_WANTED, (number,)):
+            other = self._holder(int(waiter), now)
+            if other is not None and other.is_alive and me is not None:
+                crawls.setdefault(host, set()).add(other.holder.crawl)
+        mine = "" if me is None else me.holder.crawl
+        return {host: len(names - {mine}) for host, names in crawls.items() if names - {mine}}
+
+    def write(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
+        """Write the budgets of hosts."""
+        with self._changed():
+            self._write(self._numbers.get(holder, -1), budgets, now)
+
+    def release(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
+        """Write the budgets of hosts and give these hosts back."""
+        number = self._numbers.get(holder, -1)
+        with self._changed():
+            self._write(number, budgets, now)
+            for budget in budgets:
+                lease = (budget.host, number)
+                if self._file.row("SELECT 1 FROM wishes WHERE host = ?", lease[:1]) is None:
+                    self._file.execute("DELETE FROM leases WHERE host = ? AND holder = ?", lease)
+                else:
+                    self._file.execute(f"{_FREE} WHERE host = ? AND holder = ?", (now.mono, *lease))
+
+    def withdraw(self, holder: str, hosts: Iterable[str], now: Now) -> None:  # noqa: ARG002
+        """Take wishes back."""
+        number = self._numbers.get(holder, -1)
+        with self._changed():
+            self._file.executemany(
+                "DELETE FROM wishes WHERE host = ? AND holder = ?",
+                [(host, number) for host in hosts],
+            )
+
+    def leave(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
+        """Give everything back."""
+        number = self._numbers.pop(holder, -1)
+        self._file.wait_for(OPEN_BUSY_MS)
+        with self._changed():
+            self._write(number, budgets, now)
+            self._file.execute("DELETE FROM wishes WHERE holder = ?", (number,))
+            self._file.execute("DELETE FROM holders WHERE number = ?", (number,))
+            if self._file.row("SELECT 1 FROM holders LIMIT 1") is None:
+                self._file.execute("DELETE FROM leases")
+            else:
+                self._file.execute(
+                    f"{_FREE} WHERE holder = ? AND host IN (SELECT host FROM wishes)",  # noqa: S608
+                    (now.mono, number),
+                )
+                self._file.execute("DELETE FROM leases WHERE holder = ?", (number,))
+
+    def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
+        """Return what is known of some hosts."""
+        with self._file.translated():
+            return self._budgets(hosts, now)
+
+    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
+        """Return who holds these hosts."""
+        rows = self._file.rows(_USED, (msgspec.json.encode(list(hosts)).decode(),))
+        found = {host: self._holder(int(number), now) for host, number in rows}
+        return {
+            host: each.holder for host, each in found.items() if each is not None and each.is_alive
+        }
+
+    def forget(self, host: str, now: Now) -> bool:
+        """Forget what was learned of a host."""
+        self._file.wait_for(OPEN_BUSY_MS)
+        with self._changed():
+            stored = self._budgets([host], now).get(host)
+            if stored is None:
+                return False
+            self._put(unlearned(stored), now)
+        return stored.lesson is not None or stored.crawl_delay_s > 0.0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    # ------------------------------------------------------------------ rows
+
+    @contextmanager
+    def _changed(self) -> Iterator[None]:
+        """Commit what is done in here; explain what is wrong with the file."""
+        with _explained(self._file.path), self._file.transaction():
+            yield
+
+    def _write(self, number: int, budgets: Sequence[HostBudget], now: Now) -> None:
+        if not budgets:
+            return
+        hosts = msgspec.json.encode([each.host for each in budgets]).decode()
+        rows = self._file.execute(_USED, (hosts,))
+        mine = {host for host, holder in rows.fetchall() if holder == number}
+        stored = self._budgets([each.host for each in budgets], now)
+        known = self._holder(number, now)
+        name = "" if known is None else known.holder.name
+        for budget in budgets:
+            before = stored.get(budget.host)
+            is_mine = budget.host in mine
+            self._put(merged(before, budget, name) if is_mine else prolonged(before, budget), now)
+
+    def _put(self, budget: HostBudget, now: Now) -> None:
+        self._file.execute(WRITE, row_of(budget, now, self._boot))
+
+    def _budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
+        asked = msgspec.json.encode(list(hosts)).decode()
+        rows = self._file.execute(_READ, (asked,)).fetchall()
+        return {str(row[0]): budget_of(row, now, self._boot) for row in rows}
+
+    def _waiting(self, host: str, now: Now) -> list[_Known]:
+        """Return the living holders that wait for a host, in order."""
+        rows: list[Row] = self._file.execute(_WISHES, (host,)).fetchall()
+        found = (self._holder(int(number), now) for (number,) in rows)
+        return [each for each in found if each is not None and each.is_alive]
+
+    def _require(self, holder: str, now: Now) -> _Known:
+        known = self._holder(self._numbers.get(holder, -1), now)
+        if known is None or not known.is_alive:
+            raise HolderLost(holder)
+        return known
+
+    def _holder(self, number: int, now: Now) -> _Known | None:
+        row = self._file.row(
+            "SELECT id, crawl, name, worker, mono, boot, lease_s FROM holders WHERE number = ?",
+            (number,),
+        )
+        if row is None:
+            return None
+        *names, mono, boot, lease_s = row
+        is_alive = boot == self._boot and 0.0 <= now.mono - mono < lease_s
+        return _Known(number, Holder(*map(str, names)), is_alive)
+
+    def _tidy(self, now: Now) -> None:
+        """Remove dead holders with their leases, and lessons that are too old."""
+        file, over = self._file, (self._boot, now.mono)
+        file.execute(
+            "DELETE FROM holders WHERE boot <> ?1 OR mono > ?2 OR mono < ?2 - ?3",
+            (self._boot, now.mono, FORGOTTEN_S),
+        )
+        if file.row("SELECT 1 FROM holders LIMIT 1") is None:
+            file.execute("DELETE FROM leases")
+            file.execute("DELETE FROM wishes")
+        # A wait that is not over stays, whatever the wall clock says.
+        file.execute(_EXPIRE, (now.wall - KEPT_S, *over))
+        row = file.row("SELECT count(*) FROM hosts")
+        beyond = (0 if row is None else int(row[0])) - MANY_HOSTS
+        if beyond > 0:
+            file.execute(_SHRINK, (*over, beyond + MANY_HOSTS // 10))
+        old: list[Row] = file.execute(_OLD, (now.wall - PRIVATE_LESSON_S, *over)).fetchall()
+        file.executemany(
+            "DELETE FROM hosts WHERE host = ?", [(host,) for (host,) in old if is_private(host)]
+        )
+
+
+def _create(path: Path) -> None:
+    """Make an empty file. Of several processes that do this at once, one wins."""
+    path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    for number in count():
+        new = path.with_name(f"{path.name}.{os.getpid()}-{number}.new")
+        with suppress(FileExistsError):
+            with closing(Database.create(new, HOSTS)):
+                pass
+            break
+    try:
+        os.link(new, path)  # fails if another process was faster, and that is fine
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say of which file an error speaks, and what to do about it."""
+    try:
+        yield
+    except (StoreBusy, StoreFull):
+        raise
+    except (StoreError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).partition(": ")[0]
+        raise StoreError(
+            f"cannot use the memory of hosts {path} ({why}): move it away to begin a new one, name "
+            "another with --memory FILE, or go on without one with --memory none"
+        ) from error

@@ -1,0 +1,83 @@
+"""Budgets of hosts as rows of the table `hosts`, dated on both scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.host_memory import LONGEST_UNSURE_S, HostBudget, later
+from mannerly.politeness.pace import Lesson
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Now
+
+    from .database import Row
+
+FIELDS = (
+    "host, delay_s, floor_s, allowance, block_s, concurrency, is_proven, crawl_delay_s, gap_s, "
+    "sent_s_ago, next_in_s, failing_s, failures_in_a_row, breaker_opens, breaker_in_s, "
+    "learned_at, learned_by, mono, wall, boot"
+)
+WRITE = f"INSERT OR REPLACE INTO hosts ({FIELDS}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
+
+_NO_LESSON = Lesson()
+
+
+def row_of(budget: HostBudget, now: Now, boot: str) -> Row:
+    """Return a budget as a row that is written now."""
+    lesson = budget.lesson or _NO_LESSON
+    return (
+        budget.host,
+        lesson.delay_s,
+        lesson.floor_s,
+        lesson.allowance,
+        lesson.block_s,
+        lesson.concurrency,
+        lesson.is_proven,
+        budget.crawl_delay_s,
+        budget.gap_s,
+        budget.sent_s_ago,
+        budget.next_in_s,
+        budget.failing_s,
+        budget.failures_in_a_row,
+        budget.breaker_opens,
+        budget.breaker_in_s,
+        0.0 if budget.lesson is None else now.wall - budget.learned_s_ago,
+        budget.learned_by,
+        now.mono,
+        now.wall,
+        boot,
+    )
+
+
+def budget_of(row: Row, now: Now, boot: str) -> HostBudget:
+    """Return a row as a budget: waits are shorter by the time since it was written.
+
+    After a reboot that time is not known, and they are served in full.
+    """
+    host, delay_s, floor_s, allowance, block_s, concurrency, is_proven = row[:7]
+    crawl_delay_s, gap_s, sent_s_ago, next_in_s, failing_s, failures, opens = row[7:14]
+    breaker_in_s, learned_at, learned_by, mono, _, its_boot = row[14:]
+    is_this_boot = its_boot == boot and mono <= now.mono
+    lesson = Lesson(
+        delay_s=delay_s,
+        floor_s=floor_s,
+        allowance=allowance,
+        block_s=block_s,
+        concurrency=int(concurrency),
+        is_proven=bool(is_proven),
+    )
+    budget = HostBudget(
+        host=host,
+        lesson=lesson if learned_at else None,
+        crawl_delay_s=crawl_delay_s,
+        gap_s=gap_s,
+        sent_s_ago=sent_s_ago if is_this_boot else None,
+        next_in_s=next_in_s if is_this_boot else min(next_in_s, LONGEST_UNSURE_S),
+        failing_s=failing_s,
+        failures_in_a_row=failures,
+        breaker_opens=opens,
+        breaker_in_s=breaker_in_s,
+        learned_s_ago=max(0.0, now.wall - learned_at) if learned_at else 0.0,
+        learned_by=learned_by,
+    )
+    return later(budget, now.mono - mono if is_this_boot else 0.0, 0.0)

@@ -1,0 +1,42 @@
+"""How members divide the shards among them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mannerly.crawler.runtime.balance import moves, quota
+
+names = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=9, unique=True)
+
+
+@given(names, st.integers(1, 300))
+def test_quotas_add_up_to_all_shards(members: list[str], shards: int) -> None:
+    """And differ by one at most."""
+    quotas = [quota(member, members, shards) for member in members]
+
+    assert sum(quotas) == shards
+    assert max(quotas) - min(quotas) <= 1
+
+
+@given(names, st.integers(1, 60), st.randoms(use_true_random=False))
+def test_members_come_to_rest_with_their_parts(members: list[str], shards: int, random) -> None:  # type: ignore[no-untyped-def]
+    """Whoever had the shards before, two rounds of moves are enough, and then nobody moves."""
+    owner = {shard: random.choice([*members, None]) for shard in range(shards)}
+    for _ in range(2):
+        for member in members:
+            owned = [shard for shard, who in owner.items() if who == member]
+            free = [shard for shard, who in owner.items() if who is None]
+            claim, release = moves(member, members, owned=owned, unclaimed=free, shards=shards)
+            owner |= dict.fromkeys(claim, member) | dict.fromkeys(release)
+
+    for member in members:
+        owned = [shard for shard, who in owner.items() if who == member]
+        assert len(owned) == quota(member, members, shards)
+        assert moves(member, members, owned=owned, unclaimed=[], shards=shards) == ([], [])
+
+
+def test_a_member_that_sees_no_card_counts_itself() -> None:
+    """Its own card may not be there yet."""
+    assert len(moves("a", [], owned=[], unclaimed=range(8), shards=8).claim) == 8
+    assert len(moves("a", ["b"], owned=[], unclaimed=range(8), shards=8).claim) == 4

@@ -1,0 +1,157 @@
+"""Both memories of hosts pass the suite; the file keeps its promises about clocks and damage."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mannerly.crawler.model import Now
+from mannerly.crawler.store import open_host_memory
+from mannerly.crawler.store.base import StoreBusy, StoreError
+from mannerly.crawler.store.contract.hosts import HOST, LESSON, HostMemoryContract
+from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, is_private, usable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.crawler.store.host_memory import HostMemory
+
+NAMES = count()
+
+
+class TestMemoryHosts(HostMemoryContract):
+    def setup_method(self) -> None:
+        super().setup_method()
+        self.location = f"memory:test-{next(NAMES)}"
+
+    def open_memory(self) -> HostMemory:
+        return open_host_memory(self.location, times=self.times)
+
+
+class TestHostFile(HostMemoryContract):
+    @pytest.fixture(autouse=True)
+    def _path(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "state" / "hosts.sqlite"
+
+    def open_memory(self, boot: str = "one") -> HostMemory:
+        return open_host_memory(self.path, boot=boot, times=self.times)
+
+    def test_the_file_and_its_directory_are_private(self) -> None:
+        self.memory()
+
+        assert stat.S_IMODE(self.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(self.path.parent.stat().st_mode) == 0o700
+        assert not list(self.path.parent.glob("*.new"))
+
+    def test_a_clock_that_steps_changes_no_wait(self) -> None:
+        one = self.joined("x")
+        one.claim()
+        one.memory.write(one.holder.id, [HostBudget(HOST, next_in_s=60.0)], self.now)
+
+        for wall in (0.0, self.now.wall + 1e6):
+            moved = Now(self.now.mono + 10.0, wall)
+            assert one.memory.budgets([HOST], moved)[HOST].next_in_s == pytest.approx(50.0)
+
+    def test_after_a_reboot_a_wait_is_served_in_full(self) -> None:
+        """Nobody is alive any more, whatever the new clock says; a day is the longest wait."""
+        one = self.joined("x")
+        one.claim()
+        one.claim("b.example")
+        one.memory.write(
+            one.holder.id,
+            [HostBudget(HOST, next_in_s=60.0), HostBudget("b.example", next_in_s=1e6)],
+            self.now,
+        )
+        memory = self.open_memory("two")
+        self._opened.append(memory)
+        late = Now(self.now.mono + 1.0, self.now.wall + 500.0)
+        memory.join(Holder("new", "y", "crawl-y", "1"), late)
+
+        granted = memory.claim("new", {HOST: 0.5, "b.example": 0.5}, late)
+
+        waits = [each.budget.next_in_s for each in granted.values() if isinstance(each, Granted)]
+        assert waits == [60.0, 86_400.0]
+
+    def test_a_busy_file_is_not_waited_for(self) -> None:
+        """The caller tries again soon; nothing has changed."""
+        one, two = self.joined("x"), self.joined("y")
+        with (
+            two.memory._file.transaction(),  # type: ignore[attr-defined]
+            pytest.raises(StoreBusy),
+        ):
+            one.claim()
+
+        assert one.claim() == Granted(None)
+
+    def test_a_damaged_file_is_refused_with_what_to_do(self) -> None:
+        self.path.parent.mkdir()
+        self.path.write_bytes(b"not a database" * 500)
+
+        with pytest.raises(StoreError, match="--memory none"):
+            self.open_memory()
+
+    def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "state").write_text("a file")
+
+        with pytest.raises(StoreError, match=r"hosts\.sqlite .*--memory FILE"):
+            self.open_memory()
+
+    def test_what_nobody_needs_is_removed(self) -> None:
+        """Lessons of private hosts after a day, others after three months; so are the dead."""
+        one = self.joined("x")
+        for host in (HOST, "127.0.0.1:8080"):
+            one.claim(host)
+            one.memory.write(one.holder.id, [HostBudget(host, LESSON)], self.now)
+        self.wait(2 * 86_400.0)
+        two = self.joined("y")
+        after_days = set(two.memory.budgets([HOST, "127.0.0.1:8080"], self.now))
+        self.wait(100 * 86_400.0)
+        three = self.joined("z")
+
+        assert after_days == {HOST}
+        assert three.memory.budgets([HOST], self.now) == {}
+        assert three.memory._file.rows("SELECT count(*) FROM leases") == [(0,)]  # type: ignore[attr-defined]
+
+    def test_two_processes_create_it_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The one that comes second uses the file of the first."""
+        link = os.link
+
+        def slow(source: str, target: str) -> None:
+            monkeypatch.setattr(os, "link", link)
+            self.memory()
+            link(source, target)
+
+        monkeypatch.setattr(os, "link", slow)
+        one = self.joined("x")
+        one.claim()
+
+        assert self.joined("y").claim() != Granted(None)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("example.org", False),
+        ("93.184.216.34", False),
+        ("127.0.0.1:8080", True),
+        ("[::1]:8000", True),
+        ("10.1.2.3", True),
+        ("localhost", True),
+        ("printer.local:631", True),
+    ],
+)
+def test_private_hosts(host: str, expected: bool) -> None:
+    assert is_private(host) == expected
+
+
+def test_a_lesson_of_a_private_host_is_used_for_a_day() -> None:
+    """The next owner of the port may be another server."""
+    old = HostBudget("127.0.0.1:8080", LESSON, gap_s=3.0, next_in_s=5.0, learned_s_ago=90_000.0)
+
+    assert usable(old) == old._replace(lesson=None)
+    assert usable(old._replace(learned_s_ago=80_000.0)).lesson == LESSON
+    assert usable(old._replace(host="example.org")).lesson == LESSON
