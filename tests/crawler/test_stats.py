@@ -334,6 +334,7 @@ HEARD = {
     told.ListSettled,
     told.ItemsExtracted,
     told.PageRetried,
+    told.PageLooked,
     told.UrlsDropped,
     told.UrlsFound,
     told.UrlsHeldBack,

@@ -35,7 +35,6 @@ from mannerly.politeness.events import Event as PolitenessEvent
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, PageRecord, RobotsRequest
     from mannerly.crawler.standing import HostStanding
-    from mannerly.crawler.web.caches import CacheState
     from mannerly.politeness.model import Instant, Outcome, Reason
 
 
@@ -95,7 +94,7 @@ class PageLooked(NamedTuple):
     url: str
     variant: str
     number: int
-    state: CacheState | None  # None: it failed
+    state: str | None  # a `CacheState` of `web.caches`; None: it failed
     status: int | None
     latency_s: float
     is_last: bool  # the page is settled with this look

@@ -38,7 +38,7 @@ def test_few_requests_and_few_failures_prove_nothing() -> None:
     calm.look(totals(78, bad=10, silent=5, repeated=5))
     off.look(totals(0, bad=500))
 
-    assert not (young.is_exceeded or calm.is_exceeded or off.is_exceeded)
+    assert not any(each.is_exceeded for each in (young, calm, off))
 
 
 def test_every_kind_of_failure_counts() -> None:

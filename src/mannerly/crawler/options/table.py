@@ -43,7 +43,7 @@ def _limits() -> tuple[Option, ...]:
         Option(
             "follow",
             ValueKind.FLAG,
-            "Follow the links of pages (default on); off: fetch only seeds and what sitemaps list.",
+            "Follow the links of pages, not only seeds and sitemaps (default on).",
             "follow",
         ),
         Option(
@@ -142,6 +142,7 @@ def _limits() -> tuple[Option, ...]:
             "Read this sitemap, too; repeatable.",
             "sitemaps",
             "URL",
+            is_advanced=True,
         ),
         Option(
             "max_sitemaps",
@@ -521,7 +522,8 @@ def _warming() -> tuple[Option, ...]:
         Option(
             "warm",
             ValueKind.FLAG,
-            "Ask for each page again until the cache in front of the site has it (mannerly warm).",
+            "Ask for each page again until the cache in front of the site has it (default off; see "
+            "mannerly warm).",
             "warm",
             is_advanced=True,
         ),
@@ -620,7 +622,7 @@ def _run() -> tuple[Option, ...]:
         Option(
             "metrics_file",
             ValueKind.FILE,
-            "Write metrics for the textfile collector of Prometheus to this file, again and again.",
+            "Write metrics for Prometheus (textfile collector) to this file.",
             metavar="FILE",
             project_use=ProjectUse.PATHS_INSIDE,
         ),
