@@ -3,7 +3,7 @@
 The options are made from the table in `crawler.options`, so that the command line, the environment
 and the configuration files cannot differ. If the data directory holds a crawl, it is resumed with
 its stored settings. The settings that decide which URLs are fetched cannot change then: other
-values raise ConfigError.
+values raise ConfigError. It is long because `check`, `recrawl`, `resume` and `warm` use its parts.
 
     0    finished, or --max-urls or --duration reached
     1    ended with work pending, or links lost with a page that crashed its parser, or a rule of

@@ -120,7 +120,7 @@ class Latencies(Counter[int]):
 
 @dataclass(slots=True)
 class Warmth:
-    """What the looks at some pages have shown: how many the cache had, before and after."""
+    """The looks at some pages: how many of them the cache had, before and after."""
 
     pages: int = 0  # each variant of a page counts
     hits_before: int = 0  # at the first look

@@ -26,7 +26,7 @@ MAX_AGE_S = 3600
 VARY = ("Accept-Language", "Accept-Encoding")
 
 
-class Asked(NamedTuple):
+class SiteRequest(NamedTuple):
     """One request that the site has got."""
 
     at: float  # monotonic
@@ -55,7 +55,7 @@ class SlowSite:
         fails_from: int | None = None,  # answer 500 from so many pages on
     ) -> None:
         self.paths = [f"/{SECTIONS[number % len(SECTIONS)]}{number}" for number in range(pages)]
-        self.log: list[Asked] = []
+        self.log: list[SiteRequest] = []
         self.cached = cached
         self.page_s = page_s
         self._fails_from = fails_from
@@ -123,7 +123,7 @@ class SlowSite:
         took_s = time.monotonic() - began
         agent, language = headers.get("User-Agent", ""), headers.get("Accept-Language", "")
         with self._lock:
-            self.log.append(Asked(began, path, agent, language, kept is not None, took_s))
+            self.log.append(SiteRequest(began, path, agent, language, kept is not None, took_s))
         return status, sent, body
 
     def _make(self, path: str, headers: Any) -> tuple[int, dict[str, str], bytes]:

@@ -1,4 +1,4 @@
-"""What a run of warming has done: hit rate and time to the first byte, before and after."""
+"""The result of a run of warming: hit rate and time to the first byte, before and after."""
 
 from __future__ import annotations
 

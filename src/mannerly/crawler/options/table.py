@@ -624,6 +624,7 @@ def _run() -> tuple[Option, ...]:
             ValueKind.FILE,
             "Write metrics for Prometheus (textfile collector) to this file.",
             metavar="FILE",
+            is_advanced=True,
             project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option(

@@ -36,7 +36,7 @@ _PAGE = Kind.PAGE
 
 
 class _Looks:
-    """How far a page has come."""
+    """The progress of one page."""
 
     __slots__ = ("number", "variant")
 

@@ -32,7 +32,7 @@ _NOT_STORED = re.compile(r"(?:^|[\s,])(?:no-store|private)(?:[\s,=]|$)", re.IGNO
 
 
 class CacheState(StrEnum):
-    """What a cache says about an answer."""
+    """The place that an answer came from, as the cache says it."""
 
     HIT = "hit"
     MISS = "miss"  # it came from the site, and can be stored
