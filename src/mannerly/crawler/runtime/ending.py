@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from .budget import PageBudget, SharedBudget
     from .news import Told
     from .run import Run
+    from .waking import Bell
 
-HANGS_S = 1.0  # after the second signal
+HANGS_S = 0.8  # after the second signal
 WATCH_S = 0.25  # between two checks of limits, interrupts and control records
 
 
@@ -50,18 +51,26 @@ class Ending(Enum):
 class StopSwitch:
     """A request from outside to end a run: any thread may call `stop`.
 
-    The run looks at it four times a second. `wants_end`: start no more requests, and wait for those
-    under way. `wants_end_now`: do not wait for them.
+    `bell` wakes the run, which looks here four times a second otherwise. `wants_end`: start no more
+    requests, and wait for those under way. `wants_end_now`: do not wait for them.
     """
 
     def __init__(self) -> None:
         self.wants_end = self.wants_end_now = False
         self.ending = Ending.STOPPED
+        self.bell: Bell | None = None
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the run. Requests under way are waited for, unless `at_once`."""
         self.wants_end = True
         self.wants_end_now |= at_once
+        if self.bell is not None:
+            self.bell.ring()
+
+    def hush(self) -> None:
+        """Let a run sleep again that was woken; nearly always it was not."""
+        if self.wants_end and self.bell is not None:
+            self.bell.hush()
 
 
 class Watcher(Protocol):
@@ -128,9 +137,9 @@ class Signals(StopSwitch):
         return number != signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.stop(at_once=self.wants_end)
         if number != signal.SIGINT:
             self.ending = Ending.TERMINATED
+        self.stop(at_once=self.wants_end)
 
     def _guard(self, rung: socket.socket) -> None:
         """Count signals; after the second, end the process if the run does not end itself."""

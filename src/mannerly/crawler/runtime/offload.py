@@ -11,18 +11,18 @@ must not wait for a helper that is just starting. Work and results pass between 
 thread through two queues, so nothing is shared; a result makes `descriptor` readable.
 
 Each piece of work returns one result. If a helper dies or has no memory for its piece, only that is
-affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. A
-helper that takes longer than `LONGEST_S` is killed, even if its parser never releases the
-interpreter. If no helper can be started (no memory, no descriptors), the work is done in the thread
-here. The memory of a helper is limited by the size of the largest page: some bytes of markup can
-become fifty bytes of tree each.
+affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. One
+that dies before it can work does not count, unless `STARTS` of them do so in a row. A helper that
+takes longer than `LONGEST_S` is killed, even if its parser never releases the interpreter. If no
+helper can be started (no memory, no descriptors), the work is done in the thread here. The memory
+of a helper is limited by the size of the largest page: some bytes of markup can become fifty bytes
+of tree each.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-import pickle
 import selectors
 import sys
 import threading
@@ -35,21 +35,21 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
-from .child import Child
 from .heap import return_freed_memory
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .child import Channel
+    from .child import Channel, Child
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
 STALLED_S = 1.0  # later than it had to: this process was stopped
-SILENT_S = 10.0  # a helper that takes longer for a page is named
+SILENT_S = 8.0  # a helper that takes longer for a page is named
 NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
+STARTS = 3  # helpers in a row that die before they can work: then that counts against their work
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
 TREE = 24  # and so many times the largest page: four copies of it, and its tree
 AT_ONCE = 4 * 1024 * 1024  # bytes of pages that are read at once, if there is more than one
@@ -132,6 +132,7 @@ class _Helper:
     child: Child
     piece: _Piece | None
     until: float
+    is_ready: bool = False  # it has told that it waits for work
 
 
 class _Helpers:
@@ -154,6 +155,7 @@ class _Helpers:
         self._death = ""  # of a helper, in words, and until when that is said
         self._named_until = 0.0
         self._helpers: list[_Helper] = []
+        self._failed_starts = 0  # in a row
         self._selector = selectors.DefaultSelector()
         self._selector.register(given, selectors.EVENT_READ)
 
@@ -199,11 +201,13 @@ class _Helpers:
                 self._do_here(piece)
                 continue
             helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
+            from pickle import PicklingError  # 4 ms: most crawls have no large page
+
             try:
                 helper.child.channel.send(piece.work)
             except MemoryError:  # half of it may have been sent
                 self._end(helper)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
+            except (PicklingError, AttributeError, TypeError) as error:
                 self._done.put([(piece.number, ParseFailed(type(error).__name__))])
                 helper.piece = None
                 idle.append(helper)
@@ -238,6 +242,9 @@ class _Helpers:
             self._end(helper)
             return
         for result in results:
+            if not helper.is_ready:
+                helper.is_ready, self._failed_starts = True, 0
+                continue
             assert helper.piece is not None, "a helper answers only its work"
             self._done.put([(helper.piece.number, result)])
             helper.piece, helper.until = None, time.monotonic() + self._idle_s
@@ -257,6 +264,8 @@ class _Helpers:
         self._named_until = time.monotonic() + NAMED_S
 
     def _start(self) -> _Helper:
+        from .child import Child  # see `_assign`
+
         helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
         self._helpers.append(helper)
         self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)
@@ -268,8 +277,13 @@ class _Helpers:
         self._selector.unregister(helper.child.channel)
         helper.child.close()
         piece = helper.piece
-        if piece is not None:
+        if piece is None:
+            return
+        self._failed_starts += not helper.is_ready
+        if helper.is_ready or self._failed_starts >= STARTS:
             self._try_again(piece)
+        else:
+            self._line.appendleft(piece)  # it was not read yet
 
     def _do_here(self, piece: _Piece) -> None:
         """Do work for which no helper can be started."""
@@ -290,6 +304,7 @@ def main(channel: Channel) -> None:
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
         return_freed_memory()
         _limit_memory(channel.wait())
+        channel.send(None)  # ready for work
         while True:
             try:
                 work = channel.wait()
