@@ -337,6 +337,7 @@ HEARD = {
     told.ListSettled,
     told.ItemsExtracted,
     told.PageRetried,
+    told.PageLooked,
     told.UrlsDropped,
     told.UrlsFound,
     told.UrlsHeldBack,

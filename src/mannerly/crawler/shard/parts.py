@@ -34,6 +34,7 @@ from .routes import Routes
 from .shared import SharedHosts
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
+from .warming import Warming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +99,7 @@ class Parts:
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
     extract: Extractor | None = None  # None: nothing is extracted
+    warming: Warming | None = None  # None: a page is asked for once
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
@@ -264,6 +266,7 @@ def make_parts(
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
         rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
+        warming=Warming(settings, emit) if settings.warm else None,
     )
     if store.counts().round:
         parts.begin_round()

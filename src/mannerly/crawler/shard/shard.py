@@ -44,7 +44,7 @@ from .upkeep import upkeep
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, InFlight, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, FetchError, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
@@ -59,6 +59,7 @@ PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 
 _PAGE = Kind.PAGE
+_SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
 
 
 class Shard:
@@ -109,7 +110,7 @@ class Shard:
         self._settings = settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights, parts.rechecks)
+        self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
         self._looks = HostLooks() if watched is not Watched.NO else None
         self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
@@ -186,11 +187,14 @@ class Shard:
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
         given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
-        lacked = self._lacks(item) if answer.error is LocalError.NO_MEMORY else 0
+        lacked = 0 if answer.error is None else self._lacks(item, answer.error)
         follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
+        if self.parts.warming is not None:
+            follows = self.parts.warming.next_look(item, answer, follows, now) or follows
         is_page_again = False
         if isinstance(follows, Again):
-            if answer.error is not LocalError.HELD:  # else it has not been tried
+            is_failed = answer.error is not LocalError.HELD and not follows.is_look
+            if is_failed:  # else it has not been tried, or is looked at once more
                 self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
@@ -270,7 +274,7 @@ class Shard:
         try:
             found = harvest_safely(entry, answer, self.parts, now, work, failure)
         except MemoryError:
-            follows = starved(entry, now, self._lacks(entry))
+            follows = starved(entry, now, self._lacks(entry, LocalError.NO_MEMORY))
             if isinstance(follows, Again):
                 self._emit(told.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
@@ -281,9 +285,9 @@ class Shard:
         self._finish(flight, answer, result, now)
         return False
 
-    def _lacks(self, item: Entry | RobotsRequest) -> int:
-        """Count that memory lacked for a page; return how often it did before."""
-        if isinstance(item, RobotsRequest):
+    def _lacks(self, item: Entry | RobotsRequest, error: FetchError) -> int:
+        """Count that memory lacked for a page, if so; return how often it did before."""
+        if isinstance(item, RobotsRequest) or error not in _SCARCE:
             return 0
         self._lacked[item.seq] += 1
         return self._lacked[item.seq] - 1
