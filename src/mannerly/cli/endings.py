@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _SEEDS = 100  # named in JSON
 _LACKS = ("no_memory", "no_room")  # errors that say nothing about a page
-CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
+CODES = {"crashed": 1, "error_rate": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
@@ -71,7 +71,7 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
-    for name in ("tallies", "standings", "latencies"):
+    for name in ("tallies", "standings", "latencies", "blocked", "commits", "warmth"):
         del stats[name]
     stats["latency_ms"] = {
         f"p{share}": round(1000 * result.stats.latencies.within(share / 100), 1)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+from collections import deque
 from contextlib import suppress
 from enum import Enum
 from math import inf
@@ -40,6 +41,7 @@ class Ending(Enum):
     FINISHED = "finished"
     MAX_URLS = "max_urls"
     DURATION = "duration"
+    ERROR_RATE = "error_rate"  # --max-error-rate was exceeded
     STOPPED = "stopped"
     TERMINATED = "terminated"
     NO_SEED = "no_seed"
@@ -172,6 +174,38 @@ def require(store: CrawlStore) -> None:
         )
 
 
+class ErrorRate:
+    """The share of requests that fail: without an answer, or with a status of 500 or more.
+
+    It is that of the last `SAMPLE` requests, or of a few more: totals are looked at four times a
+    second. A breaker that opens makes requests rare, so a fixed span of time would show nothing.
+    """
+
+    SAMPLE = 50
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._before: deque[tuple[int, int]] = deque([(0, 0)])  # requests that ended, and failed
+        self.is_exceeded = False
+
+    def look(self, stats: Stats) -> None:
+        """Compare the totals with those of `SAMPLE` requests ago."""
+        if self._limit is None:
+            return
+        ended = failed = sum(stats.failed.values())
+        for counts in (stats.statuses, stats.other_statuses):
+            ended += counts.total()
+            failed += sum(count for status, count in counts.items() if not 0 < status < 500)
+        before = self._before
+        while len(before) > 1 and ended - before[1][0] >= self.SAMPLE:
+            before.popleft()
+        sample = ended - before[0][0]
+        if sample >= self.SAMPLE and failed - before[0][1] > self._limit * sample:
+            self.is_exceeded = True
+        if ended > before[-1][0]:
+            before.append((ended, failed))
+
+
 class RunLimits:
     """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
@@ -181,6 +215,7 @@ class RunLimits:
 
     def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
         self._duration_s = run.settings.duration_s
+        self._errors = ErrorRate(run.settings.max_error_rate)
         self._budget = budget
         self._interrupts = run.interrupts
         self._is_stopped = False
@@ -199,12 +234,18 @@ class RunLimits:
                 case SetOption(name="max_urls", value=value):
                     self._budget.set_limit(None if value is None else int(value))
 
+    def look(self, stats: Stats) -> None:
+        """Look at the totals: four times a second."""
+        self._errors.look(stats)
+
     def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
         """Return why the run has to end; None: it goes on. `is_spent`: --max-urls is reached."""
         if self._interrupts.wants_end:
             return self._interrupts.ending
         if self._is_stopped:
             return Ending.TERMINATED
+        if self._errors.is_exceeded:
+            return Ending.ERROR_RATE
         if self._duration_s is not None and elapsed_s >= self._duration_s:
             return Ending.DURATION
         return Ending.MAX_URLS if is_spent else None

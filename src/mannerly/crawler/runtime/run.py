@@ -143,7 +143,9 @@ def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
                 if not worker.is_cut_off:
                     limits.read_orders()
                 _tell(this, worker)
-                this.show(_shown(worker, draining, now), now - began)
+                stats = _shown(worker, draining, now)
+                limits.look(stats)
+                this.show(stats, now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:

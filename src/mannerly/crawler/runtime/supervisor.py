@@ -136,7 +136,9 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                self._run.show(self.stats(now), now - began)
+                stats = self.stats(now)
+                self._limits.look(stats)
+                self._run.show(stats, now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished

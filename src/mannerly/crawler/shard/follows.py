@@ -48,6 +48,7 @@ class Again(NamedTuple):
 
     entry: Entry  # with the tries so far
     due: float
+    is_look: bool = False  # nothing failed: another look at a page that is warmed
 
 
 class LearnRules(NamedTuple):
