@@ -105,6 +105,10 @@ class CrawlSettings:
         "Memory for bodies that are being received, read or delivered, over all processes.",
         low=1024 * 1024,
     )
+    memory: str | None = _option(
+        None,
+        'File of the memory of hosts, or "none"; unset: MANNERLY_MEMORY, or the user\'s file.',
+    )
     max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
     allow_net: tuple[str, ...] = _option(
         (), "Private networks or host:port that may be contacted, besides the seeds."

@@ -66,6 +66,11 @@ class HostTally:
             self.asked_gap_s = other.asked_gap_s
 
 
+HOST_WAITS = (
+    *("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "shared", "other"),
+)
+
+
 @dataclass(slots=True)
 class Waits:
     """The number of hosts by what they wait for."""
@@ -76,6 +81,7 @@ class Waits:
     backing_off: int = 0  # after refusals or failures
     busy: int = 0
     paused: int = 0
+    shared: int = 0  # another crawl is sending to them
     other: int = 0
     next_in_s: float | None = None
 
@@ -86,7 +92,7 @@ class Waits:
 
     def add(self, other: Waits) -> None:
         """Add another shard's counts; the next instant is the earlier one."""
-        for name in ("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "other"):
+        for name in HOST_WAITS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
@@ -528,6 +534,7 @@ def waits_of(places: HostPlaces) -> Waits:
         backing_off=sum(waiting.get(reason, 0) for reason in BACKING_OFF),
         busy=places.busy,
         paused=places.paused,
+        shared=waiting.get(Reason.SHARED, 0),
         other=places.other,
         next_in_s=places.next_in_s,
     )

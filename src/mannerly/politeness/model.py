@@ -85,6 +85,7 @@ class Reason(StrEnum):
     PARKED = "parked"
     PAUSED = "paused"
     RETIRED = "retired"
+    SHARED = "shared"  # another crawl is sending to the host
 
 
 class Permit:

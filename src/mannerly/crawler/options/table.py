@@ -355,6 +355,16 @@ def _resources() -> tuple[Option, ...]:
             is_advanced=True,
         ),
         Option(
+            "memory",
+            ValueKind.TEXT,
+            "File in which all crawls of this machine remember the pace of hosts and take turns on "
+            "them, or none (default: ~/.local/state/mannerly/hosts.sqlite).",
+            "memory",
+            "FILE|none",
+            project_use=ProjectUse.PATHS_INSIDE,
+            is_advanced=True,
+        ),
+        Option(
             "max_redirects",
             ValueKind.INTEGER,
             "Maximum redirects followed from one URL (default 10).",

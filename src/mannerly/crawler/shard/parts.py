@@ -31,6 +31,7 @@ from .lists import Lists
 from .own_paces import OwnPaces
 from .recheck import Rechecks
 from .routes import Routes
+from .shared import SharedHosts
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
 from .warming import Warming
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .answers import AnswerArchive
+    from .leases import Leases
 
 _PAGE = Kind.PAGE
 
@@ -85,6 +87,7 @@ class Parts:
     paces: OwnPaces  # of single hosts
     rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    shared: SharedHosts | None = None  # None: no other crawl can want these hosts
     checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
@@ -214,6 +217,7 @@ def make_parts(
     *,
     is_resumed: bool,
     boot: str,
+    leases: Leases | None = None,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -266,4 +270,7 @@ def make_parts(
     )
     if store.counts().round:
         parts.begin_round()
+    if leases is not None:
+        parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts, audit)
+        hosts.shared = parts.shared
     return parts

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from .answers import AnswerArchive
     from .elsewhere import Consumer, PageReader
+    from .leases import Leases
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
@@ -66,7 +67,7 @@ class Shard:
 
     `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
     an earlier run can be compared with those of this one. `watched` says what is told of single
-    hosts.
+    hosts. `leases`: hosts are shared with other crawls.
     """
 
     def __init__(
@@ -86,13 +87,22 @@ class Shard:
         extract: Extractor | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
+        leases: Leases | None = None,
     ) -> None:
         self.number = number
         self.store = store
         self.received = 0  # links that other shards sent
         self._emit = (events or Events()).emit
         self.parts = parts = make_parts(
-            number, store, sharding, settings, rules, self._emit, is_resumed=is_resumed, boot=boot
+            number,
+            store,
+            sharding,
+            settings,
+            rules,
+            self._emit,
+            is_resumed=is_resumed,
+            boot=boot,
+            leases=leases,
         )
         parts.archive, parts.extract = archive, extract
         self.frontier, self.flights = parts.frontier, parts.flights
@@ -128,6 +138,8 @@ class Shard:
             requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break
+            if taken.unknown and self.parts.shared is not None:
+                self.parts.shared.claim([need.host for need in taken.unknown], now)
             for need in taken.unknown:
                 origins.provide(need, self.parts, now)
             for wanted in taken.refills:
@@ -149,7 +161,9 @@ class Shard:
         """Return whether a request may be sent now that a connection to its address is open."""
         if instant >= self.store.sure_until:
             return False  # another process may be the owner: this one may have been stopped
-        host, permit = flight.item.host, flight.permit
+        host, permit, shared = flight.item.host, flight.permit, self.parts.shared
+        if shared is not None and instant >= shared.sure_until:
+            return False
         return self.parts.addresses.may_leave(
             host, address, permit, now=instant
         ) and self.politeness.may_leave(permit, now=instant)
@@ -328,6 +342,10 @@ class Shard:
         if not batch:
             return
         committed = self.store.commit(batch)
+        shared = self.parts.shared
+        if shared is not None:
+            shared.is_urgent |= self.parts.is_urgent
+            shared.flush(now)
         if archive is not None:
             archive.committed()
         self.parts.batch = Batch()
