@@ -77,7 +77,7 @@ class Access:
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 if scope["method"] not in SAFE_METHODS:
-                    client = (scope.get("client") or ("somebody", 0))[0]
+                    client = (scope.get("client") or ("unknown", 0))[0]
                     words = (client, scope["method"], scope["path"], message["status"])
                     log.info("change by %s: %s %r, answered %d", *words)
                 headers = MutableHeaders(scope=message)
