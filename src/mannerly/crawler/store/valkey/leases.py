@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class FleetFigures(NamedTuple):
-    """What one process can tell of a crawl's store: plain values for metrics."""
+    """The store of a crawl as one process sees it: plain values for metrics."""
 
     leases: int  # shards that it owns
     takeovers: int  # of them, those whose owner was lost, so far
