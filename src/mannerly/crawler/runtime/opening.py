@@ -15,9 +15,9 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
+from mannerly.crawler.store.boot import boot_id
 
 from .beginning import first_candidates
-from .boot import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -244,6 +244,15 @@ class LogReader:
             if isinstance(frame, RecordedFrame) and (record := self._record(url)) is not None:
                 yield frame.entry, record
 
+    def unchecked_entries(self) -> Iterator[tuple[Entry, PageRecord]]:
+        """Yield those of `recorded_entries` that were not checked in this round."""
+        for url in self._in_order(0, None):
+            frame = self._frame(url.record_at) if url.record_at is not None else None
+            if isinstance(frame, RecordedFrame) and url.round < self.round:
+                record = self._record(url)
+                if record is not None:
+                    yield frame.entry, record
+
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record of a URL, by its number."""
         url = self._urls.get(seq)
