@@ -11,6 +11,8 @@ _BOOK = "crawler/runtime/order_book.py"
 _BOOK_TESTS = "crawler/runtime/test_order_book.py"
 _MEMBER = "crawler/runtime/member.py"
 _MEMBER_TESTS = "crawler/runtime/test_member.py"
+_CURL = "crawler/fetch/curl.py"
+_CURL_TESTS = "crawler/fetch/test_fetch_curl.py"
 _DOCTOR = "crawler/store/sqlite/doctor.py"
 _DAMAGE = "crawler/store/test_damage.py"
 
@@ -59,6 +61,48 @@ LEFT = (
                 "test_a_refusal_that_came_while_the_process_was_stopped_is_read_first"
             ),
         ),
+    ),
+    Mutant(
+        "send although the process was stopped just now",
+        "P4",
+        _CURL,
+        "        if now - self._read_until > FRESH_S and self._has_company(request):",
+        "        if False:",
+        ((f"{_CURL_TESTS}::test_nothing_leaves_if_the_process_was_stopped_immediately_before"),),
+    ),
+    Mutant(
+        "end a run without reading what has arrived",
+        "P4",
+        "crawler/runtime/engine.py",
+        "        self._fetcher.ask(never)\n        self._receive(0.0)\n",
+        "",
+        (
+            (
+                "crawler/runtime/test_leaving.py::"
+                "test_a_refusal_that_has_arrived_when_the_run_ends_is_kept"
+            ),
+        ),
+    ),
+    Mutant(
+        "take a stopped crawl for one whose workers hang",
+        "P1",
+        "crawler/runtime/supervisor.py",
+        "                    member.excuse(now - turned_at)\n",
+        "                    pass\n",
+        (
+            (
+                "crawler/runtime/test_stuck.py::"
+                "test_workers_of_a_crawl_that_was_stopped_are_not_taken_for_stuck"
+            ),
+        ),
+    ),
+    Mutant(
+        "try again on a connection that may be dead",
+        "P6",
+        "crawler/fetch/transfer.py",
+        "int(request.is_fresh)",
+        "0",
+        (f"{_CURL_TESTS}::test_a_retry_has_a_connection_of_its_own",),
     ),
     Mutant(
         "revive a host at its first retry only",

@@ -125,6 +125,7 @@ FAULTS = (
         (
             f"{_TIME}::test_stepped_clock_shortens_no_retry_after",
             f"{_KILLED}::test_suspended_crawl_sends_no_burst",
+            f"{_KILLED}::test_refusal_that_comes_while_stopped_is_kept",
             "crawler/shard/test_hosts.py::test_short_retry_after_survives_a_crash",
         ),
     ),

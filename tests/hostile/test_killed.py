@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import resource
 import signal
+import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 WORKERS = 8
 GAP_S = 0.5
+PAUSE_S = 2.0
 
 
 def _words(web: DemoWeb, data_dir: Path, *more: str) -> list[str]:
@@ -212,6 +214,62 @@ def test_suspended_crawl_sends_no_burst(tmp_path: Path, figure: Figure) -> None:
     figure("F11", f"suspended for 3 s: smallest gap at the server {min(seen):.3f} of {GAP_S} s")
     assert code == 0
     assert min(gaps) >= GAP_S - 0.02
+
+
+class _RefusesOnce(RawServer):
+    """Answers with links; its third answer comes when it is told to, and is a Retry-After."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(self._answer, address)
+        self.asked_at: list[float] = []
+        self.refused_at = 0.0
+        self.is_asked, self.may_refuse = threading.Event(), threading.Event()
+
+    def _answer(self, connection: socket.socket, path: str) -> bool:
+        self.asked_at.append(time.monotonic())
+        if path == "/robots.txt":
+            connection.sendall(answer(b"", "404 Not Found"))
+        elif len(self.asked_at) == 3:
+            self.is_asked.set()
+            self.may_refuse.wait(30)
+            self.refused_at = time.monotonic()
+            refusal = ("429 Too Many Requests", f"Retry-After: {PAUSE_S:g}")
+            connection.sendall(answer(b"", *refusal))
+        else:
+            body = "".join(f"<a href=/{number}>x</a>" for number in range(4)).encode()
+            connection.sendall(answer(body, "200 OK", "Content-Type: text/html"))
+        return True
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_refusal_that_comes_while_stopped_is_kept(
+    processes: int, tmp_path: Path, figure: Figure
+) -> None:
+    """A Retry-After arrives while all processes are stopped; the next page is due when they go on.
+
+    The server shows that nothing was sent before its end.
+    """
+    with _RefusesOnce(f"127.24.0.{processes + 1}") as server:
+        seeds = (server.url(), f"http://127.24.9.9:{server.port}/")  # of another shard, refused
+        words = ("crawl", *seeds, *PLAIN, "--delay", "0.2", "--processes", str(processes))
+        command = Command([*words, "--data-dir", str(tmp_path / "crawl")], tmp_path / "output.txt")
+        assert server.is_asked.wait(60)
+        let_pass(0.05)  # until it waits for the answer
+        stopped = command.everyone()
+        for pid in stopped:
+            send(pid, signal.SIGSTOP)
+        let_pass(0.1)
+        server.may_refuse.set()
+        let_pass(0.8)
+        for pid in reversed(stopped):
+            send(pid, signal.SIGCONT)
+        code, _ = watched(command)
+        inside = [at for at in server.asked_at if 0.0 < at - server.refused_at < PAUSE_S]
+
+    figure("F11", f"refused while stopped: {len(inside)} requests inside the Retry-After")
+    assert code in (0, 1)
+    assert len(server.asked_at) == 7  # rules, 5 pages, and the refused one again
+    assert inside == []
 
 
 def _limit_descriptors() -> None:

@@ -333,7 +333,8 @@ class Request:
     """One GET or HEAD. `host` is the URL's host as our parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
-    `flight` is handed back with the answer. Treat it as frozen.
+    `flight` is handed back with the answer. `is_fresh`: on a new connection, because it failed on
+    one that may have been kept alive too long. Treat it as frozen.
     """
 
     url: str
@@ -343,6 +344,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     flight: InFlight | None = None
     is_head: bool = False
+    is_fresh: bool = False
 
 
 class RawExchange(NamedTuple):

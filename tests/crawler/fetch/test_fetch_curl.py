@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import resource
+import threading
 import time
 import tracemalloc
 import zlib
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, routes, says
 from tests.crawler.runtime.harness import eventually
 
-from mannerly.crawler.fetch.curl import CurlFetcher
+from mannerly.crawler.fetch.curl import FRESH_S, CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.model import DEFAULT_MAX_BYTES, Fetched, LocalError, Request
@@ -75,6 +76,19 @@ def test_curl_keeps_connections_alive(fetcher: CurlFetcher) -> None:
             ask(fetcher, server.url())
 
         assert (server.connections, len(server.heads)) == (1, 10)
+
+
+def test_a_retry_has_a_connection_of_its_own(fetcher: CurlFetcher) -> None:
+    """One that was kept alive may be what failed; the next request uses what is open again."""
+    with RawServer(says(answer())) as server:
+        first = ask(fetcher, server.url())
+        fetcher.start(Request(server.url(), "127.0.0.1", 5.0, is_fresh=True))
+        (second,) = fetcher.wait(5.0) or fetcher.wait(5.0)
+        opened = server.connections
+        third = ask(fetcher, server.url())
+
+        assert [each.status for each in (first, second, third)] == [200, 200, 200]
+        assert (opened, server.connections) == (2, 2)
 
 
 def test_curl_keeps_open_connections_within_their_limit() -> None:
@@ -692,3 +706,99 @@ def test_curl_takes_a_megabyte_of_url(fetcher: CurlFetcher) -> None:
         fetched = ask(fetcher, server.url("/" + "a" * 1_000_000))
 
     assert fetched.status == 404
+
+
+# Stopped processes
+
+
+class Refusing(RawServer):
+    """Answers the first request with a refusal when it is told to, and others at once."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        self.may_refuse = threading.Event()
+        self.has_refused = threading.Event()
+
+    def _answer(self, connection: socket.socket, path: str) -> bool:
+        if path != "/first":
+            connection.sendall(answer())
+            return True
+        self.may_refuse.wait(30)
+        connection.sendall(answer(b"", "429 Too Many Requests", "Retry-After: 60"))
+        self.has_refused.set()
+        return True
+
+    def refuse_while_stopped(self) -> None:
+        """Let the refusal arrive while the caller does nothing, for longer than is unnoticed."""
+        self.may_refuse.set()
+        assert self.has_refused.wait(30)
+        until = time.monotonic() + 2 * FRESH_S
+        eventually(lambda: time.monotonic() > until)
+
+    def paths(self) -> list[str]:
+        return [head.split()[1] for head in self.heads]
+
+
+def test_nothing_leaves_before_what_came_while_stopped_is_returned(
+    fetcher: CurlFetcher,
+) -> None:
+    """The caller must learn of the refusal before the next request to that host is sent."""
+    finished: list[Fetched] = []
+    fetcher.ask(lambda *_: not finished)
+    with Refusing() as server:
+        fetcher.start(Request(server.url("/first"), "127.0.0.1", 30.0))
+        while not fetcher.sent():
+            fetcher.wait(0.01)
+        fetcher.start(Request(server.url("/second"), "127.0.0.1", 30.0))
+        server.refuse_while_stopped()
+
+        finished += fetcher.wait(0.0)
+        while len(finished) < 2:
+            finished += fetcher.wait(1.0)
+
+        assert [(each.status, each.error) for each in finished] == [
+            (429, None),
+            (None, LocalError.HELD),
+        ]
+        assert server.paths() == ["/first"]
+
+
+def test_nothing_leaves_if_the_process_was_stopped_immediately_before(
+    fetcher: CurlFetcher,
+) -> None:
+    """Two requests are about to leave; the process is stopped before the second one does."""
+    finished: list[Fetched] = []
+    with Refusing() as server:
+
+        def may_leave(request: Request, _instant: float, _address: str) -> bool:
+            if not request.url.endswith("/first") and not server.has_refused.is_set():
+                server.refuse_while_stopped()
+            return True
+
+        fetcher.ask(may_leave)
+        fetcher.start(Request(server.url("/first"), "127.0.0.1", 30.0))
+        while not fetcher.sent():
+            fetcher.wait(0.01)
+        for path in ("/second", "/third"):
+            fetcher.start(Request(server.url(path), "127.0.0.1", 30.0))
+        while len(finished) < 3:
+            finished += fetcher.wait(1.0)
+
+        assert len(server.paths()) == 2
+        assert sorted(str(each.error) for each in finished) == ["None", "None", "held"]
+
+
+def test_a_stalled_loop_sends_to_hosts_that_owe_no_answer(fetcher: CurlFetcher) -> None:
+    """Where nothing can have come in that was not read, a late loop sends as any other."""
+    fetcher.ask(lambda *_: True)
+    with Refusing() as server, RawServer(says(answer()), "127.0.0.2") as other:
+        fetcher.start(Request(server.url("/first"), "127.0.0.1", 30.0))
+        while not fetcher.sent():
+            fetcher.wait(0.01)
+        fetcher.start(Request(other.url(), "127.0.0.2", 30.0))
+        server.refuse_while_stopped()
+        finished = fetcher.wait(0.0)
+        while len(finished) < 2:
+            finished += fetcher.wait(1.0)
+
+        assert [each.status for each in finished] == [429, 200]

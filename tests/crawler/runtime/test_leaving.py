@@ -162,6 +162,23 @@ def test_a_pause_is_in_the_store_before_anything_else_happens() -> None:
     assert record.next_at - record.updated_at >= 60.0
 
 
+def test_a_refusal_that_has_arrived_when_the_run_ends_is_kept() -> None:
+    """It waits in its socket: the next run would contact the host inside the Retry-After."""
+    clock = VirtualClock()
+    refusal = Reply(503, headers={"retry-after": "60"}, latency_s=1.0)
+    fetcher = FakeFetcher(clock, lambda _: refusal)
+    shard, engine = in_virtual_time(SETTINGS, ["http://a.example/"], fetcher)
+
+    engine.turn(0.0)
+    clock.advance(5.0)
+    engine.stop()
+    record = shard.store.host("a.example")
+
+    assert record is not None
+    assert record.next_at - record.updated_at >= 60.0
+    assert shard.store.counts().queued == 1
+
+
 @pytest.mark.parametrize("is_paused", [True, False])
 def test_a_pause_by_the_operator_holds_for_requests_that_connect(is_paused: bool) -> None:
     """`host pause` is given while /slow connects: it is not sent, and stays in the queue."""

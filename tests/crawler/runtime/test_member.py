@@ -41,6 +41,16 @@ def test_a_silent_worker_is_named_and_then_stuck() -> None:
     assert member.is_stuck(100.0 + STUCK_S)
 
 
+def test_a_silence_counts_only_while_its_supervisor_listens() -> None:
+    """Both may have been stopped: the worker gets as much time afterwards as before."""
+    member = running()
+    member.heard_at, member.has_spoken = 100.0, True
+    member.excuse(3600.0)
+
+    assert not member.is_stuck(3700.0 + STUCK_S - 0.1)
+    assert member.is_stuck(3700.0 + STUCK_S)
+
+
 def test_a_worker_that_opens_its_store_may_take_long() -> None:
     """It has not spoken yet, so it is not named."""
     member = running()

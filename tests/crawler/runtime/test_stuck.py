@@ -170,6 +170,39 @@ def test_a_worker_without_a_sign_of_life_is_named_and_replaced(
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
 
 
+def test_workers_of_a_crawl_that_was_stopped_are_not_taken_for_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All processes were stopped for longer than a worker may be silent: none is replaced."""
+    told: list[str] = []
+
+    class Jumps:
+        """A clock on which much time passes between any two of the first turns."""
+
+        def __init__(self) -> None:
+            self.turns = 0
+
+        def now(self) -> float:
+            self.turns = min(self.turns + 1, 20)
+            return time.monotonic() + self.turns * 2 * member.STUCK_S
+
+        def wall(self) -> float:
+            return time.time()
+
+    monkeypatch.setattr(supervisor, "MonotonicClock", Jumps)
+    with DemoWeb(plain_sites(4, pages=10)) as web:
+        result = crawl(
+            modest(processes=2),
+            web.seeds(),
+            tmp_path / "crawl",
+            watch=lambda stats, _elapsed_s: told.append(stats.trouble or ""),
+        )
+
+        assert result.ending is Ending.FINISHED
+        assert not [words for words in told if "died" in words]
+        assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_frozen_helper_is_replaced_and_its_page_read(
     processes: int,

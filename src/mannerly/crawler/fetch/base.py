@@ -44,6 +44,11 @@ def every(_request: Request) -> bool:
     return True
 
 
+def never(_request: Request, _instant: Instant, _address: str) -> bool:
+    """Let no request leave: the judge of a fetcher whose run ends."""
+    return False
+
+
 class Fetcher(Protocol):
     """Starts requests and returns the finished ones. One owner, one thread, one process."""
 

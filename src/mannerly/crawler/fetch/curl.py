@@ -23,6 +23,12 @@ expired names.
 Transfers that are paused because bodies take too much memory (`body_memory`) go on, one after the
 other, when `wait` is called and there is room.
 
+A process can be stopped anywhere, and an answer that came meanwhile may forbid what it was about
+to send. So after a stop or any other stall (`FRESH_S`) `wait` reads first and returns what it read;
+and nothing leaves, wherever the stop was, while another request to its host is under way whose
+answer may have been waiting for longer than that. Python's poll returns nothing, without having
+looked again, if a stop outlasts its timeout.
+
 One fetcher belongs to one thread of one process; do not carry it through a fork.
 """
 
@@ -60,6 +66,8 @@ if TYPE_CHECKING:
     from .guard import NetworkGuard
 
 _ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
+
+FRESH_S = 0.05  # an answer that came longer ago has been returned before anything is sent
 
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
@@ -101,6 +109,8 @@ class CurlFetcher:
         self._leaving: list[Request] = []  # in the call of curl that is under way
         self._sent: list[tuple[Request, Instant]] = []
         self._may_leave: Callable[[Request, Instant, str], bool] = always
+        self._read_until = -math.inf  # what came before this instant was returned by `wait`
+        self._has_read_first = False
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -162,10 +172,17 @@ class CurlFetcher:
         self._multi.add_handle(transfer.handle)
 
     def wait(self, timeout_s: float) -> list[Fetched]:
-        deadline = time.monotonic() + timeout_s
+        now = time.monotonic()
+        deadline = now + timeout_s
         is_woken = False
         if self._paused:
             self._go_on()
+        if now - self._read_until > FRESH_S and not self._has_read_first:
+            # Otherwise requests were held that may go. Once in a row: a late loop must send, too.
+            self._has_read_first = self._reads_something()
+            if self._has_read_first:
+                return self._finished()
+        self._has_read_first = False
         while True:
             now = time.monotonic()
             if self._alarm_at <= now:
@@ -174,6 +191,10 @@ class CurlFetcher:
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
+            if pause_s > FRESH_S and time.monotonic() - now > FRESH_S:
+                if self._reads_something():
+                    return self._finished()
+                now, ready = self._read_until, self._poller.wait(0.0)
             for descriptor, flags in ready:
                 if descriptor in self._watched:
                     is_woken = True
@@ -181,9 +202,23 @@ class CurlFetcher:
                     self._act(descriptor, flags)
             if ready:
                 self._collect()
+            self._read_until = now
             if self._done or is_woken or time.monotonic() >= deadline:
-                finished, self._done = self._done, []
-                return finished
+                return self._finished()
+
+    def _reads_something(self) -> bool:
+        """Read what has come in, and send nothing that waits; return whether a request ended."""
+        now = time.monotonic()
+        for descriptor, flags in self._poller.wait(0.0):
+            if flags & pycurl.CSELECT_IN and descriptor not in self._watched:
+                self._act(descriptor, pycurl.CSELECT_IN)
+        self._collect()
+        self._read_until = now
+        return bool(self._done)
+
+    def _finished(self) -> list[Fetched]:
+        finished, self._done = self._done, []
+        return finished
 
     def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
         self._may_leave = may_leave
@@ -248,10 +283,18 @@ class CurlFetcher:
 
     def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
+        if now - self._read_until > FRESH_S and self._has_company(request):
+            return False
         if not self._may_leave(request, now, address):
             return False
         self._leaving.append(request)
         return True
+
+    def _has_company(self, request: Request) -> bool:
+        """Return whether another answer of its host may have come that was not returned yet."""
+        under_way = [each.request for each in self._busy.values() if each.was_sent]
+        under_way += [fetched.request for fetched in self._done]
+        return any(each.host == request.host and each is not request for each in under_way)
 
     def _act(self, descriptor: int, flags: int) -> None:
         """Let curl work on a socket; note what it sent, at an instant when the bytes have left.

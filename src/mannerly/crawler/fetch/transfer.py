@@ -97,7 +97,7 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
-        self._is_head = False
+        self._is_head = self._is_fresh = False
         self._proxy = settings.proxy
         self._head = BytesIO()
         self._configure(settings, trust)
@@ -134,6 +134,9 @@ class Transfer:
             self._is_head = request.is_head
             # It goes on sending HEAD until it is told to GET.
             handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
+        if request.is_fresh != self._is_fresh:
+            self._is_fresh = request.is_fresh
+            handle.setopt(pycurl.FRESH_CONNECT, int(request.is_fresh))
         handle.setopt(pycurl.URL, request.url)
         self.request = request
         self._is_https = scheme == "https"
@@ -317,6 +320,11 @@ class Transfer:
             return _REFUSE
         self._on_paused(self)
         return pycurl.WRITEFUNC_PAUSE  # type: ignore[no-any-return]
+
+    @property
+    def was_sent(self) -> bool:
+        """Return whether the request has left, or is leaving."""
+        return self._sends > 0 and self._refusal is None
 
     def _on_send(self, address: str, _own: str, _port: int, _own_port: int) -> int:
         self._sends += 1

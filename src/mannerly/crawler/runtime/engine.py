@@ -21,6 +21,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events, ShardLost
+from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
@@ -499,10 +500,17 @@ class Engine:
         )
 
     def stop(self) -> None:
-        """Cancel the requests under way, and commit everything that came in."""
+        """Read what has arrived, cancel the other requests, and commit everything that came in.
+
+        A refusal that waits in a socket would be forgotten otherwise: the next run would contact
+        its host inside the Retry-After.
+        """
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
+        self._fetcher.ask(never)
+        self._receive(0.0)
+        now = self._now()
         for request in self._fetcher.cancel():
             flight = _flight(request)
             self._by_number[flight.shard].cancelled(flight, now)

@@ -68,6 +68,10 @@ class Member:
         self._died_pid = self.child.pid
         self.last_status = _status_words(self.child.exit_status)
 
+    def excuse(self, seconds: float) -> None:
+        """Do not count a time in which its supervisor could not listen."""
+        self.heard_at += seconds
+
     def is_stuck(self, now: Instant) -> bool:
         """Return whether it gives no sign of life: it is killed then, and replaced."""
         return now - self.heard_at >= (STUCK_S if self.has_spoken else STARTING_S)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
+STALLED_S = 1.0  # later than it had to: this process was stopped
 SILENT_S = 10.0  # a helper that takes longer for a page is named
 NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
@@ -219,8 +220,14 @@ class _Helpers:
             sends = selectors.EVENT_WRITE if channel.has_unsent else 0
             self._selector.modify(channel, selectors.EVENT_READ | sends, helper)
         until = min((helper.until for helper in self._helpers), default=None)
-        timeout_s = None if until is None else max(0.0, until - time.monotonic())
-        for key, _ in self._selector.select(timeout_s):
+        began = time.monotonic()
+        timeout_s = None if until is None else max(0.0, until - began)
+        ready = self._selector.select(timeout_s)
+        now = time.monotonic()
+        if timeout_s is not None and now - began > timeout_s + STALLED_S:
+            for helper in self._helpers:  # it was stopped with us, perhaps: it may need a moment
+                helper.until = now + LONGEST_S
+        for key, _ in ready:
             if isinstance(key.data, _Helper):
                 self._hear(key.data)
 

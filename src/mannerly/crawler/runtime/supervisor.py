@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 WORKER = "mannerly.crawler.runtime.worker_process"
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
 STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
+STALLED_S = 2.0  # of a turn: this process was stopped, and its workers perhaps with it
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
 
@@ -114,11 +115,15 @@ class Supervisor:
             StoreError: a worker cannot continue.
             MemoryError: a worker died too often for lack of memory.
         """
-        began = clock.now()
+        began = turned_at = clock.now()
         ending: Ending | None = None
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
             now = clock.now()
+            if now - turned_at > STALLED_S:
+                for member in self._alive():
+                    member.excuse(now - turned_at)
+            turned_at = now
             for member in self._alive():
                 self._hear(member, now)
                 if member.is_stuck(now):

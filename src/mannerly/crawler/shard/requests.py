@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind, Request
+from mannerly.crawler.model import Entry, Kind, Request
 from mannerly.crawler.page.checks import CHECKS
 from mannerly.crawler.page.checks import MAX_BYTES as CHECK_MAX_BYTES
 from mannerly.crawler.web.urls import without_port
@@ -46,4 +46,5 @@ class RequestMaker:
         if self._rechecks.is_on:
             headers += self._rechecks.validators(item)
         host, is_head = without_port(item.host), item.kind == _CHECK
-        return Request(item.url, host, timeout_s, size, headers, flight, is_head)
+        is_fresh = isinstance(item, Entry) and item.attempts > 0
+        return Request(item.url, host, timeout_s, size, headers, flight, is_head, is_fresh)
