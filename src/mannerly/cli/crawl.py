@@ -26,6 +26,7 @@ import typer
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
 
+from . import shared
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.options.values import Value
+    from mannerly.crawler.runtime.run import Membership
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
     from mannerly.live.meter import Limits
@@ -80,6 +82,7 @@ class RunPlan(NamedTuple):
     rules: list[FailRule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
+    member: Membership | None = None  # of a crawl in a server
 
 
 @takes_options
@@ -114,6 +117,8 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     data_dir = configuration.value("data_dir")
     sources = read_sources(arguments)
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
+    if (server := shared.server_of(configuration)) is not None:
+        return _prepare_shared(sources, seeds, configuration, server)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(sources)
@@ -138,6 +143,39 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
     return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
+
+
+def _prepare_shared(
+    sources: list[SeedSource], seeds: list[str], configuration: Configuration, server: str
+) -> RunPlan:
+    """Return the plan of a run that creates a crawl in a server, or joins it."""
+    from mannerly.crawler.store import read_records_from
+
+    from . import notices
+
+    location = shared.located(configuration, server, seeds)
+    member = shared.membership(configuration, location)
+    check_outputs(configuration)
+    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
+    manifest = shared.patiently(
+        configuration,
+        lambda: shared.existing(location, member, is_fresh=bool(configuration.value("fresh"))),
+    )
+    if manifest is not None:
+        settings = shared.joined(configuration, manifest, location)
+        said.append(f"Joining the crawl {location}")
+    else:
+        settings = configuration.settings()
+        _check_start(settings, seeds, location)
+    settings = for_outputs(settings, configuration)
+    if "processes" not in configuration.given:
+        settings = replace(settings, processes=1)
+    if settings.extract is not None:
+        check_function(settings.extract)
+    rules = read_rules(configuration.texts("fail_on"))
+    read_records_from([member.segments or member.data_dir])
+    is_joined = manifest is not None
+    return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)
 
 
 def default_location(sources: list[SeedSource]) -> str:
@@ -199,6 +237,7 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             plan.configuration.given,
             fresh=fresh,
             watcher=together((progress, page, metrics)),
+            member=plan.member,
         )
         if metrics is not None:
             metrics(result.stats, result.seconds)

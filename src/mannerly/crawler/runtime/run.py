@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.events import Watched
@@ -24,6 +24,7 @@ from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
@@ -36,6 +37,15 @@ if TYPE_CHECKING:
 
 
 LONG_CALL_S = 1.0
+
+
+class Membership(NamedTuple):
+    """The place of a run in a crawl that several runs share."""
+
+    data_dir: Path  # of this run alone
+    segments: Path | None = None  # where page records go; None: to the data directory
+    store_patience_s: float = 300.0  # with a server that cannot be reached
+    shards: int = 256  # of a crawl that does not exist yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +63,7 @@ class Run:
     # Gets the events that are worth a log line, with every report; `watched` says which.
     hear: Callable[[Told], None] | None = None
     watched: Watched = Watched.NO
-    # In a crawl that several runs share: how long to wait for its store, in seconds.
-    store_patience_s: float = 300.0
+    store_patience_s: float = 300.0  # with the store of a crawl that several runs share
     last_order: int = 0  # a Stop up to this control record is from before the run
 
     def show(self, stats: Stats, elapsed_s: float) -> None:

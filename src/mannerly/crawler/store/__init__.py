@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from .base import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from .base import CrawlStore, Manifest
@@ -37,12 +38,17 @@ if TYPE_CHECKING:
 __all__ = [
     "OLDEST_SQLITE",
     "SCHEMES",
+    "SERVERS",
     "Implementation",
+    "crawls_in",
     "create_crawl",
     "examine",
     "exists",
+    "in_server",
+    "is_in_server",
     "open_crawl",
     "open_host_memory",
+    "read_records_from",
     "repair",
     "sqlite_version",
     "wipe",
@@ -50,17 +56,18 @@ __all__ = [
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
+SERVERS = ("redis", "rediss", "valkey", "valkeys")
+
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
     "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
-    **dict.fromkeys(
-        ("redis", "rediss", "valkey", "valkeys"),
-        "mannerly.crawler.store.valkey.crawl:ValkeyCrawl",
-    ),
+    **dict.fromkeys(SERVERS, "mannerly.crawler.store.valkey.crawl:ValkeyCrawl"),
 }
 """By scheme: the module and the class of the implementation."""
 
 _DIRECTORY = "mannerly.crawler.store.sqlite.crawl:SqliteCrawl"
+
+_folders: list[Path] = []  # with records of members, for the whole process
 
 # Two characters at least: `C:\crawl` is a path.
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):")
@@ -91,6 +98,34 @@ def create_crawl(location: str | Path, manifest: Manifest) -> CrawlStore:
     return _implementation(location).create(str(location), manifest)
 
 
+def is_in_server(location: str | Path) -> bool:
+    """Return whether a location is that of a server, or of a crawl in one."""
+    return isinstance(location, str) and location.partition("://")[0] in SERVERS
+
+
+def in_server(url: str, name: str) -> str:
+    """Return the location of a crawl in a server. A password in the URL is left out.
+
+    Raises:
+        AddressRefused: it is no URL of a server, or no name of a crawl.
+    """
+    from .valkey.address import located, without_password
+
+    return located(without_password(url), name)
+
+
+def crawls_in(url: str) -> list[str]:
+    """Return the names of the crawls in a server, in order."""
+    from .valkey.crawl import names_in
+
+    return names_in(url)
+
+
+def read_records_from(folders: Iterable[Path]) -> None:
+    """Let this process look for the records of crawls in servers in these folders, too."""
+    _folders.extend(folder for folder in folders if folder not in _folders)
+
+
 def open_crawl(location: str | Path) -> CrawlStore:
     """Open a crawl, to look at it or (after `hold`) to run it.
 
@@ -98,7 +133,10 @@ def open_crawl(location: str | Path) -> CrawlStore:
         StoreMissing: there is no crawl.
         StoreError: it is damaged, incomplete, or of another version.
     """
-    return _implementation(location).open(str(location))
+    crawl = _implementation(location).open(str(location))
+    if _folders and is_in_server(location):
+        crawl.read_from(_folders)  # type: ignore[attr-defined]  # only these have records elsewhere
+    return crawl
 
 
 def exists(location: str | Path) -> bool:

@@ -109,7 +109,9 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class StoreError(Exception):
-    """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
+    """The state cannot be used: locked, damaged, foreign or too new."""
+
+    exit_code = 4
 
 
 class StoreMissing(StoreError):  # noqa: N818 - a state of the place

@@ -50,7 +50,9 @@ MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
-    """The server cannot be reached, or does not answer in time: try the same again. Exit code 5."""
+    """The server cannot be reached, or does not answer in time: try the same again."""
+
+    exit_code = 5
 
 
 class LeaseLost(StoreError):  # noqa: N818 - a state of the shard
@@ -88,10 +90,11 @@ class Fleet(Protocol):
             StoreAway: nothing was prolonged, as far as is known.
         """
 
-    def rest(self, shard: int) -> bool:
+    def rest(self, shard: int, orders: int) -> bool:
         """Note that there is nothing to do in a shard of this process; return whether that holds.
 
-        Call it only while no request of the shard is under way and nothing is uncommitted.
+        `orders` is the number of the last control record that the shard has acted on. Call it only
+        while no request of the shard is under way and nothing is uncommitted.
         """
 
     def finished(self) -> bool:

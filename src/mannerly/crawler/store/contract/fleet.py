@@ -193,11 +193,11 @@ class FleetContract(Opening):
         one, two = self.members(location, tmp_path)
         stores = [one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)]
         (entry,) = enter(stores[0], candidate())
-        too_early = one.fleet.rest(0), one.fleet.finished()
+        too_early = one.fleet.rest(0, 0), one.fleet.finished()
         stores[0].commit(Batch(pages=[(entry, page(entry))]))
-        half = one.fleet.rest(0), one.fleet.finished()
+        half = one.fleet.rest(0, 0), one.fleet.finished()
 
-        both = two.fleet.rest(1), two.fleet.finished()
+        both = two.fleet.rest(1, 0), two.fleet.finished()
         for store in stores:
             store.close()
 
@@ -211,17 +211,17 @@ class FleetContract(Opening):
         one, two = self.members(location, tmp_path)
         sender, owner = one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)
         (entry,) = enter(sender, candidate())
-        rested = two.fleet.rest(1)
+        rested = two.fleet.rest(1, 0)
         sender.commit(
             Batch(pages=[(entry, page(entry))], outgoing=[(1, candidate(host="b.example"))])
         )
         sender.deliver()
-        under_way = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
+        under_way = one.fleet.rest(0, 0), two.fleet.rest(1, 0), one.fleet.finished()
 
         (received,) = self._received(owner)
-        read = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
+        read = one.fleet.rest(0, 0), two.fleet.rest(1, 0), one.fleet.finished()
         owner.commit(Batch(pages=[(received, page(received))]))
-        done = two.fleet.rest(1), one.fleet.finished()
+        done = two.fleet.rest(1, 0), one.fleet.finished()
 
         assert rested
         assert under_way == (False, False, False)
@@ -240,12 +240,12 @@ class FleetContract(Opening):
         """Until every shard has seen it."""
         one, _ = self.members(location, tmp_path, shards=1)
         one.crawl.claim(0, OPTIONS)
-        one.fleet.rest(0)
+        one.fleet.rest(0, 0)
         before = one.fleet.finished()
 
         one.crawl.order(AddSeeds(("https://a.example/",)))
         meanwhile = one.fleet.finished()
-        one.fleet.rest(0)
+        one.fleet.rest(0, 1)
 
         assert (before, meanwhile, one.fleet.finished()) == (True, False, True)
 

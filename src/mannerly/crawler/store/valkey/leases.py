@@ -186,12 +186,12 @@ class ValkeyFleet:
         if not shard.is_lost:
             shard.release()
 
-    def rest(self, shard: int) -> bool:
+    def rest(self, shard: int, orders: int) -> bool:
         """Note that there is nothing to do in a shard of this process; return whether it holds."""
         store = self.claimed.get(shard)
         if store is None:
             raise LeaseLost(f"shard {shard} is not claimed by this process")
-        return store.rest(self._crawl.last_order())
+        return store.rest(orders)
 
     def finished(self) -> bool:
         """Return whether every shard rests: the crawl is finished."""
