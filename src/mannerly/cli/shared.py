@@ -62,13 +62,13 @@ def server_of(configuration: Configuration) -> str | None:
         return None
     from mannerly.crawler.store.valkey.address import has_password, without_password
 
-    if "redis_url" in given and given["redis_url"].where != OPTIONS["redis_url"].variable:
-        if has_password(str(url)):
-            raise ConfigError(
-                f"{given['redis_url'].where} holds a password, which others can read there: put "
-                f"the URL into {OPTIONS['redis_url'].variable}, or the password into a file "
-                "(--redis-password-file)"
-            )
+    named = given.get("redis_url")
+    is_open = named is not None and named.where != OPTIONS["redis_url"].variable
+    if named is not None and is_open and has_password(str(url)):
+        raise ConfigError(
+            f"{named.where} holds a password, which others can read there: put the URL into "
+            f"{OPTIONS['redis_url'].variable}, or the password into a file (--redis-password-file)"
+        )
     export_secrets(
         password_file=configuration.value("redis_password_file"),
         is_insecure=bool(configuration.value("insecure_redis")),

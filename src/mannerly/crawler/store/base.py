@@ -218,6 +218,11 @@ class ShardReader(Protocol):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def missing(self) -> int:
+        """Return how many pages have a record that cannot be found from here."""
+        return 0
+
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
 

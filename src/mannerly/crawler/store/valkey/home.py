@@ -109,7 +109,7 @@ def clear_home(path: Path) -> None:
         return
     lock = OwnerLock(path / LOCK, what=path)
     try:
-        for file in [*path.glob(f"{card.member}-*"), *path.glob("parsing-*"), path / CARD]:
+        for file in [*path.glob(f"{card.member}-*"), *path.glob("shard-*.parsing"), path / CARD]:
             file.unlink(missing_ok=True)
     finally:
         lock.release()
