@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -116,6 +115,12 @@ class Fleet:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
+    def shares(self) -> list[int]:
+        """Return how many shards each worker has; nothing before the crawl is there."""
+        done = self.command("status", "--json")
+        cards = json.loads(done.stdout)["workers"] if done.returncode == 0 else []
+        return [len(card["shards"]) for card in cards]
+
     def log(self) -> list[Any]:
         return self.web.log()[self.before :]
 
@@ -145,7 +150,3 @@ class Fleet:
     def close(self) -> None:
         for worker in self.workers:
             worker.kill()
-
-
-def wait(seconds: float) -> None:
-    time.sleep(seconds)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-
-from mannerly.demo import DemoWeb, plain_sites
 from tests.crawler.fleet.fleet_world import Fleet, run
 from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer, free_port, shared_url
+
+from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ def fleet(web: DemoWeb, tmp_path: Path) -> Iterator[Fleet]:
 def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
     """Every page is fetched and recorded once; each worker writes what it committed."""
     first, second = fleet.join(), fleet.join()
-    eventually(lambda: len(fleet.status()["workers"]) == 2)
+    eventually(lambda: len(fleet.shares()) == 2)
     status = fleet.status()
 
     assert [first.end(), second.end()] == [0, 0], first.said + second.said
@@ -59,35 +60,33 @@ def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
     assert fleet.fetched() == fetched
 
 
-def test_shards_of_a_killed_worker_are_taken_over(fleet: Fleet) -> None:
+def test_shards_of_a_killed_worker_are_taken_over(web: DemoWeb, tmp_path: Path) -> None:
     """Within the time of a lease and five seconds; nothing is lost, and each host has its gap."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "0.9")
     victim, other = fleet.join(), fleet.join()
-    eventually(lambda: all(len(each["shards"]) == 16 for each in fleet.status()["workers"]))
-    fleet.until_requests(60)
+    eventually(lambda: fleet.shares() == [16, 16])
+    own = {each.host for each in fleet.log()[-20:]}
     victim.kill()
-    killed_at = time.monotonic()
-    hosts_before = {each.host for each in fleet.log()}
 
     assert other.end() == 0, other.said
     status = fleet.status()
     assert status["total"]["queued"] == 0
     fetched = fleet.fetched()
     assert len(fetched) == HOSTS * PAGES
-    assert fleet.smallest_gap_s() > 0.39
+    assert fleet.smallest_gap_s() > 0.8  # as the servers see it, on a busy machine
     code, urls = fleet.exported(victim, other)
     assert (code, len(urls), len(set(urls))) == (0, HOSTS * PAGES, HOSTS * PAGES)
-    first_again = min(
-        (each.t for each in fleet.log() if each.t > killed_at + 5.0), default=killed_at
-    )
-    assert first_again - killed_at < 20.0 + 5.0
-    assert hosts_before
+    for host in own:
+        instants = [each.t for each in fleet.log() if each.host == host]
+        silent_s = max(after - first for first, after in pairwise(instants))
+        assert silent_s < 20.0 + 5.0, host
 
 
 def test_stop_ends_all_workers(fleet: Fleet) -> None:
     """With the exit code of a crawl that was stopped; the same command goes on."""
     workers = [fleet.join(), fleet.join()]
     fleet.until_requests(10)
-    eventually(lambda: len(fleet.status()["workers"]) == 2)
+    eventually(lambda: len(fleet.shares()) == 2)
 
     stopped = fleet.command("stop")
 
@@ -96,16 +95,19 @@ def test_stop_ends_all_workers(fleet: Fleet) -> None:
     assert fleet.status()["state"] == "stopped"
 
 
-def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(fleet: Fleet) -> None:
+def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
+    web: DemoWeb, tmp_path: Path
+) -> None:
     """The other one need not wait for the end of a lease."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.5")
     leaver, other = fleet.join(), fleet.join()
-    eventually(lambda: all(len(each["shards"]) == 16 for each in fleet.status()["workers"]))
+    eventually(lambda: fleet.shares() == [16, 16])
 
     leaver.signal(signal.SIGINT)
 
     assert leaver.end() == 130
     ended_at = time.monotonic()
-    eventually(lambda: [len(each["shards"]) for each in fleet.status()["workers"]] == [32])
+    eventually(lambda: fleet.shares() == [32])
     assert time.monotonic() - ended_at < 12.0
     assert other.end() == 0
     assert set(fleet.fetched().values()) <= {1, 2}

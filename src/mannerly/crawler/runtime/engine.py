@@ -316,6 +316,7 @@ class Engine:
             LeaseLost: it has another owner. It is forgotten all the same.
             StoreAway: nothing was released.
         """
+        self._receive(0.0)  # a refusal that waits in a socket must not be forgotten
         shard, now = self._by_number[number], self._now()
         self._cancel(shard, now)
         try:

@@ -253,6 +253,8 @@ class FleetWorker(Worker):
             unclaimed=self._fleet.unclaimed(),
             shards=self._store.manifest.shards,
         )
+        if planned.claim or planned.release:
+            self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
         for number in planned.release:
             self._leaving[number] = now
             self.engine.shards.leaving.add(number)
@@ -285,6 +287,7 @@ class FleetWorker(Worker):
                 continue
             with suppress(LeaseLost):
                 self.engine.release(number)
+            self._next_renewal = min(self._next_renewal, now + AGAIN_S)
             self._forget(number)
             self._opener.close(shard)
 

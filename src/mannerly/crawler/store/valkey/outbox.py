@@ -196,6 +196,9 @@ class Outbox:
             if there < way.posted:  # the server has forgotten some: they count as not handed over
                 way.posted = there
             first = way.waiting[0].number if way.waiting else way.last + 1
+            if way.posted < min(there, first - 1):  # an earlier owner died before it noted that
+                posted = self._fetch(shard, way.posted + 1, min(there + 1, first))
+                way.handed += sum(letter.links for letter in posted)
             if there + 1 < first:
                 way.waiting[:0] = self._fetch(shard, there + 1, first)
             self._posted(way, there, passed)
