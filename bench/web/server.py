@@ -142,7 +142,7 @@ def served(
             command = [sys.executable, "-m", "bench.web.plain", str(tree / "hosts"), str(spec.port)]
             command += [] if keep_alive else ["--cold"]
             command += [] if authority is None else ["--tls", *map(str, authority.of_all(spec))]
-        with running(command, spec, cores):
+        with running(command, (spec.address(0), spec.port), cores):
             yield Serving(spec, tree, server, authority.file if authority else None)
 
 
@@ -178,15 +178,15 @@ def nginx_config(
 
 
 @contextmanager
-def running(command: list[str], spec: WebSpec, cores: set[int]) -> Iterator[None]:
+def running(command: list[str], at: tuple[str, int], cores: set[int]) -> Iterator[None]:
     """Run the server: the block starts when it answers, and its end stops it."""
-    if answers(spec):
-        raise ServerFailed(f"port {spec.port} is taken: is another benchmark running?")
+    if answers(at):
+        raise ServerFailed(f"port {at[1]} is taken: is another benchmark running?")
     with on_cores(cores):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + START_S
-        while not answers(spec):
+        while not answers(at):
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
                 raise ServerFailed(process.communicate()[1].decode(errors="replace").strip())
@@ -197,9 +197,10 @@ def running(command: list[str], spec: WebSpec, cores: set[int]) -> Iterator[None
         process.communicate()
 
 
-def answers(spec: WebSpec) -> bool:
+def answers(at: tuple[str, int]) -> bool:
+    """Return whether something listens at an address and port."""
     try:
-        socket.create_connection((spec.address(0), spec.port), timeout=1).close()
+        socket.create_connection(at, timeout=1).close()
     except OSError:
         return False
     return True

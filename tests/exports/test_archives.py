@@ -5,19 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from bench._replay import asked, is_pywb_here, replaying
 from tests.exports.archive_site import ANSWERS, ROBOTS, archive_site
 
 from mannerly.crawler.crawl import Crawl
@@ -28,9 +24,6 @@ from mannerly.exports.cdxj import index_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
-REPLAY = Path(os.environ.get("MANNERLY_REPLAY", ROOT / ".venv" / "replay")) / "bin"
-PATIENCE_S = 60.0
 FAST = {"delay": 0.001, "start_rate": 1000, "max_rate": 1000, "strategy": "fixed"}
 
 
@@ -134,57 +127,11 @@ def test_what_is_not_committed_is_not_exported(kept: Kept, tmp_path: Path) -> No
 @pytest.fixture
 def replayed(kept: Kept, tmp_path: Path) -> Iterator[str]:
     """Pywb with the exported WACZ; yields the URL in front of the archived ones."""
-    if not (REPLAY / "wayback").exists():
+    if not is_pywb_here():
         pytest.skip("pywb is not installed: `make .venv/replay/.installed`")
     export(kept.directory, str(tmp_path / "site.wacz"))
-    add = ["add", "--unpack-wacz", "site", str(tmp_path / "site.wacz")]
-    for words in (["init", "site"], add):
-        subprocess.run(
-            [REPLAY / "wb-manager", *words],
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-            timeout=PATIENCE_S,
-        )
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    words = [REPLAY / "wayback", "-p", str(port), "-b", "127.0.0.1"]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=log, stderr=log)
-    try:
-        wait_for(port)
-        yield f"http://127.0.0.1:{port}/site/2020id_/"
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
-
-
-def wait_for(port: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def replay(url: str) -> tuple[int, bytes]:
-    """Status and body, decoded if pywb has decoded it."""
-    opener = urllib.request.build_opener(_NoRedirects)
-    try:
-        with opener.open(url, timeout=PATIENCE_S) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
+    with replaying(tmp_path / "site.wacz", tmp_path) as prefix:
+        yield prefix
 
 
 DECODE = {"gzip": gzip.decompress, "deflate": zlib.decompress, None: bytes}
@@ -194,7 +141,7 @@ def test_every_kind_of_page_is_replayed_byte_for_byte(kept: Kept, replayed: str)
     """HTML in every encoding, images, text, JSON, redirects, errors, revisits and robots.txt."""
     wanted = {"/robots.txt": ROBOTS, **ANSWERS}
 
-    seen = {path: replay(f"{replayed}{kept.url}{path[1:]}") for path in wanted}
+    seen = {path: asked(f"{replayed}{kept.url}{path[1:]}") for path in wanted}
 
     expected = {
         path: (answer.status, DECODE[answer.encoding](answer.body))

@@ -68,6 +68,7 @@ FAULTS = (
             f"{_FAULTS}::test_a_crawl_survives_a_power_cut_at_any_moment",
             f"{_FAULTS}::test_a_power_cut_leaves_the_state_after_some_commit",
             f"{_DISK}::test_power_cuts_of_a_thousand_seeds",
+            "cli/test_missing.py::test_answers_that_a_power_cut_took_are_fetched_again",
         ),
     ),
     Row(
@@ -76,6 +77,7 @@ FAULTS = (
         "The crawl pauses with a message and goes on when there is room; nothing is lost.",
         (
             f"{_DISK}::test_full_disk_pauses_and_goes_on",
+            f"{_DISK}::test_full_disk_under_a_segment_pauses_and_goes_on",
             f"{_FAULTS}::test_a_full_disk_is_told_apart_and_the_batch_can_be_offered_again",
             (
                 "crawler/runtime/test_resume.py::"

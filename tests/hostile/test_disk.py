@@ -6,6 +6,7 @@ import random
 import resource
 import shutil
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,10 @@ import pytest
 from tests.crawler.runtime.harness import eventually, real_pages
 from tests.crawler.store import test_store_faults as faults
 from tests.crawler.store.store_disk import FailingDisk
+from tests.exports.archive_site import Answer, archive_site
 from tests.hostile.commands import PLAIN, pages, run, watched
 from torture.command import Command
+from warcio.archiveiterator import ArchiveIterator
 
 from mannerly.crawler.store.base import StoreError
 from mannerly.demo import DemoWeb, plain_sites
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from tests.hostile.conftest import Figure
 
 FULL_BYTES = 300_000
+SEGMENT_BYTES = 2_000_000  # a segment has as many before any file of the store has
 
 
 def test_full_disk_pauses_and_goes_on(tmp_path: Path, figure: Figure) -> None:
@@ -53,6 +57,51 @@ def test_full_disk_pauses_and_goes_on(tmp_path: Path, figure: Figure) -> None:
     assert while_full is None, output.read_text()
     assert code == 0, output.read_text()
     assert (set(urls), len(urls)) == (everything, len(everything))
+
+
+def test_full_disk_under_a_segment_pauses_and_goes_on(tmp_path: Path, figure: Figure) -> None:
+    """Answers are kept: the crawl names the segment, waits, and has each of them once."""
+    data_dir, output = tmp_path / "crawl", tmp_path / "output.txt"
+    pages_of_site = {
+        f"/{n}": Answer(random.Random(n).randbytes(SEGMENT_BYTES // 5), "image/png")
+        for n in range(12)
+    }
+    links = "".join(f'<a href="{path}">x</a>' for path in pages_of_site)
+    with archive_site({"/": Answer(links.encode()), **pages_of_site}) as site:
+        words = ["crawl", site.url, "--data-dir", str(data_dir), *PLAIN, "--keep-bodies"]
+        command = Command(words, output)
+        limit = (SEGMENT_BYTES, resource.RLIM_INFINITY)
+        resource.prlimit(command.process.pid, resource.RLIMIT_FSIZE, limit)
+        eventually(lambda: "warc.gz" in output.read_text() or command.code is not None)
+        while_full, told = command.code, output.read_text()
+        requests = len(site.requests)
+        resource.prlimit(command.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        code, _ = watched(command)
+        asked = Counter(each.split(b" ", 2)[1] for each in site.requests)
+    urls = Counter(row["url"] for row in pages(data_dir))
+    wanted = Counter([site.url, *(site.url + path[1:] for path in pages_of_site)])
+    exported = run("export", str(data_dir), "-o", str(tmp_path / "site.warc.gz"))
+    kept: Counter[str] = Counter()
+    with (tmp_path / "site.warc.gz").open("rb") as file:
+        for record in ArchiveIterator(file, check_digests="raise"):
+            if record.rec_type == "response":
+                url = record.rec_headers.get_header("WARC-Target-URI")
+                body = record.content_stream().read()
+                if url in wanted and url != site.url:
+                    assert body == pages_of_site[url.removeprefix(site.url[:-1])].body
+                kept[url] += url in wanted
+
+    figure(
+        "F3",
+        f"full under a segment after {requests} requests: paused, then "
+        f"{len(wanted - urls)} pages lost, {len(wanted - kept)} answers lost",
+    )
+    assert while_full is None, told
+    assert "no room to write" in told, told
+    assert code == 0, output.read_text()
+    assert exported.code == 0, exported.said
+    assert (urls, +kept) == (wanted, wanted)
+    assert max(asked.values()) == 1
 
 
 def _overwrite(file: Path, offset: int, content: bytes) -> None:

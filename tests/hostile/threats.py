@@ -11,6 +11,7 @@ _GUARD = "crawler/fetch/test_fetch_guard.py"
 _NETWORK = "crawler/fetch/test_network_guard.py"
 _SITEMAPS = "crawler/web/test_sitemaps.py"
 _EXPORTS = "exports/test_exports.py"
+_PAGES = "hostile/test_pages.py"
 _CREDENTIALS = "cli/test_credentials.py"
 _COOKIES = "crawler/fetch/test_cookies.py"
 _OPTIONS = "cli/test_network_options.py"
@@ -148,23 +149,43 @@ THREATS = (
     ),
     Row(
         "S14",
-        "exports: a target that is a link, is half written, or cannot be",
-        "A file is replaced whole or not at all, and nothing else is touched.",
+        "exports: a target that is a link, is half written, or cannot be; URLs, headers and bodies "
+        "that would name a file or end a record",
+        "A file is replaced whole or not at all, and nothing else is touched. No file name and no "
+        "header of an archive's record comes from a site.",
         (
             f"{_EXPORTS}::test_file_that_fails_halfway_leaves_the_earlier_one",
             f"{_EXPORTS}::test_target_that_cannot_be_is_refused_before_anything_is_written",
+            f"{_PAGES}::test_exports_write_nothing_outside_their_place",
+            f"{_PAGES}::test_folder_is_not_written_through_a_link",
+            f"{_PAGES}::test_no_header_of_an_archive_comes_from_a_site",
+            f"{_PAGES}::test_rows_of_every_format_have_the_same_texts",
+            f"{_PAGES}::test_sitemap_of_a_hostile_site_is_well_formed",
         ),
     ),
     Row(
         "S15",
-        "CSV cells that a spreadsheet would run",
+        "CSV cells that a spreadsheet would run: titles, URLs, headers, texts of links, items",
         "No text cell begins with a formula.",
-        (f"{_EXPORTS}::test_csv_cell_is_never_a_formula",),
+        (
+            f"{_EXPORTS}::test_csv_cell_is_never_a_formula",
+            f"{_PAGES}::test_no_exported_cell_is_a_formula",
+        ),
+    ),
+    Row(
+        "S16",
+        "scripts in titles, URLs, headers, errors and texts of links, in the report",
+        "Nothing that was crawled runs in a browser, and no request leaves the file.",
+        (
+            f"{_PAGES}::test_nothing_of_a_hostile_site_runs_in_the_report",
+            "report/test_browser.py::test_nothing_that_was_crawled_runs",
+            "report/test_browser.py::test_a_policy_stands_in_front_of_the_script",
+            "report/test_browser.py::test_data_cannot_end_its_element",
+        ),
     ),
     *(
         Row(f"S{number}", what, "", waits_for=LIVE)
         for number, what in (
-            (16, "scripts in titles and URLs"),
             (17, "a live page that others can reach"),
             (18, "names that are bound to the live page's address"),
             (19, "requests that another site makes the browser send"),

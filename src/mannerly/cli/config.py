@@ -186,10 +186,11 @@ def _from_file(path: Path) -> dict[str, Given]:
 
 
 def _read_toml(path: Path) -> dict[str, object]:
-    import tomllib
-
     try:
-        return tomllib.loads(read_text(path, MAX_BYTES))
+        text = read_text(path, MAX_BYTES)
+        import tomllib  # only if there is a file
+
+        return tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except LocalFileError as error:

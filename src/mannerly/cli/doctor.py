@@ -28,7 +28,8 @@ def doctor(
         bool,
         typer.Option(
             "--repair",
-            help="Mend counters, move unreadable rows aside, rebuild damaged files.",
+            help="Mend counters, move unreadable rows aside, rebuild damaged files, and forget "
+            "kept answers that a power cut has taken.",
         ),
     ] = False,
     json: Annotated[

@@ -100,6 +100,8 @@ def write_all(
     Raises:
         StoreError: the crawl cannot be read.
     """
+    if not outputs:
+        return True
     from mannerly.exports import Choice, ExportError, export
 
     is_written = True

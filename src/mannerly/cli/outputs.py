@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 def check_outputs(configuration: Configuration) -> None:
     """Raise ConfigError or ExportError for outputs that cannot be written."""
+    outputs = configuration.texts("output")
+    if not outputs:
+        return
     from mannerly.exports import STDOUT, read_target
 
-    outputs = configuration.texts("output")
     wants_stdout = sum(read_target(output).path == STDOUT for output in outputs)
     wants_stdout += bool(configuration.value("json"))
     if wants_stdout > 1:
@@ -38,10 +40,13 @@ def check_function(name: str) -> None:
 
 def for_outputs(settings: CrawlSettings, configuration: Configuration) -> CrawlSettings:
     """Return settings that keep bodies or links, if an output needs them."""
+    outputs = configuration.texts("output")
+    if not outputs:
+        return settings
     from mannerly.exports import Table, read_target
 
     content = content_of(configuration)
-    targets = [read_target(output) for output in configuration.texts("output")]
+    targets = [read_target(output) for output in outputs]
     if any(target.needs_bodies(content) for target in targets):
         settings = replace(settings, keep_bodies=True)
     if any(target.table is Table.LINKS for target in targets):

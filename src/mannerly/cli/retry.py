@@ -1,4 +1,4 @@
-"""`mannerly retry`: try URLs again that failed or were given up.
+"""`mannerly retry`: try URLs again that failed or were given up, or whose kept answer is lost.
 
 A running crawl does so within a second. A stopped one is resumed, with the settings that it began
 with, as `mannerly resume` does.
@@ -40,16 +40,23 @@ def retry(
             help="URLs that were skipped for this reason: as in export --include-skipped.",
         ),
     ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Pages whose kept answer is lost, as doctor --repair says (with --keep-bodies).",
+        ),
+    ] = False,
     host: Annotated[
         str | None, typer.Option(metavar="HOST", help="Only those of one host.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Try failed, given-up or skipped URLs again.
+    """Try failed, given-up, skipped or missing URLs again.
 
-    Without --failed, --given-up and --skipped: failed and given-up ones. A crawl that is not
-    running is resumed.
+    Without --failed, --given-up, --skipped and --missing: failed and given-up ones. A crawl that is
+    not running is resumed.
     """
     from .config import resolve
     from .crawl import prepare, run_plan
@@ -58,11 +65,18 @@ def retry(
         with opened(location) as crawl:
             total = crawl.status().total
             found = _skipped(crawl, skipped)
-            crawl.retry(failed=failed, given_up=given_up, skipped=skipped, host=host)
+            lost = _missing(crawl) if missing else 0
+            crawl.retry(
+                failed=failed, given_up=given_up, skipped=skipped, missing=missing, host=host
+            )
             is_running = crawl.store.is_running()
         if not quiet:
-            is_named = failed or given_up or skipped is None
+            is_named = failed or given_up or not (skipped or missing)
             lines = [_said(total, failed=failed, given_up=given_up, host=host)] if is_named else []
+            if missing:
+                of_host = f" of {safe_term(host)}" if host else ""
+                count = "the pages" if host else f"{lost:,} pages"
+                lines.append(f"Fetching {count}{of_host} again whose answer is not kept")
             if skipped is not None:
                 of_host = f" of {safe_term(host)}" if host else f" ({found:,})"
                 lines.append(f"Trying the URLs{of_host} that were skipped ({safe_term(skipped)})")
@@ -78,6 +92,15 @@ def retry(
 def retry_command(location: str) -> str:
     """Return the command that tries everything again that failed or was given up."""
     return f"mannerly retry {shlex.quote(location)}"
+
+
+def _missing(crawl: StoredCrawl) -> int:
+    """Return how many pages have lost their answer; a crawl that keeps none is a mistake."""
+    if not crawl.keeps_bodies:
+        raise OptionError(
+            "--missing is for crawls that keep answers, and this one does not (--keep-bodies)"
+        )
+    return sum(1 for _ in crawl.missing())
 
 
 def _skipped(crawl: StoredCrawl, reason: str | None) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
 from mannerly.crawler.model import GIVEN_UP
+from mannerly.crawler.stats import NOT_MODIFIED
 
 from .block import percent, short_time
 from .endings import is_incomplete, resume_command
@@ -244,8 +245,11 @@ def _violated(stats: Stats, look: Look) -> list[str]:
 def _answers(stats: Stats) -> list[str]:
     classes: Counter[int] = Counter()
     for status, count in stats.statuses.items():
-        classes[status // 100] += count
-    return [f"{count:,} × {first}xx" for first, count in sorted(classes.items())]
+        if status != NOT_MODIFIED:
+            classes[status // 100] += count
+    same = stats.statuses[NOT_MODIFIED]
+    said = [f"{count:,} × {first}xx" for first, count in sorted(classes.items())]
+    return said + ([f"{same:,} × 304 (the same)"] if same else [])
 
 
 def _refused(stats: Stats, hosts: int) -> list[str]:

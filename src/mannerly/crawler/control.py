@@ -126,6 +126,7 @@ class RetryUrls(_Control, frozen=True, tag="retry"):
     given_up: bool = True
     host: str | None = None
     skipped: str | None = None  # also those that were skipped for this reason
+    missing: bool = False  # also pages whose kept answer is lost; their records stay until then
 
 
 class Recrawl(_Control, frozen=True):

@@ -62,6 +62,7 @@ class PageSettled(NamedTuple):
     latency_s: float
     passed_over: Mapping[str, int]
     is_local: bool = False  # it failed on our side: that says nothing about the host
+    is_unchanged: bool = False  # its record of an earlier crawl was kept: no body came
 
 
 class ItemsExtracted(NamedTuple):

@@ -39,6 +39,7 @@ REMARKABLE = 200
 _DAY_S = 86_400.0
 _STEPS = 8  # of latencies, between one power of two and the next
 OTHER_PATTERNS = "other patterns"
+NOT_MODIFIED = 304  # the answer for a page that is as its record says
 
 
 @dataclass(slots=True)
@@ -318,8 +319,11 @@ class StatsFold:
         else:
             self._failures = 0
             stats.fetched += 1
-            stats.statuses[record.status] += 1
-            stats.bytes += record.bytes
+            if not event.is_unchanged:
+                stats.statuses[record.status] += 1
+                stats.bytes += record.bytes
+            elif record.error is None:
+                stats.statuses[NOT_MODIFIED] += 1
             if event.latency_s > 0.0:
                 stats.latencies.note(event.latency_s)
         stats.crashed += record.error == CRASHED

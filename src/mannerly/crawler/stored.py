@@ -13,7 +13,7 @@ from mannerly.crawler import control
 from mannerly.crawler.inspection import explain, hosts, standings
 from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.status import status_of
-from mannerly.crawler.inspection.view import View, view
+from mannerly.crawler.inspection.view import View, settings_of, view
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import open_crawl as open_store
@@ -277,6 +277,7 @@ class StoredCrawl:
         failed: bool = False,
         given_up: bool = False,
         skipped: str | None = None,
+        missing: bool = False,
         host: str | None = None,
     ) -> None:
         """Queue URLs again: those that failed and those that were given up, if no kind is named.
@@ -287,11 +288,29 @@ class StoredCrawl:
             failed: pages that have an error and no status.
             given_up: URLs whose host or robots.txt could not be reached.
             skipped: URLs that were skipped for this reason, such as "robots".
+            missing: pages whose answer is not kept although the crawl keeps bodies: a repair has
+                found it lost. Their records stay until the next answer.
             host: only those of one host, by its name or a URL of it.
         """
         name = None if host is None else hosts.host_key(host)
-        neither = not failed and not given_up and skipped is None
-        self.order(control.RetryUrls(failed or neither, given_up or neither, name, skipped))
+        none = not (failed or given_up or missing) and skipped is None
+        order = control.RetryUrls(failed or none, given_up or none, name, skipped, missing)
+        self.order(order)
+
+    @property
+    def keeps_bodies(self) -> bool:
+        """Return whether every answer is kept (--keep-bodies)."""
+        return settings_of(self.store.manifest).keep_bodies
+
+    def missing(self) -> Iterator[str]:
+        """Yield the pages whose answer is not kept although the crawl keeps bodies."""
+        if not self.keeps_bodies:
+            return
+        with view(self.store) as opened:
+            for reader in opened.readers:
+                for _, record, place in reader.kept_pages():
+                    if place is None and record.status is not None:
+                        yield record.url
 
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.

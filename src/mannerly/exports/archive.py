@@ -77,7 +77,8 @@ def _copy(segment: ValidSegment, target: Writable) -> int:
             data = file.read(min(_CHUNK, left))
             if not data:
                 raise ExportError(
-                    f"{segment.path} is shorter than what was committed: restore it from a copy"
+                    f"{segment.path} is shorter than what was committed: restore it from a copy, "
+                    "or repair the crawl with `mannerly doctor --repair`"
                 )
             target.write(data)
             left -= len(data)

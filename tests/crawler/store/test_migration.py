@@ -16,7 +16,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_4 import (
+from tests.crawler.store.fixtures.make_format_5 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,
@@ -245,15 +245,15 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, 3, FORMAT])
+@pytest.mark.parametrize("number", [2, 3, 4, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
     directory = unpacked(f"crawl-{number}", tmp_path)
     with closing(open_crawl(directory)) as crawl:
         pages = [record for shard in range(2) for _, record in crawl.read(shard).pages()]
-        pages = [record for record in pages if record.url != KEPT]  # only in the present one
-        changes = {"new"} if number < FORMAT else {None}
+        pages = [record for record in pages if record.url != KEPT]  # since format 4
+        changes = {"new"} if number < 4 else {None}
         with crawl.claim(here, ShardOptions(frontier_limit=1)) as store:
             (queued,) = store.queued("a.example", after=(-1, -1), limit=9)
 

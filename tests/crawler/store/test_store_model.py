@@ -42,6 +42,7 @@ retries = st.builds(
     RetryUrls,
     failed=st.booleans(),
     given_up=st.booleans(),
+    missing=st.booleans(),
     host=st.none() | st.sampled_from(["a.example", "b.example"]),
 )
 

@@ -65,14 +65,14 @@ def read_record(file: BinaryIO, offset: int, length: int) -> WarcRecord:
     return _record(offset, length, content)
 
 
-def read_records(file: BinaryIO, valid: int) -> Iterator[WarcRecord]:
-    """Yield the records of the first `valid` bytes of a segment.
+def read_records(file: BinaryIO, valid: int, start: int = 0) -> Iterator[WarcRecord]:
+    """Yield the records of the first `valid` bytes of a segment, from the one at `start`.
 
     Raises:
         ArchiveDamaged: they are not a whole number of records.
     """
-    offset, waiting = 0, b""
-    file.seek(0)
+    offset, waiting = start, b""
+    file.seek(start)
     while offset < valid:
         unpacker, parts, taken = zlib.decompressobj(31), list[bytes](), 0
         while not unpacker.eof:

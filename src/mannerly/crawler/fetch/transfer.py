@@ -142,7 +142,9 @@ class Transfer:
         self._is_https = scheme == "https"
         self._host = host
         self._port = port
-        self._body = BytesIO()
+        self._chunks: list[bytes] = []  # of a body that needs one step: 1 % faster than to copy it
+        self._large: BytesIO | None = None  # a larger one, in one piece of memory
+        self._keep: Callable[[bytes], object] = self._chunks.append
         self._room = 0  # bytes that were claimed for the body and are not used yet
         self._unclaimed = request.max_bytes  # bytes that it may claim beside them
         self._paused_s = 0.0
@@ -172,7 +174,7 @@ class Transfer:
             self.request,
             status if is_answer else None,
             headers if headers is not None and is_answer else {},
-            self._body.getvalue() if is_answer else b"",
+            self._body() if is_answer else b"",
             # Of a second attempt that was stopped, curl knows the beginning but no first byte.
             max(0.0, first_byte_s - info(pycurl.PRETRANSFER_TIME)) if first_byte_s else total_s,
             total_s,
@@ -188,6 +190,9 @@ class Transfer:
             self._on_headers(self.request, head)
         self.unload()
         return fetched
+
+    def _body(self) -> bytes:
+        return b"".join(self._chunks) if self._large is None else self._large.getvalue()
 
     @property
     def needs(self) -> int:
@@ -217,7 +222,7 @@ class Transfer:
     def unload(self) -> None:
         """Drop the request and its answer: otherwise idle handles would keep bodies in memory."""
         self._memory.receiving -= self._claimed
-        del self.request, self._body
+        del self.request, self._chunks, self._large, self._keep
         self._head.seek(0)
         self._head.truncate()
 
@@ -274,14 +279,14 @@ class Transfer:
 
     def _on_body(self, chunk: bytes) -> int | None:
         size = len(chunk)
-        if size > self._room:
-            if self._unclaimed and self._must_wait():  # else it is cut
-                return self._make_way()
-            self._claim(size - self._room)
-            if size > self._room:
-                chunk, size, self._is_cut = chunk[: self._room], self._room, True
         try:
-            self._body.write(chunk)
+            if size > self._room:
+                if self._unclaimed and self._must_wait():  # else it is cut
+                    return self._make_way()
+                self._claim(size - self._room)
+                if size > self._room:
+                    chunk, size, self._is_cut = chunk[: self._room], self._room, True
+            self._keep(chunk)
         except MemoryError:
             self._refusal = LocalError.NO_MEMORY
             return _REFUSE
@@ -312,6 +317,11 @@ class Transfer:
         self._unclaimed -= more
         self._room += more
         self._memory.receiving += more
+        if self._large is None and self._claimed > _STEP_BYTES:
+            self._large = BytesIO()
+            self._large.writelines(self._chunks)
+            self._chunks.clear()
+            self._keep = self._large.write
 
     def _make_way(self) -> int:
         """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from heapq import nlargest
-from http import HTTPStatus
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -146,6 +145,8 @@ def _is_login(seed: str, target: str) -> bool:
 
 
 def _status_words(status: int) -> str:
+    from http import HTTPStatus  # its table takes a millisecond
+
     try:
         return f"the server answered {status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -57,7 +57,8 @@ def _standing(
     record = line.record
     status = _status(record, own, now, has_queue=line.queued > 0)
     least_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
-    pace_s = record.adaptive_delay_s or (settings.start_delay_s if record.fetched else 0.0)
+    first_s = least_s if settings.strategy == "fixed" else settings.start_delay_s
+    pace_s = record.adaptive_delay_s or (first_s if record.fetched else 0.0)
     delay_s = max(pace_s, record.crawl_delay_s, least_s) if pace_s else 0.0
     floor_s = record.adaptive_delay_floor_s
     by = limited_by(

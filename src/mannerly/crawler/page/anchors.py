@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from . import scan
 from .elements import KeptElements
-from .tree import parsed
 
 if TYPE_CHECKING:
     from .parsed import Elements
@@ -22,6 +21,8 @@ _ANCHOR, _COMPLETE = "mannerly-anchor", "mannerly-anchors"
 
 def read_all(body: bytes, codec: str, limit: int) -> Elements:
     """Read a page as `scan.read_all` does, and keep its anchors, too. It takes a tree of it."""
+    from .tree import parsed  # when it is first needed: see `scan`
+
     elements = scan.read_all(body, codec, limit)
     names: dict[str, None] = {}
     for each in parsed(body, codec).select("[id], a[name]"):

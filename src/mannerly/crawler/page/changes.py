@@ -10,6 +10,9 @@
     2xx, 3xx                4xx, 5xx, none    the answer now                      new
                             2xx, 3xx          the answer now                      same or changed
 
+A page that was checked in this round already, and is asked for again because its kept answer is
+lost, stays what it was: only one that has changed since becomes `changed`.
+
 A redirect is the same if its status and its target are. A page is the same if its bytes are, or if
 the digest of its visible text is: a changed nonce is no change. Whatever the outcome, the record
 says what was seen before (`previous_…`).
@@ -51,6 +54,8 @@ def compared(found: Harvest, before: PageRecord) -> Harvest:
         change = PageChange.NEW
     else:
         change = PageChange.SAME if _is_same(now, before) else PageChange.CHANGED
+        if before.change == PageChange.NEW or (before.change and change == PageChange.SAME):
+            return found._replace(record=_again(now, before))
     return found._replace(record=_with_previous(now, before)._replace(change=change))
 
 
@@ -73,6 +78,16 @@ def _with_previous(record: PageRecord, before: PageRecord) -> PageRecord:
         previous_status=before.status,
         previous_digest=before.digest,
         previous_fetched_at=before.fetched_at,
+    )
+
+
+def _again(record: PageRecord, before: PageRecord) -> PageRecord:
+    """Return a record with the change that was seen earlier in this round."""
+    return record._replace(
+        change=before.change,
+        previous_status=before.previous_status,
+        previous_digest=before.previous_digest,
+        previous_fetched_at=before.previous_fetched_at,
     )
 
 

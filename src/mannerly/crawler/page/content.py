@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turbohtml import parse
-
 from mannerly.crawler.web.charset import decoded, encoding
 from mannerly.crawler.web.content_form import Content
 from mannerly.crawler.web.urls import LinkBase
@@ -71,6 +69,8 @@ def parse_text(text: str) -> Document:
         text = text.replace("\0", "")
     if text.count("<") > MAX_TAGS:
         text = disarmed(text)
+    from turbohtml import parse  # when it is first needed: see `scan`
+
     return parse(text, positions=False)
 
 

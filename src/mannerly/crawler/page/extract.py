@@ -14,7 +14,6 @@ does not return from C code (a regular expression without an end) cannot be ende
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.util
 import sys
@@ -188,6 +187,8 @@ class Extractor:
     def _interrupt(self, page: tuple[str, float]) -> None:
         """Raise an exception in the function, unless it has just ended."""
         if self._page is page:
+            import ctypes  # rarely needed
+
             thread = ctypes.c_ulong(self._thread_id)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(ExtractTimeout))
             self._is_closed.wait(SLOW_S)

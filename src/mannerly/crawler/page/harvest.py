@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import CRASHED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
-from mannerly.crawler.web.urls import host_key_of
+from mannerly.crawler.web.urls import UrlRefusal, host_key_of
 
 from .checks import CHECKS, harvest_check
 from .html import is_html
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .rules import LinkRules
 
 SITEMAP = Kind.SITEMAP
+_REFUSED = {refusal: refusal.value for refusal in UrlRefusal}
 
 
 def harvest(
@@ -76,12 +77,13 @@ def harvest(
         record = page_record(entry, answer, wall, page=page, digest_of_text=digest)
         return Harvest(record, [], {}, elements=_kept(page, answer))
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
-    passed_over = {refusal.value: count for refusal, count in links.refused.items()}
+    passed_over = {_REFUSED[refusal]: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
     if page.nofollow:
         urls, unfollowed = [], [*urls, *unfollowed]
     found = found_links(entry, urls, rules, passed_over)
-    rules.hrefs.passed_on(links, (candidate.url for candidate in found))
+    if found:
+        rules.hrefs.passed_on(links, (candidate.url for candidate in found))
     if unfollowed:
         passed_over["nofollow"] = len(unfollowed)
     record = page_record(

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 DEFAULT_HREFS = 150_000
 DEFAULT_HREFS_PER_PLACE = 500
 
+_OF_FOLDER = frozenset("_.")  # what an href may begin with that depends on the folder
+
 _NOTHING_MET = Recent()
 
 
@@ -87,9 +89,11 @@ class HrefMemory:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
         origin, folder = places
         for href in hrefs:
-            if href.startswith("/"):
+            first = href[:1]
+            if first == "/":
                 known = origin
-            elif _is_of_the_folder(href):
+            # One that surely depends on the folder only, unlike `http:?q` and ` ?q`.
+            elif (first.isalnum() or first in _OF_FOLDER) and ":" not in href:
                 known = folder
             else:
                 continue
@@ -159,19 +163,20 @@ class _Resolver:
         if not hrefs:
             return []
         origin, folder = self.places
+        lately, resolve = self._met, self._resolve
         unknown = [href for href in hrefs if href not in origin and href not in folder]
         spelled: dict[str, str] = {}
-        for href in self._met.others(unknown):
+        for href in lately.others(unknown):
             if "#" in href or "?" in href:
                 href = self._bare(href)
-                if href in origin or href in folder or href in self._met:
+                if href in origin or href in folder or href in lately:
                     continue
-            url = self._resolve(href)
+            url = resolve(href)
             if isinstance(url, str):
                 spelled[url] = href
             else:
                 self.refused[url] = self.refused.get(url, 0) + 1
-        urls = self._met.others(spelled)
+        urls = lately.others(spelled)
         if len(urls) < len(spelled):
             met = spelled.keys() - set(urls)
             self._memory.note([spelled[url] for url in met], self.places)
@@ -184,9 +189,3 @@ class _Resolver:
             return href
         found = self._resolve(href)
         return found if isinstance(found, str) else None
-
-
-def _is_of_the_folder(href: str) -> bool:
-    """Return whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
-    first = href[:1]
-    return (first.isalnum() or first in ("_", ".")) and ":" not in href

@@ -79,6 +79,7 @@ class Elements(NamedTuple):
     heading: str | None = None  # the text of the first <h1> that has any
     description: str | None = None  # if it is known without a look at `others`
     lang: str | None = None  # the same
+    canonical: str | None = None  # the same: a link that comes before those in `others`
     kept: bytes | None = None  # what readers of the links ask for, if it was asked for
 
 

@@ -11,14 +11,16 @@ from xxhash import xxh3_128_hexdigest
 
 from mannerly.crawler.model import Candidate, PageChange, PageRecord
 
+from .parsed import ParsedPage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.model import Entry, Fetched, ListedPage, PageItems
 
-    from .parsed import ParsedPage
-
 _MAX_HEADER_LENGTH = 100
+_NO_PAGE = ParsedPage("")  # of an answer that was not parsed
+_NEW = PageChange.NEW  # found faster than by its full name
 
 
 class Harvest(NamedTuple):
@@ -58,34 +60,37 @@ def page_record(
         error = answer.error.value
     elif error is None and answer.is_truncated:
         error = answer.detail
-    return PageRecord(
-        url=entry.url,
-        status=answer.status,
-        depth=entry.depth,
-        parent=entry.parent,
-        title=None if page is None else page.title,
-        content_type=_printable(content_type),
-        bytes=len(body),
-        latency_ms=round(answer.latency_s * 1000.0, 3),
-        fetched_at=wall,
-        attempts=entry.attempts + 1,
-        links=links,
-        canonical=canonical_url,
-        redirect_to=redirect_to,
-        error=error,
-        host=entry.host,
-        digest=xxh3_128_hexdigest(body) if body else None,
-        cache_status=_printable(headers.get("x-cache") or headers.get("cf-cache-status")),
-        age=int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None,
-        total_ms=round(answer.total_s * 1000.0, 3),
-        noindex=page is not None and page.noindex,
-        description=None if page is None else page.description,
-        h1=None if page is None else page.h1,
-        lang=None if page is None else page.lang,
-        etag=_validator(headers.get("etag")),
-        last_modified=_validator(headers.get("last-modified")),
-        text_digest=digest_of_text,
-        change=PageChange.NEW,
+    page = page or _NO_PAGE
+    return PageRecord(  # by position, as in the class: 27 keywords would take a microsecond more
+        entry.url,
+        answer.status,
+        entry.depth,
+        entry.parent,
+        page.title,
+        _printable(content_type),
+        len(body),
+        round(answer.latency_s * 1000.0, 3),
+        wall,
+        entry.attempts + 1,
+        links,
+        canonical_url,
+        redirect_to,
+        error,
+        entry.host,
+        xxh3_128_hexdigest(body) if body else None,
+        _printable(headers.get("x-cache") or headers.get("cf-cache-status")),
+        int(age) if age and age.isascii() and age.isdigit() and len(age) < 10 else None,
+        round(answer.total_s * 1000.0, 3),
+        page.noindex,
+        page.description,
+        page.h1,
+        page.lang,
+        False,  # in_sitemap and lastmod are known to the store
+        None,
+        _validator(headers.get("etag")),
+        _validator(headers.get("last-modified")),
+        digest_of_text,
+        _NEW,
     )
 
 

@@ -190,6 +190,7 @@ _ALL_SAMPLES = {
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
 _DESCRIPTION = 'meta name="description" content="'
+_CANONICAL = 'link rel="canonical" href="'
 _LANG = re.compile(r"html lang=[\"']?([a-zA-Z0-9-]{1,35})(?=[\"' >]|$)")
 
 # A template that begins with a <col> holds columns only: all other tags in it are dropped.
@@ -253,38 +254,49 @@ def _sorted(fields: str, limit: int) -> Elements:
     first, *parts = fields.split("\0<")
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}
-    title: str | None = None
-    heading = description = lang = None
+    title = heading = description = lang = canonical = None
     others: dict[str, list[TagElement]] = {}
     for part in parts:
         tag, _, more = part.partition("\0")
-        # As nearly all pages write them, these three are known at a glance.
-        if tag.startswith(_DESCRIPTION) and tag.count('"') == 4:
-            description = description or resolved(tag[len(_DESCRIPTION) :].partition('"')[0])
-            name = ""
-        elif tag.startswith("html") and (found_lang := _LANG.match(tag)) is not None:
-            lang, name = lang or found_lang[1], ""
+        # As nearly all pages write them, these five are known at a glance.
+        if tag.startswith("title>"):
+            title = resolved_text(tag[6:]) if title is None else title
         elif tag.startswith("h1>"):
-            heading, name = heading or text_of(tag[3:]), ""
+            heading = heading or text_of(tag[3:])
+        elif tag.startswith(_DESCRIPTION) and tag.count('"') == 4:
+            description = description or resolved(tag[len(_DESCRIPTION) :].partition('"')[0])
+        elif (
+            tag.startswith(_CANONICAL)
+            and tag.count('"') == 4
+            and canonical is None
+            and "link" not in others  # else it would change places with that link
+        ):
+            canonical = resolved(tag[len(_CANONICAL) :].partition('"')[0]) or None
+        elif tag.startswith("html") and (found_lang := _LANG.match(tag)) is not None:
+            lang = lang or found_lang[1]
         else:
             name = NAME_END.split(tag, maxsplit=1)[0].lower()
-        if not name:
-            pass
-        elif name == "title":
-            title = resolved_text(tag.partition(">")[2]) if title is None else title
-        elif name == "a":
-            link = TagElement(tag[1:])
-            rels[len(hrefs)] = link.attr("rel") or ""
-            hrefs.append(link.attr("href") or "")
-        elif name == "h1":
-            heading = heading or text_of(tag.partition(">")[2])
-        elif len(found := others.setdefault(name, [])) < limit:
-            found.append(TagElement(tag[len(name) :]))
+            if name == "a":
+                link = TagElement(tag[1:])
+                rels[len(hrefs)] = link.attr("rel") or ""
+                hrefs.append(link.attr("href") or "")
+            elif name == "title":
+                title = resolved_text(tag.partition(">")[2]) if title is None else title
+            elif name == "h1":
+                heading = heading or text_of(tag.partition(">")[2])
+            elif len(found := others.setdefault(name, [])) < limit:
+                found.append(TagElement(tag[len(name) :]))
         if more:
             hrefs += _hrefs(more)
+    return Elements(
+        title, _at_most(limit, hrefs), rels, others, heading, description, lang, canonical
+    )
+
+
+def _at_most(limit: int, hrefs: list[str]) -> list[str]:
     if len(hrefs) > limit:
         del hrefs[limit + hrefs.count("") :]
-    return Elements(title, hrefs, rels, others, heading, description, lang)
+    return hrefs
 
 
 def _hrefs(fields: str) -> list[str]:

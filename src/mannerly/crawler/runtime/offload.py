@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import pickle
 import selectors
 import sys
 import threading
@@ -35,14 +34,13 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from mannerly.crawler.page.parsed import HELPER_DIED, ParseFailed
 
-from .child import Child
 from .heap import return_freed_memory
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .child import Channel
+    from .child import Channel, Child
 
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
@@ -199,11 +197,13 @@ class _Helpers:
                 self._do_here(piece)
                 continue
             helper.piece, helper.until = piece, time.monotonic() + LONGEST_S
+            from pickle import PicklingError  # 4 ms: most crawls have no large page
+
             try:
                 helper.child.channel.send(piece.work)
             except MemoryError:  # half of it may have been sent
                 self._end(helper)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
+            except (PicklingError, AttributeError, TypeError) as error:
                 self._done.put([(piece.number, ParseFailed(type(error).__name__))])
                 helper.piece = None
                 idle.append(helper)
@@ -257,6 +257,8 @@ class _Helpers:
         self._named_until = time.monotonic() + NAMED_S
 
     def _start(self) -> _Helper:
+        from .child import Child  # see `_assign`
+
         helper = _Helper(Child(__name__, self._memory), None, time.monotonic() + LONGEST_S)
         self._helpers.append(helper)
         self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)

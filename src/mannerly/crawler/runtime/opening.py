@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import is_for_shards
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.shard.answers import AnswerArchive, facts_of
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
 from mannerly.crawler.store.boot import boot_id
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import Consumer, PageReader
     from mannerly.crawler.store.base import CrawlStore, ShardStore
 
@@ -113,6 +113,8 @@ class ShardOpener:
         folder = self._store.segment_folder
         if folder is None:
             raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
+        from mannerly.crawler.shard.answers import AnswerArchive, facts_of  # 4 ms, rarely needed
+
         facts = facts_of(self._settings, self._store.manifest, now.wall)
         stem = store.segment_stem or f"shard-{number}"
         return AnswerArchive.beside(store, stem, folder, facts)

@@ -259,8 +259,8 @@ def make_parts(
         sitemaps=SitemapQuota(settings.max_sitemaps),
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
-        rechecks=Rechecks(store),
+        rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
     )
-    if parts.rechecks.is_on:
+    if store.counts().round:
         parts.begin_round()
     return parts

@@ -5,7 +5,8 @@ If-Modified-Since), so that a server which knows it unchanged answers 304 withou
 is compared with the record (`page.changes`), and with what the sitemap of the host said: how often
 that was right decides whether it is believed (`store.lastmod`).
 
-Sitemaps are asked for without validators: what they say now is needed for every page.
+Sitemaps are asked for without validators: what they say now is needed for every page. So is a page
+whose answer should be kept and is not.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ _PAGE = Kind.PAGE
 
 
 class Rechecks:
-    """The pages of one shard that are checked again; `is_on` is false in a first crawl."""
+    """The pages of one shard that are checked again; `is_on` is false if there can be none."""
 
-    __slots__ = ("_store", "is_on")
+    __slots__ = ("_keeps_bodies", "_store", "is_on")
 
-    def __init__(self, store: ShardStore) -> None:
+    def __init__(self, store: ShardStore, *, keeps_bodies: bool) -> None:
         self._store = store
-        self.is_on = store.counts().round > 0
+        self._keeps_bodies = keeps_bodies
+        counts = store.counts()
+        self.is_on = counts.round > 0 or counts.rechecks > 0 or counts.retries > 0
 
     def has_record(self, item: Entry | RobotsRequest) -> bool:
         """Return whether an entry has a record of an earlier crawl."""
@@ -42,6 +45,9 @@ class Rechecks:
         """Return the headers by which a server can tell that a page is the same."""
         record = self._recorded(item)
         if record is None or record.status is None or not 200 <= record.status < 300:
+            return ()
+        assert isinstance(item, Entry)
+        if self._keeps_bodies and not self._store.is_kept(item.seq):
             return ()
         given = (("If-None-Match", record.etag), ("If-Modified-Since", record.last_modified))
         return tuple((name, value) for name, value in given if value)

@@ -230,7 +230,8 @@ class Shard:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
+        kept = found.is_unchanged
+        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, kept))
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 

@@ -31,7 +31,9 @@ whichever of the sets it is in (an earlier arrival keeps its depth and priority)
 them into the queue again, a slice at a time, each slice in one transaction: the URL leaves its
 record or reason, and keeps its number, depth and priority. What fails again in the meantime is not
 brought back a second time. Positions of records are not used again, so a reader that stops at the
-last position that it saw at the beginning meets no URL twice.
+last position that it saw at the beginning meets no URL twice. Pages whose answer is missing
+(`RetryUrls.missing`: they have a status, and no place in `Batch.kept`) are queued, too, and their
+records stay, as those of a recrawl do.
 
 **Checking again.** A `Recrawl` among the retries begins a new round. `bring_back` queues every URL
 that has a record, lists first and then pages, and the record stays: readers have it until the next
@@ -321,6 +323,9 @@ class ShardStore(ShardReader, Protocol):
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
+
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept (`Batch.kept`)."""
 
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""

@@ -169,7 +169,20 @@ class MemoryStore(MemoryReader, ShardStore):
             is_asked = skipped.reason.partition(":")[0] == order.skipped
             if is_asked and order.host in (None, data.entries[seq].host):
                 found.append(seq)
-        return found
+        return found + (self._missing(order.host) if order.missing else [])
+
+    def _missing(self, host: str | None) -> list[int]:
+        """Return the numbers of pages that have a status and no kept answer, in order."""
+        data = self._data
+        return [
+            seq
+            for seq in sorted(data.positions, key=data.positions.__getitem__)
+            if seq not in data.kept
+            and data.recorded[seq].status is not None
+            and data.entries[seq].kind == Kind.PAGE
+            and data.rounds[seq] >= data.round
+            and host in (None, data.entries[seq].host)
+        ]
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
@@ -190,6 +203,9 @@ class MemoryStore(MemoryReader, ShardStore):
                 given_up = data.given_up.pop(seq, None)
                 entries.append(data.entries[seq] if given_up is None else given_up[0])
                 data.skipped.pop(seq, None)
+                hosts.setdefault(entries[-1].host, 0)
+            elif seq in data.recorded and seq not in data.queued and seq not in data.waiting:
+                entries.append(data.entries[seq])
                 hosts.setdefault(entries[-1].host, 0)
         self._advance(asked, limit)
         return self._brought_back(entries, hosts)

@@ -157,6 +157,10 @@ class MemoryReader(ShardReader):
         record = self._data.recorded.get(seq)
         return None if record is None else self._as_read(record)
 
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        return seq in self._data.kept
+
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
         listed = self._data.listed.get(url)

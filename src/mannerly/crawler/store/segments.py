@@ -192,7 +192,8 @@ class SegmentWriter:
             if size < length:
                 raise StoreError(
                     f"{path} is {size:,} bytes long, and {length:,} were committed: restore it "
-                    "from a copy, or start over with --fresh"
+                    f"from a copy, or run `mannerly doctor --repair {self._folder}`, and then "
+                    f"`mannerly retry {self._folder} --missing`"
                 )
             if size > length:
                 descriptor = open_regular(path, os.O_WRONLY)

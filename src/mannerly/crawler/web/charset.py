@@ -15,6 +15,7 @@ U+FFFD ("replacement"), as in browsers.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # How far browsers look for a meta charset (HTML, "prescan a byte stream").
 _PRESCAN_BYTES = 1024
@@ -112,6 +113,7 @@ def decoded(body: bytes, codec: str) -> str:
     return body.decode(codec, "replace")
 
 
+@lru_cache(maxsize=64)  # a crawl meets few, and each page has one
 def _from_header(content_type: str | None) -> str | None:
     if content_type is None:
         return None

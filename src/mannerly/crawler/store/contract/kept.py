@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import ArchivePlace, PageItems
 from mannerly.crawler.store.base import Batch
 
 from .opening import Opening
-from .values import candidate, enter, page
+from .values import candidate, counts, enter, page
+
+_MISSING = RetryUrls(failed=False, given_up=False, missing=True)
 
 
 class KeptContract(Opening):
@@ -70,3 +73,43 @@ class KeptContract(Opening):
 
         assert [at for _, _, at in store.kept_pages()] == [ArchivePlace("a.warc.gz", 9, 5)]
         assert store.segments() == {"a.warc.gz": 14}
+
+    def test_a_page_whose_answer_is_missing_is_brought_back(self, location: str) -> None:
+        """It is queued and keeps its record, until the next answer replaces that in its place."""
+        store = self.store(location)
+        kept, lost, failed = enter(store, candidate("/1"), candidate("/2"), candidate("/3"))
+        place = ArchivePlace("a.warc.gz", 0, 9)
+        records = [page(kept), page(lost), page(failed, status=None, error="timeout")]
+        store.commit(
+            Batch(
+                pages=list(zip((kept, lost, failed), records, strict=True)),
+                kept={kept.seq: place},
+                segments={place.segment: 9},
+            )
+        )
+        store.commit(Batch(retries=[_MISSING, _MISSING]))
+
+        back = [entry for _ in range(4) for entry in store.bring_back(1).new]
+
+        assert back == [lost]
+        assert [record.url for _, record in store.pages()] == [kept.url, lost.url, failed.url]
+        assert store.counts() == counts(queued=1, fetched=2, failed=1, rechecks=1, hosts=1)
+        assert (store.is_kept(kept.seq), store.is_kept(lost.seq)) == (True, False)
+        again = place._replace(offset=9)
+        store.commit(
+            Batch(pages=[(lost, page(lost))], kept={lost.seq: again}, segments={place.segment: 18})
+        )
+        assert [at for _, _, at in store.kept_pages()] == [place, again, None]
+        assert store.counts() == counts(fetched=2, failed=1, hosts=1)
+
+    def test_missing_answers_of_one_host_can_be_brought_back(self, location: str) -> None:
+        """Those of other hosts stay as they are."""
+        store = self.store(location)
+        entries = enter(store, candidate("/1"), candidate("/1", "b.example"))
+        store.commit(Batch(pages=[(each, page(each)) for each in entries]))
+        order = RetryUrls(failed=False, given_up=False, missing=True, host="b.example")
+        store.commit(Batch(retries=[order]))
+
+        back = [entry.host for _ in range(3) for entry in store.bring_back(10).new]
+
+        assert back == ["b.example"]

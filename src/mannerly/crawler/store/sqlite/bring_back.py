@@ -1,10 +1,11 @@
-"""Orders to bring URLs back: failed pages, given-up URLs, skipped ones, or all for a recrawl.
+"""Orders to bring URLs back: failed, given-up, skipped, missing ones, or all for a recrawl.
 
 An order is a row of `retries` and is done a slice at a time, each slice in one transaction with the
 place that it has come to. So it goes on after a crash where it was, and what fails again in the
 meantime is not brought back a second time.
 
-    retry      failed pages, then given-up URLs, then skipped ones: they leave their tables
+    retry      failed pages, then given-up URLs, then skipped ones: they leave their tables. Then
+               pages whose answer is missing: their records stay
     recrawl    lists first; when all of them were read, pages. Records stay (see `base`). A page
                whose sitemap is believed and says "unchanged" is checked off without a request
 """
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _ORDER = insert("retries", *RETRY)
 _OLDEST = f"SELECT number, {', '.join(RETRY)} FROM retries ORDER BY number LIMIT 1"  # noqa: S608
 _AT = """
-    UPDATE retries SET failed = ?, given_up = ?, skipped = ?, at_host = ?, at_row = ?
+    UPDATE retries SET failed = ?, given_up = ?, skipped = ?, missing = ?, at_host = ?, at_row = ?
     WHERE number = ?
 """
 _AT_ROW = "UPDATE retries SET at_host = ?, at_row = ? WHERE number = ?"
@@ -65,6 +66,22 @@ _SKIPPED = """
       AND substr(reason, 1, instr(reason || ':', ':') - 1) = ?6
     ORDER BY skipped.seq LIMIT ?5
 """
+# In the order of positions: there is no index of what is missing.
+_MISSING = f"""
+    SELECT seq, url, name, depth, rank, parent, hops, kind, ?1, position FROM (
+        SELECT pages.*, hosts.host AS name, {_PRIORITY} AS rank
+        FROM pages JOIN hosts ON hosts.id = pages.host
+        WHERE kind = 0 AND status NOT NULL AND position > ?2 AND position <= ?4
+          AND pages.host BETWEEN ?1 AND ?3 AND pages.round >= (SELECT round FROM totals)
+          AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq)
+          AND NOT EXISTS (SELECT 1 FROM waiting WHERE waiting.seq = pages.seq)
+    ) AS found
+    WHERE NOT EXISTS (
+        SELECT 1 FROM queue
+        WHERE queue.host = found.host AND priority = found.rank AND queue.seq = found.seq
+    )
+    ORDER BY position LIMIT ?5
+"""  # noqa: S608
 _LISTS = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position
     FROM pages JOIN hosts ON hosts.id = pages.host
@@ -100,6 +117,7 @@ class _Order(NamedTuple):
     at_row: int
     skipped: str | None
     round: int
+    missing: int
 
 
 def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
@@ -108,7 +126,7 @@ def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
     if isinstance(order, Recrawl):
         if order.round > change.totals["round"]:
             change.totals["round"] = order.round
-            row = (0, 0, 0, _ALL_HOSTS, position, 0, 0, None, order.round)
+            row = (0, 0, 0, _ALL_HOSTS, position, 0, 0, None, order.round, 0)
             change.database.execute(_ORDER, row)
         return
     first, last = 0, _ALL_HOSTS
@@ -118,7 +136,7 @@ def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
             return  # there is no URL of it
         first = last = found[0]
     kinds = (order.failed, order.given_up)
-    values = (*kinds, first, last, position, first, 0, order.skipped, 0)
+    values = (*kinds, first, last, position, first, 0, order.skipped, 0, order.missing)
     change.database.execute(_ORDER, values)
 
 
@@ -132,25 +150,22 @@ def bring_back(change: Change, limit: int) -> BroughtBack:
 
 
 def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
-    number, failed, given_up, first, last, position, *at, skipped, _ = order
-    query = _FAILED if failed else _GIVEN_UP if given_up else _SKIPPED
+    query = _first_query(order)
     rows: list[Row] = []
-    if failed or given_up or skipped:
-        extra = [skipped] if query is _SKIPPED else []
-        rows = change.database.rows(query, (*at, last, position, limit, *extra))
+    if query:
+        extra = [order.skipped] if query is _SKIPPED else []
+        place = (order.at_host, order.at_row, order.last_host, order.last_position, limit)
+        rows = change.database.rows(query, (*place, *extra))
+    left = order
     if len(rows) < limit:  # that is all of them
-        at = [first, 0]
-        failed, given_up, skipped = (
-            0,
-            given_up if failed else 0,
-            skipped if failed or given_up else None,
-        )
+        left = _without_first(order)._replace(at_host=order.first_host, at_row=0)
     else:
-        at = list(rows[-1][-2:])
-    if failed or given_up or skipped:
-        change.database.execute(_AT, (failed, given_up, skipped, *at, number))
+        left = order._replace(at_host=rows[-1][-2], at_row=rows[-1][-1])
+    if _first_query(left):
+        kinds = (left.failed, left.given_up, left.skipped, left.missing)
+        change.database.execute(_AT, (*kinds, left.at_host, left.at_row, left.number))
     else:
-        change.database.execute(_DONE, (number,))
+        change.database.execute(_DONE, (left.number,))
     entries = checked_entries(change.database, [row[:8] for row in rows])
     hosts = dict.fromkeys([entry.host for entry in entries], 0)
     if query is _FAILED:
@@ -159,11 +174,33 @@ def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
             hosts[entry.host] += entry.kind == Kind.PAGE
     elif query is _GIVEN_UP:
         _remove_given_up(change, [row[-2:] for row in rows])
-    else:
+    elif query is _SKIPPED:
         change.database.executemany("DELETE FROM skipped WHERE seq = ?", [row[:1] for row in rows])
         change.add(skipped=-len(rows))
+    else:
+        change.add(rechecks=len(rows))
     committed = change.place(entries)
     return BroughtBack(committed.new, committed.waiting, hosts)
+
+
+def _first_query(order: _Order) -> str:
+    """Return the query for the first kind that is left of an order; nothing if none is."""
+    if order.failed:
+        return _FAILED
+    if order.given_up:
+        return _GIVEN_UP
+    if order.skipped:
+        return _SKIPPED
+    return _MISSING if order.missing else ""
+
+
+def _without_first(order: _Order) -> _Order:
+    """Return what is left of an order after its first kind."""
+    if order.failed:
+        return order._replace(failed=0)
+    if order.given_up:
+        return order._replace(given_up=0)
+    return order._replace(skipped=None) if order.skipped else order._replace(missing=0)
 
 
 def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -> None:

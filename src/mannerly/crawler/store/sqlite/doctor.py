@@ -4,6 +4,7 @@
     unreadable rows   moved aside: to `shard-<n>.damaged`, one JSON line each with all columns
     missing rows      a URL that is known and has no place any more is queued again, a URL that has
                       a place becomes known, a host that URLs belong to is added
+    lost answers      their pages keep their records and can be fetched again (`lost_answers`)
     corrupt pages     the file is built anew from all rows that can still be read; the old one is
                       kept as `shard-<n>.damaged.db`
 
@@ -27,6 +28,7 @@ from .counters import mend_counters, wrong_counters
 from .database import REBUILT, Database, missing
 from .files import open_regular
 from .inbox import inbox_path, unread_links
+from .lost_answers import forget, losses
 from .manifest import hold_everything, read_manifest
 from .reader import checked_entries, shard_path
 from .schema import CONTROL, ENTRY, HOST, INBOX, SHARD, insert
@@ -127,6 +129,7 @@ def repair(path: Path) -> list[str]:
                 done.append(_rebuild(file, shard, manifest.shards))
             with closing(Database.open(file, SHARD)) as database:
                 done += [f"{file}: {each}" for each in _repaired(database)]
+                done += [forget(database, each) for each in list(losses(database, path))]
     return done
 
 
@@ -144,6 +147,8 @@ def _examined(path: Path, kind: FileKind) -> list[str]:
             found = _corruption(database)
             if not found and kind is SHARD:
                 found = _problems(database)
+                lost = [str(each) for each in losses(database, path.parent)]
+                return [f"{path}: {each}" for each in found] + lost
             return [f"{path}: {each}" for each in found]
     except StoreError as error:
         return [str(error)]

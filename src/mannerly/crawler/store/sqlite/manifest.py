@@ -8,6 +8,7 @@
     shard-<n>.done                   pages that the program which reads the crawl is done with
     shard-<n>.damaged, .damaged.db   what a repair could not read
     shard-<n>-<m>.warc.gz            its m-th segment: answers as they were received
+    shard-<n>-<m>.lost               URLs whose answers a repair found lost, one a line
     inbox-<n>.db                     links that other shards found for it
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 4
+FORMAT = 5
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
-    r"|shard-[0-9]+-[0-9]+\.warc\.gz"
+    r"|shard-[0-9]+-[0-9]+\.(warc\.gz|lost)"
     r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
 _EMPTY_OR_LOCK = re.compile(r"crawl\.json\.new|lock(\.db.*)?|shard-[0-9]+\.(lock(\.db.*)?|parsing)")

@@ -4,7 +4,8 @@
                 Sitemaps and public indexes have negative depths and are counted as pages
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
     format 3    shards have version 4: no segments, items, links and contents of sitemaps
-    format 4    the present one
+    format 4    shards have version 5: orders to bring back say nothing about missing answers
+    format 5    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -156,6 +157,7 @@ _SHARD_4_TO_5 = """
         seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
     );
 """
+_SHARD_5_TO_6 = "ALTER TABLE retries ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;"
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
@@ -165,6 +167,7 @@ _SCRIPTS = {
     ("shard", 2): _SHARD_2_TO_3,
     ("shard", 3): _SHARD_3_TO_4,
     ("shard", 4): _SHARD_4_TO_5,
+    ("shard", 5): _SHARD_5_TO_6,
     ("inbox", 2): _INBOX_2_TO_3,
 }  # by the kind of a file and its version
 _WITHOUT_KINDS = 2  # the version in which links have no kind

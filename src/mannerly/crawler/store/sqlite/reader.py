@@ -227,6 +227,10 @@ class SqliteReader(ShardReader):
         row = self._row(_FIND_PAGE, (seq,))
         return self._checked(row, PageRecord) if row else None
 
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        return self._row("SELECT 1 FROM kept WHERE seq = ?", (seq,)) is not None
+
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
         row = self._row(_LASTMODS, (url,))

@@ -48,7 +48,7 @@ class FileKind(NamedTuple):
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    5,
+    6,
     """
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -126,7 +126,7 @@ SHARD = FileKind(
         number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
         first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
         at_host INTEGER NOT NULL, at_row INTEGER NOT NULL, skipped TEXT,
-        round INTEGER NOT NULL DEFAULT 0
+        round INTEGER NOT NULL DEFAULT 0, missing INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE hosts (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
@@ -252,7 +252,7 @@ HOST = (
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (
     *("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),
-    *("skipped", "round"),
+    *("skipped", "round", "missing"),
 )
 OF_LISTS = ("in_sitemap", "lastmod")  # fields of a record that the table `listed` has
 PAGE = tuple(name for name in PageRecord._fields if name not in ("host", *OF_LISTS))
