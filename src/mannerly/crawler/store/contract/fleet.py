@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.fleet import Fleet
 
 
-class Member(NamedTuple):
+class Joined(NamedTuple):
     """A run that has joined the crawl."""
 
     crawl: CrawlStore
@@ -41,14 +41,14 @@ class FleetContract(Opening):
         """Wait until leases that are not renewed have ended, by the clock of the store."""
         raise NotImplementedError
 
-    def member(self, location: str, home: Path) -> Member:
+    def member(self, location: str, home: Path) -> Joined:
         """Join a crawl that was created before."""
         crawl = self.open(location)
         assert crawl.fleet is not None, "the crawl can be shared"
         crawl.fleet.join(home)
-        return Member(crawl, crawl.fleet)
+        return Joined(crawl, crawl.fleet)
 
-    def members(self, location: str, tmp_path: Path, *, shards: int = 2) -> tuple[Member, Member]:
+    def members(self, location: str, tmp_path: Path, *, shards: int = 2) -> tuple[Joined, Joined]:
         """Create a crawl that two members have joined."""
         create_crawl(location, new_manifest(shards)).close()
         return self.member(location, tmp_path / "one"), self.member(location, tmp_path / "two")
@@ -90,7 +90,7 @@ class FleetContract(Opening):
     def test_shards_are_claimed_and_released_one_by_one(
         self, location: str, tmp_path: Path
     ) -> None:
-        """Whoever is not the owner is refused, and let in after the release."""
+        """Another member is refused, and let in after the release."""
         import pytest
 
         one, two = self.members(location, tmp_path)
@@ -136,7 +136,7 @@ class FleetContract(Opening):
             two.crawl.claim(0, OPTIONS)
 
     def test_a_lease_that_has_ended_is_taken_over(self, location: str, tmp_path: Path) -> None:
-        """What the old owner offers afterwards is refused whole; it learns of its loss."""
+        """The old owner's next batch is refused whole, and it learns of its loss."""
         import pytest
 
         one, two = self.members(location, tmp_path)
@@ -154,7 +154,7 @@ class FleetContract(Opening):
         assert lost == [0]
 
     def test_a_lease_that_nobody_took_can_be_renewed(self, location: str, tmp_path: Path) -> None:
-        """The server was away for a while, and everybody comes back."""
+        """The server was away for a while, and its members come back."""
         one, _ = self.members(location, tmp_path)
         store = one.crawl.claim(0, OPTIONS)
         self.let_leases_end()
@@ -189,7 +189,7 @@ class FleetContract(Opening):
         assert [card.id for card in two.crawl.workers()] == [two.fleet.member]
 
     def test_a_crawl_is_finished_when_all_shards_rest(self, location: str, tmp_path: Path) -> None:
-        """Whoever owns them, and also after they were released."""
+        """With several owners, and also after the shards were released."""
         one, two = self.members(location, tmp_path)
         stores = [one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)]
         (entry,) = enter(stores[0], candidate())
@@ -265,7 +265,7 @@ class FleetContract(Opening):
     def test_a_crawl_that_was_wiped_is_gone_for_its_members(
         self, location: str, tmp_path: Path
     ) -> None:
-        """Nothing of it is made again, and nobody takes it for finished."""
+        """Nothing of it is made again, and no member takes it for finished."""
         import pytest
 
         one, two = self.members(location, tmp_path)

@@ -10,5 +10,5 @@ files of the members (`store.records`). Decision record 0062 tells what lives wh
     packing    entries and hosts as bytes
     crawl      ValkeyCrawl: the whole crawl, and its fleet
     shard      ValkeyShard: one shard, for its owner
-    reader     one shard, for anybody
+    reader     one shard, for readers beside its owner
 """

@@ -8,7 +8,7 @@ server, or `MANNERLY_REDIS_PASSWORD_FILE` names a file with nothing else in it. 
 connection is made, so child processes need the same environment and no argument.
 
 A server beyond this machine must have a password and TLS, because a crawl's queue in the wrong
-hands sends requests to anybody: `MANNERLY_INSECURE_REDIS=1` allows one without.
+hands sends requests to any site: `MANNERLY_INSECURE_REDIS=1` allows one without.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def require_safe(
     """Check that a server beyond this machine has a password and TLS.
 
     Raises:
-        AddressRefused: it has not, and nobody said that this is wanted.
+        AddressRefused: it has not, and --insecure-redis was not given.
     """
     environ = os.environ if environ is None else environ
     if address.is_loopback or environ.get(INSECURE_VARIABLE, "") not in ("", "0"):
@@ -158,7 +158,7 @@ def require_safe(
     if missing:
         raise AddressRefused(
             f"{address.server} is not this machine and would be used without "
-            f"{' and '.join(missing)}: anybody on the way could steer the crawl. Protect it, or "
+            f"{' and '.join(missing)}: others on the network could steer the crawl. Protect it, or "
             "use --insecure-redis on a network that you trust"
         )
 

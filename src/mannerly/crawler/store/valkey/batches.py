@@ -9,7 +9,7 @@ from mannerly.crawler.model import Entry, Kind, is_given_up
 from mannerly.crawler.store.base import Batch, Committed
 
 from .host_codec import pack_host, pack_robots
-from .packing import fingerprint, pack, pack_entry, score
+from .packing import fingerprint, pack, pack_entry, queued_text, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Candidate, PageRecord
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .writes import Answer
 
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
 
 
-def commit_payload(batch: Batch, round_number: int, server: Server) -> Payload:
+def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
     """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit."""
     hosts: dict[str, int] = {}
     retries = [
@@ -38,13 +38,12 @@ def commit_payload(batch: Batch, round_number: int, server: Server) -> Payload:
     for entry, record in batch.pages:
         if record.status is None:
             entries[str(len(pages) + 1)] = pack_entry(entry)
-        at = score(entry.priority, entry.seq)
-        pages += (_place(hosts, entry.host), at, kind_of_record(entry, record))
+        pages += (*_queued(hosts, entry), kind_of_record(entry, record))
     for entry, reason in batch.dropped:
         given_up: str | bool = False
         if is_given_up(reason):
             given_up = f"{reason}\0{pack_entry(entry)}"
-        dropped += (_place(hosts, entry.host), score(entry.priority, entry.seq), given_up)
+        dropped += (*_queued(hosts, entry), given_up)
     found = offered(batch.found, hosts)
     return {
         "pages": pages,
@@ -133,6 +132,11 @@ def _more(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, tuple[int, i
         if (one, other) != (first, second):
             more[key] = (one - first, other - second)
     return more
+
+
+def _queued(hosts: dict[str, int], entry: Entry) -> tuple[int, int, int, str]:
+    """Return where an entry is queued: place of its host, priority, number, text."""
+    return _place(hosts, entry.host), entry.priority, entry.seq, queued_text(entry)
 
 
 def _place(hosts: dict[str, int], host: str) -> int:

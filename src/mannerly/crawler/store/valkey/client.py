@@ -2,7 +2,7 @@
 
 The client library's own retries are off: it would send a commit twice and wait for many seconds.
 A call that fails says whether to try again (`StoreAway`), to wait for room (`StoreFull`), or to
-stop (`StoreError`); whoever calls decides. Every call is bounded by TIMEOUT_S.
+stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 
 `run` names the run of the server that the connection is to: it changes with a restart and with a
 failover, and is asked for whenever a connection is made.
@@ -46,7 +46,7 @@ class ScriptRefused(StoreError):  # noqa: N818 - the answer of a script
         self.word = word
 
 
-class Server:
+class ValkeyServer:
     """A connection to a server, made when it is first needed and again when it was lost."""
 
     def __init__(

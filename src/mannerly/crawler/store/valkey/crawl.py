@@ -1,7 +1,7 @@
 """A crawl in a server: `CrawlStore`, at `redis://HOST:PORT/DB#NAME`.
 
 It is created in two steps: its manifest, which decides who of two creators wins, and the states of
-its shards. A crawl whose creator died in between is completed by whoever opens it.
+its shards. A crawl whose creator died in between is completed by the process that opens it.
 
 Any number of runs may work on it as a fleet (`fleet.join`). A run that does not join but holds the
 crawl is alone, as on a disk.
@@ -29,7 +29,7 @@ from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 
 from .address import parse
-from .client import ScriptRefused, Server
+from .client import ScriptRefused, ValkeyServer
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
@@ -74,7 +74,7 @@ class ValkeyCrawl:
 
     def __init__(
         self,
-        server: Server,
+        server: ValkeyServer,
         manifest: Manifest,
         *,
         mono: Callable[[], float] = time.monotonic,
@@ -99,7 +99,7 @@ class ValkeyCrawl:
     @classmethod
     def create(cls, location: str, manifest: Manifest) -> Self:
         """Create a crawl under a name that is not in use."""
-        server = Server(parse(location))
+        server = ValkeyServer(parse(location))
         keys = CrawlKeys(server.address.name)
         payload: Payload = {
             "id": manifest.id,
@@ -128,7 +128,7 @@ class ValkeyCrawl:
             StoreAway: the server cannot be reached.
             StoreError: it is of another version, or damaged.
         """
-        server = Server(parse(location))
+        server = ValkeyServer(parse(location))
         keys = CrawlKeys(server.address.name)
         data, is_ready = server.ask_all([("GET", keys.manifest), ("HGET", keys.meta, "ready")])
         if data is None:
@@ -142,7 +142,7 @@ class ValkeyCrawl:
     @classmethod
     def exists(cls, location: str) -> bool:
         """Return whether there is a crawl under this name."""
-        server = Server(parse(location))
+        server = ValkeyServer(parse(location))
         try:
             return bool(server.ask("EXISTS", CrawlKeys(server.address.name).manifest))
         finally:

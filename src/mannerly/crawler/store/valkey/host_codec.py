@@ -17,7 +17,7 @@ from mannerly.crawler.model import HostRecord, RobotsRecord
 from .packing import Poisoned, text_of
 
 if TYPE_CHECKING:
-    from .client import Server
+    from .client import ValkeyServer
 
 _INSTANTS = (
     "blocked_until",
@@ -37,13 +37,13 @@ _decode_robots = msgspec.json.Decoder(RobotsRecord).decode
 class Clocks(NamedTuple):
     """This machine's clocks, to convert with."""
 
-    server: Server
+    server: ValkeyServer
     boot: str
     mono: float
     wall: float
 
 
-def pack_host(record: HostRecord, server: Server) -> str:
+def pack_host(record: HostRecord, server: ValkeyServer) -> str:
     """Return a record as text, its instants on the server's clock."""
     if record.boot:
         record = _shifted(record, server.ahead_s)._replace(boot=_ON_SERVER, updated_mono=0.0)
@@ -67,7 +67,7 @@ def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:
     return record._replace(boot=clocks.boot, updated_mono=clocks.mono - age_s)
 
 
-def pack_robots(record: RobotsRecord, server: Server) -> str:
+def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:
     """Return a robots.txt as text."""
     return text_of(_moved(record, server.ahead_s))
 

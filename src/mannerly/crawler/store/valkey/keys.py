@@ -10,9 +10,10 @@ Keys of a shard; scripts make them from the first one:
     s        hash: id, lease (token, member, until, claim), number and answer of the last write,
              counters, cursor of the retries
     k:N      set: known URLs by fingerprint, in bucket N
-    n        hash: how many URLs of each host are queued; every known host is in it
-    q:HOST   sorted set: a host's queue, by (priority, seq)
-    w        sorted set: the waiting room, by seq
+    n        hash: every known host: how many of its URLs are queued, with which priorities
+    l:P:HOST list: those of priority P, by seq
+    q:HOST   sorted set: those that came back with their old seq, by (priority, seq)
+    w wz     list and sorted set: the waiting room, by seq
     f fe     sorted set and hash: failed URLs, by time and by seq
     g ge     sorted set and hash: URLs that were given up
     a        hash: queued URLs that have a record of an earlier round, by seq

@@ -4,8 +4,8 @@ A claim is a token in the shard's state, valid until an instant of the server's 
 prolongs all claims of this process in one exchange. An owner is sure of a shard until MARGIN_S
 before its lease could end, counted from before the exchange was begun (`sure_until`).
 
-A lease that has ended and that nobody has claimed is still its owner's: its token is there, so
-nobody else was there. It may be renewed.
+A lease that has ended and that no other member has claimed is still its owner's: its token is
+there, so there was no other owner. It may be renewed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether shards of this process have mail, without asking for each of them all the time.
+"""Tells which shards of this process have mail, without asking for each of them all the time.
 
 One exchange asks for all shards that are claimed here, at most every LOOK_S. Letters that this
 process posts itself are known at once.
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mannerly.politeness.model import Instant
 
-    from .client import Server
+    from .client import ValkeyServer
     from .keys import CrawlKeys
 
 LOOK_S = 0.1
@@ -22,7 +22,7 @@ LOOK_S = 0.1
 class Mailbox:
     """The unread letters of the shards that are claimed here."""
 
-    def __init__(self, server: Server, keys: CrawlKeys, mono: Callable[[], float]) -> None:
+    def __init__(self, server: ValkeyServer, keys: CrawlKeys, mono: Callable[[], float]) -> None:
         self._server = server
         self._keys = keys
         self._mono = mono

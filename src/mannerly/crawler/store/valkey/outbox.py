@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Candidate
     from mannerly.politeness.model import Instant
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .keys import CrawlKeys
 
 MARK = 200_000  # unread links
@@ -61,7 +61,7 @@ class Outbox:
     def __init__(
         self,
         shard: int,
-        server: Server,
+        server: ValkeyServer,
         keys: CrawlKeys,
         crawl: str,
         mono: Callable[[], float],

@@ -34,6 +34,7 @@ MAX_SEQ = (1 << SEQ_BITS) - 1
 MAX_PRIORITY = (1 << 26) - 1
 _KINDS = tuple(Kind)
 _LONG = 127
+_NUMBER = 4  # characters of seven bits
 
 _FINGERPRINT = (1 << 63) - 1
 _BUCKET_BITS = (1 << 12) - 1  # of the fingerprint: they choose the bucket, too
@@ -99,6 +100,14 @@ def pack(url: str, host: str, depth: int, parent: str | None, hops: int, kind: K
     return f"{chr(flags | _WHOLE_PARENT)}{chr(depth)}{chr(hops)}{path}\0{parent}"
 
 
+def queued_text(entry: Entry) -> str:
+    """Return an entry as it is in a list of its host's queue: its number comes first."""
+    kind = Kind.CHECK if entry.kind == Kind.CHECK_GET else entry.kind  # as it was when it arrived
+    seq = entry.seq
+    number = f"{chr(seq >> 21)}{chr(seq >> 14 & 127)}{chr(seq >> 7 & 127)}{chr(seq & 127)}"
+    return number + pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, kind)
+
+
 def unpack(data: bytes, host: str, place: int) -> Entry:
     """Return an entry of a host's queue, with its score.
 
@@ -149,8 +158,16 @@ def unpack_entry(data: bytes, key: str) -> Entry:
         raise Poisoned(f"an entry in {key} is damaged ({error})") from None
 
 
+def number_of(data: bytes) -> int:
+    """Return the number of an entry of a list, from its first four characters."""
+    if len(data) < _NUMBER:
+        raise Poisoned("an entry without a number")
+    a, b, c, d = data[:_NUMBER]
+    return ((a << 7 | b) << 7 | c) << 7 | d
+
+
 def unpack_waiting(data: bytes, seq: int, key: str) -> Entry:
-    """Return an entry of the waiting room.
+    """Return an entry of the waiting room, without its number.
 
     Raises:
         Poisoned: this is no entry; the message names the key.

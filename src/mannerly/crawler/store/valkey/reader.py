@@ -1,4 +1,4 @@
-"""One shard in a server, for anybody: `ShardReader`.
+"""One shard in a server, for readers beside its owner: `ShardReader`.
 
 What is left to do comes from the server, records come from files (`store.records`). Every question
 is one or a few exchanges; long answers come in pieces.
@@ -19,6 +19,7 @@ from .packing import (
     MAX_SEQ,
     Poisoned,
     fingerprint,
+    number_of,
     score,
     unpack,
     unpack_candidates,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     )
     from mannerly.crawler.store.base import Counts
 
-    from .client import Server
+    from .client import ValkeyServer
     from .host_codec import Clocks
 
 COUNTERS = (
@@ -49,6 +50,7 @@ COUNTERS = (
     *("retries", "rechecks", "round", "applied", "seq"),
 )
 _PIECE = 1000  # entries of one exchange
+_SCAN = 20_000  # entries that one script looks at, some milliseconds
 _ENDS = 2  # of a number of a bucket: how often it is looked up again while buckets are split
 
 
@@ -70,7 +72,7 @@ class ValkeyReader(ShardReader):
     """
 
     def __init__(
-        self, server: Server, base: str, clocks: Callable[[], Clocks], folders: Sequence[Path]
+        self, server: ValkeyServer, base: str, clocks: Callable[[], Clocks], folders: Sequence[Path]
     ) -> None:
         self._server = server
         self._base = base
@@ -81,17 +83,30 @@ class ValkeyReader(ShardReader):
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-        first = "-inf" if after[0] < 0 else f"({score(after[0], min(after[1], MAX_SEQ))}"
-        key = f"{self._base}q:{host}"
-        found = self._server.ask(
-            "ZRANGEBYSCORE", key, first, "+inf", "WITHSCORES", "LIMIT", 0, limit
-        )
-        return [unpack(data, host, int(float(at))) for data, at in pairs(found)]
+        return self._window(host, after, limit)[1]
+
+    def _window(
+        self, host: str, after: tuple[int, int], limit: int, *, text: str = "", scan: int = MAX_SEQ
+    ) -> tuple[tuple[int, int] | None, list[Entry]]:
+        """Return the next entries, and the cursor of the last one that was looked at."""
+        payload = {
+            "host": host, "priority": after[0], "seq": after[1], "limit": limit,
+            "text": text, "scan": scan,
+        }
+        last, *rows = self._server.call("window", [self._base + "s"], payload)
+        entries = []
+        for row in rows:
+            priority, seq, data = row.split(b" ", 2)
+            entries.append(unpack(data, host, score(int(priority), int(seq))))
+        if not last:
+            return None, entries
+        priority, seq = last.split(b" ")
+        return (int(priority), int(seq)), entries
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs, and how many; without the waiting room."""
         for host, count in self._hash("n"):
-            if (number := self._number("n", count)) > 0:
+            if (number := self._number("n", count.partition(b" ")[0])) > 0:
                 yield host.decode(), number
 
     def counts(self) -> Counts:
@@ -271,11 +286,7 @@ class ValkeyReader(ShardReader):
             while piece := self.queued(host, after=after, limit=_PIECE):
                 yield from piece
                 after = (piece[-1].priority, piece[-1].seq)
-        key = self._base + "w"
-        start = 0
-        while piece := self._server.ask("ZRANGE", key, start, start + _PIECE - 1, "WITHSCORES"):
-            yield from [unpack_waiting(data, int(float(at)), key) for data, at in pairs(piece)]
-            start += _PIECE
+        yield from self._waiting()
         yield from self._failed()
         yield from [each.entry for each in self._given_up()]
 
@@ -283,21 +294,25 @@ class ValkeyReader(ShardReader):
         """Yield entries of the queue and the waiting room that may be this URL's."""
         host = url.split("/", 3)[2] if url.count("/") >= 2 else ""
         path = url.partition("://")[2].partition("/")[2]
-        pattern = f"*{_literal(path)}*"
-        for suffix in (f"q:{host}", "w"):
-            key, cursor = self._base + suffix, b"0"
-            while True:
-                cursor, found = self._server.ask(
-                    "ZSCAN", key, cursor, "MATCH", pattern, "COUNT", _PIECE
-                )
-                for data, at in pairs(found):
-                    place = int(float(at))
-                    if suffix == "w":
-                        yield unpack_waiting(data, place, key)
-                    else:
-                        yield unpack(data, host, place)
-                if int(cursor) == 0:
-                    break
+        after: tuple[int, int] | None = (-1, -1)
+        while after is not None:
+            after, found = self._window(host, after, _PIECE, text=path, scan=_SCAN)
+            yield from found
+        yield from self._waiting()
+
+    def _waiting(self) -> Iterator[Entry]:
+        """Yield the entries of the waiting room."""
+        for suffix, command in (("wz", "ZRANGE"), ("w", "LRANGE")):
+            key, start = self._base + suffix, 0
+            more = ("WITHSCORES",) if suffix == "wz" else ()
+            while piece := self._server.ask(command, key, start, start + _PIECE - 1, *more):
+                if suffix == "wz":
+                    for data, at in pairs(piece):
+                        yield unpack_waiting(data, int(float(at)), key)
+                else:
+                    for data in piece:
+                        yield unpack_waiting(data[4:], number_of(data), key)
+                start += _PIECE
 
     def _is_known(self, url: str) -> bool:
         print_, address = fingerprint(url)
@@ -352,8 +367,3 @@ def pairs(answer: Any) -> Iterator[tuple[bytes, Any]]:
         yield from answer
     else:
         yield from zip(answer[::2], answer[1::2], strict=True)
-
-
-def _literal(text: str) -> str:
-    """Return a pattern that matches this text only."""
-    return "".join("\\" + each if each in "*?[]\\^-" else each for each in text)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, PageRecord
     from mannerly.crawler.store.records.writer import RecordWriter
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .shard import ValkeyShard
 
 _LIST_KINDS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
 
 
-class Row(NamedTuple):
+class ReturningUrl(NamedTuple):
     """A URL that comes back."""
 
     source: str  # the set that it is in: f failed, g given up, k skipped, r it keeps its record
@@ -37,10 +37,10 @@ class Row(NamedTuple):
     kind: str  # of its record (`kind_of_record`); "": it has none
 
 
-class Part(NamedTuple):
+class ReturningSlice(NamedTuple):
     """One slice of an order."""
 
-    rows: list[Row]
+    rows: list[ReturningUrl]
     payload: Payload
 
 
@@ -63,7 +63,7 @@ class Returning:
         self._writer = writer
         self._again: list[tuple[Entry, PageRecord]] | None = None  # of the stage under way
 
-    def next(self, limit: int, server: Server, base: str) -> Part | None:
+    def next(self, limit: int, server: ValkeyServer, base: str) -> ReturningSlice | None:
         """Return the next slice; None: the order has to wait."""
         value = server.ask("LINDEX", base + "y", 0)
         order = _parsed(value, base + "y")
@@ -85,8 +85,8 @@ class Returning:
         return self._part(rows, order.at(f"{following[0]}:0") if following else "")
 
     def _kept(
-        self, order: _Order, step: str, after: int, limit: int, server: Server, base: str
-    ) -> tuple[list[Row], int | None]:
+        self, order: _Order, step: str, after: int, limit: int, server: ValkeyServer, base: str
+    ) -> tuple[list[ReturningUrl], int | None]:
         """Return failed or given-up URLs, and the stamp of the last one; None: that was all."""
         assert isinstance(order.control, RetryUrls)
         found = server.ask(
@@ -104,24 +104,26 @@ class Returning:
             is_of_this_round = step == "g" or int(mark) >= self._shard.round
             if is_of_this_round and order.control.host in (None, entry.host):
                 kind = "" if step == "g" else "f" if entry.kind == Kind.PAGE else "m"
-                rows.append(Row(step, entry, kind))
+                rows.append(ReturningUrl(step, entry, kind))
         return rows, int(float(flat[-1])) if len(seqs) == limit else None
 
-    def _skipped(self, control: RetryUrls, after: int, limit: int) -> tuple[list[Row], int | None]:
+    def _skipped(
+        self, control: RetryUrls, after: int, limit: int
+    ) -> tuple[list[ReturningUrl], int | None]:
         """Return URLs that were skipped for a reason, and the last one's number."""
-        rows: list[Row] = []
+        rows: list[ReturningUrl] = []
         for entry, reason in self._shard.records().skipped_entries():
             if (
                 entry.seq > after
                 and reason.partition(":")[0] == control.skipped
                 and control.host in (None, entry.host)
             ):
-                rows.append(Row("k", entry, ""))
+                rows.append(ReturningUrl("k", entry, ""))
                 if len(rows) == limit:
                     return rows, entry.seq
         return rows, None
 
-    def _recrawl(self, order: _Order, control: Recrawl, limit: int) -> Part | None:
+    def _recrawl(self, order: _Order, control: Recrawl, limit: int) -> ReturningSlice | None:
         """Return URLs that have a record, lists or pages; pages wait until the lists were read."""
         shard = self._shard
         if self._again is None:
@@ -139,7 +141,7 @@ class Returning:
             self._writer.checked(spared, control.round)
         gone = set(spared)
         rows = [
-            Row("r", entry, kind_of_record(entry, record))
+            ReturningUrl("r", entry, kind_of_record(entry, record))
             for entry, record in part
             if entry.seq not in gone
         ]
@@ -164,7 +166,7 @@ class Returning:
                 spared.append(entry.seq)
         return spared
 
-    def _part(self, rows: list[Row], order: str) -> Part:
+    def _part(self, rows: list[ReturningUrl], order: str) -> ReturningSlice:
         void = [row.entry.seq for row in rows if row.source != "r"]
         if void:
             self._writer.returned(void)
@@ -173,7 +175,7 @@ class Returning:
             entry = row.entry
             packed = pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, entry.kind)
             back += (row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
-        return Part(rows, {"back": back, "order": order})
+        return ReturningSlice(rows, {"back": back, "order": order})
 
 
 def _steps(order: RetryUrls) -> list[str]:

@@ -10,7 +10,13 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import NamedTuple
 
-_PARTS = {"commit": ("letters", "arrive"), "receive": ("arrive",), "cursor": ("letters",)}
+_PARTS = {
+    "commit": ("queue", "letters", "arrive"),
+    "receive": ("queue", "arrive"),
+    "admit": ("queue",),
+    "bring_back": ("queue",),
+    "cursor": ("letters",),
+}
 _OWNED = ("commit", "admit", "receive", "bring_back", "cursor", "rest", "release", "forget")
 
 

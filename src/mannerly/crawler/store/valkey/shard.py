@@ -22,7 +22,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
-from .packing import unpack_candidates, unpack_waiting
+from .packing import number_of, unpack_candidates, unpack_waiting
 from .reader import COUNTERS, ValkeyReader, pairs
 from .returning import Returning
 from .writes import counts_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .mailbox import Mailbox
@@ -71,7 +71,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         shards: int,
         limit: int,
         *,
-        server: Server,
+        server: ValkeyServer,
         keys: CrawlKeys,
         clocks: Callable[[], Clocks],
         folders: Sequence[Path],
@@ -197,20 +197,30 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
         self._settle()
-        late: list[Entry] = self._take_late("admit") or []
+        if (late := self._take_late("admit")) is not None:
+            return list(late)
         counts = self.counts()
         room = min(room, self._limit - (counts.queued - counts.waiting), counts.waiting)
         if room <= 0:
-            return late
-        key = self._base + "w"
-        rows = self._server.ask("ZRANGE", key, 0, room - 1, "WITHSCORES")
-        entries = [unpack_waiting(data, int(float(at)), key) for data, at in pairs(rows)]
+            return []
+        back, first = self._server.ask_all(
+            [
+                ("ZRANGE", self._base + "wz", 0, room - 1, "WITHSCORES"),
+                ("LRANGE", self._base + "w", 0, room - 1),
+            ]
+        )
+        returned = list(pairs(back))
+        waiting = first[: room - len(returned)]
+        entries = [
+            *(unpack_waiting(data, int(float(at)), self._base + "wz") for data, at in returned),
+            *(unpack_waiting(each[4:], number_of(each), self._base + "w") for each in waiting),
+        ]
 
         def finish(_: Answer) -> None:
-            self._late["admit"] = [*self._late.get("admit", []), *entries]
+            self._late["admit"] = entries
 
-        self._send("admit", {"count": len(entries)}, finish)
-        return late + (self._take_late("admit") or [])
+        self._send("admit", {"back": len(returned), "count": len(waiting)}, finish)
+        return list(self._take_late("admit"))
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""

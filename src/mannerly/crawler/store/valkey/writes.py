@@ -1,6 +1,6 @@
 """The numbered writes of one claim of a shard (`owner.lua`).
 
-An answer may be lost on its way: then nobody knows whether the write was applied. It stays
+An answer may be lost on its way: then it is not known whether the write was applied. It stays
 *pending*, with its number, and goes first the next time, exactly as it was. The server recognises a
 number that it has applied, and answers as it did. So each write is applied once, and its answer
 always arrives, sooner or later; `settle` tells what came of one that was pending.
@@ -20,7 +20,7 @@ from .packing import Poisoned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .client import Payload, Server
+    from .client import Payload, ValkeyServer
 
 _COUNTERS = 14  # of `owner.lua`, and the number of hosts
 
@@ -50,7 +50,7 @@ class _Pending:
 class Writes:
     """Writes to a shard, one after the other."""
 
-    def __init__(self, server: Server, key: str, crawl: str, token: str) -> None:
+    def __init__(self, server: ValkeyServer, key: str, crawl: str, token: str) -> None:
         self.token = token
         self.is_lost = False
         self._server = server

@@ -49,33 +49,33 @@ local function arrive(found, hosts, limit)
       new[#new + 1] = (i - 1) / 5
       if queued < room then
         queued = queued + 1
-        local queue = queues[host]
+        local name, priority = hosts[host], found[i + 3]
+        local queue = queues[name]
         if not queue then
           queue = {}
-          queues[host] = queue
+          queues[name] = queue
         end
-        queue[#queue + 1] = found[i + 3] * 134217728 + C.seq
-        queue[#queue + 1] = found[i + 4]
+        local entries = queue[priority]
+        if not entries then
+          entries = {}
+          queue[priority] = entries
+        end
+        entries[#entries + 1] = number_text(C.seq) .. found[i + 4]
       else
-        waiting[#waiting + 1] = C.seq
-        waiting[#waiting + 1] = hosts[host] .. '\0' .. found[i + 3] .. '\0' .. found[i + 4]
-        is_met[host] = true
+        waiting[#waiting + 1] = number_text(C.seq) .. hosts[host] .. '\0' .. found[i + 3] .. '\0'
+          .. found[i + 4]
+        is_met[hosts[host]] = true
       end
     end
   end
-  for host, queue in pairs(queues) do
-    local name = hosts[host]
-    for first = 1, #queue, 2000 do
-      redis.call('ZADD', P .. 'q:' .. name,
-        unpack(queue, first, math.min(first + 1999, #queue)))
-    end
-    redis.call('HINCRBY', P .. 'n', name, #queue / 2)
+  for name, queue in pairs(queues) do
+    for priority, entries in pairs(queue) do append(name, priority, entries) end
   end
-  for host in pairs(is_met) do redis.call('HSETNX', P .. 'n', hosts[host], 0) end
+  for name in pairs(is_met) do redis.call('HSETNX', P .. 'n', name, 0) end
   for first = 1, #waiting, 2000 do
-    redis.call('ZADD', P .. 'w', unpack(waiting, first, math.min(first + 1999, #waiting)))
+    redis.call('RPUSH', P .. 'w', unpack(waiting, first, math.min(first + 1999, #waiting)))
   end
-  C.waiting = C.waiting + #waiting / 2
+  C.waiting = C.waiting + #waiting
   C.queued = C.queued + #new
   for _ = 1, SPLITS do
     if count <= LOAD * buckets then break end

@@ -27,15 +27,16 @@ for i = 1, #A.back, 6 do
     if C.waiting == 0 and room > 0 then
       room = room - 1
       redis.call('ZADD', P .. 'q:' .. host, A.back[i + 3] * 134217728 + seq, A.back[i + 4])
-      redis.call('HINCRBY', P .. 'n', host, 1)
+      host_of(host).count = host_of(host).count + 1
       placed[#placed + 1] = (i - 1) / 6
     else
-      redis.call('ZADD', P .. 'w', seq, host .. '\0' .. A.back[i + 3] .. '\0' .. A.back[i + 4])
+      redis.call('ZADD', P .. 'wz', seq, host .. '\0' .. A.back[i + 3] .. '\0' .. A.back[i + 4])
       C.waiting = C.waiting + 1
       waiting = waiting + 1
     end
   end
 end
+flush_hosts()
 for i = 1, #A.lg, 2 do
   local known = redis.call('HGET', P .. 'lg', A.lg[i])
   local number = known and string.match(known, '^%d+') or redis.call('HLEN', P .. 'lg')

@@ -7,14 +7,10 @@ local is_checked_again = C.rechecks > 0
 local has_suspects = redis.call('EXISTS', P .. 'x') == 1
 local has_done = redis.call('EXISTS', P .. 'd') == 1
 local parsing = tonumber(redis.call('HGET', S, 'parsing')) or 0
-local left = {}
 
-local function take(host, place)
-  local name = hosts[host]
-  if redis.call('ZREMRANGEBYSCORE', P .. 'q:' .. name, place, place) == 0 then return nil end
-  left[name] = (left[name] or 0) - 1
+local function take(host, priority, seq, entry)
+  if not remove(hosts[host], priority, seq, entry) then return nil end
   C.queued = C.queued - 1
-  local seq = place % 134217728
   if seq == parsing then redis.call('HSET', S, 'parsing', '0') end
   if has_suspects then redis.call('HDEL', P .. 'x', seq) end
   if has_done then redis.call('SREM', P .. 'd', seq) end
@@ -33,13 +29,14 @@ end
 
 local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists'}
 
--- Pages: place of the host, place in the queue, kind of record; failed ones have their entry.
+-- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
+-- `entries`, too.
 local counted = 0
-for i = 1, #A.pages, 3 do
-  local seq = take(A.pages[i], A.pages[i + 1])
+for i = 1, #A.pages, 5 do
+  local seq = take(A.pages[i], A.pages[i + 1], A.pages[i + 2], A.pages[i + 3])
   if seq then
     counted = counted + 1
-    local kind = A.pages[i + 2]
+    local kind = A.pages[i + 4]
     local before = earlier(seq)
     if before then
       C[COUNTED[before]] = C[COUNTED[before]] - 1
@@ -56,11 +53,11 @@ for i = 1, #A.pages, 3 do
   end
 end
 
--- Dropped ones: place of the host, place in the queue, the reason and entry of given-up ones.
-for i = 1, #A.dropped, 3 do
-  local seq = take(A.dropped[i], A.dropped[i + 1])
+-- Dropped ones likewise; instead of the kind, the reason and entry of given-up ones.
+for i = 1, #A.dropped, 5 do
+  local seq = take(A.dropped[i], A.dropped[i + 1], A.dropped[i + 2], A.dropped[i + 3])
   if seq and not earlier(seq) then
-    local given_up = A.dropped[i + 2]
+    local given_up = A.dropped[i + 4]
     if given_up then
       C.given_up = C.given_up + 1
       redis.call('ZADD', P .. 'g', redis.call('HINCRBY', S, 'stamp', 1), seq)
@@ -70,9 +67,9 @@ for i = 1, #A.dropped, 3 do
     end
   end
 end
-for name, change in pairs(left) do redis.call('HINCRBY', P .. 'n', name, change) end
 
 local new, queued = arrive(A.found, hosts, A.limit)
+flush_hosts()
 
 note_letters()
 for i = 1, #A.letters, 4 do -- shard, number, links, packed links

@@ -3,6 +3,7 @@
 -- The owner has read the first `count` letters; `cursors` has the sender and number of each.
 if is_repeated then return held[4] end
 local new, queued = arrive(A.found, A.hosts, A.limit)
+flush_hosts()
 for i = 1, #A.cursors, 2 do
   local known = tonumber(redis.call('HGET', P .. 'ic', A.cursors[i] .. ':read')) or 0
   if A.cursors[i + 1] > known then

@@ -7,10 +7,16 @@ local function remove(keys)
   end
 end
 local keys = {}
-for _, host in ipairs(redis.call('HKEYS', P .. 'n')) do keys[#keys + 1] = P .. 'q:' .. host end
+local hosts = redis.call('HGETALL', P .. 'n')
+for i = 1, #hosts, 2 do
+  keys[#keys + 1] = P .. 'q:' .. hosts[i]
+  for priority in string.gmatch(hosts[i + 1], ' (%d+)') do
+    keys[#keys + 1] = P .. 'l:' .. priority .. ':' .. hosts[i]
+  end
+end
 local buckets = tonumber(redis.call('HGET', S, 'buckets')) or 16
 for bucket = 0, buckets do keys[#keys + 1] = P .. 'k:' .. bucket end
-for _, name in ipairs({'n', 'w', 'f', 'fe', 'g', 'ge', 'a', 'h', 'r', 'v', 't', 'o', 'oc', 'i', 'ic',
+for _, name in ipairs({'n', 'w', 'wz', 'f', 'fe', 'g', 'ge', 'a', 'h', 'r', 'v', 't', 'o', 'oc', 'i', 'ic',
   'lg', 'sg', 'y', 'x', 'd'}) do keys[#keys + 1] = P .. name end
 remove(keys)
 redis.call('UNLINK', S)
