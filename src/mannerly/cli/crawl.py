@@ -118,7 +118,7 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     sources = read_sources(arguments)
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if (server := shared.server_of(configuration)) is not None:
-        return _prepare_shared(sources, seeds, configuration, server)
+        return shared.prepare_shared(sources, seeds, configuration, server)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(sources)
@@ -127,7 +127,7 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
         settings = for_outputs(configuration.settings(), configuration)
-        _check_start(settings, seeds, location)
+        check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
@@ -143,39 +143,6 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
     return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
-
-
-def _prepare_shared(
-    sources: list[SeedSource], seeds: list[str], configuration: Configuration, server: str
-) -> RunPlan:
-    """Return the plan of a run that creates a crawl in a server, or joins it."""
-    from mannerly.crawler.store import read_records_from
-
-    from . import notices
-
-    location = shared.located(configuration, server, seeds)
-    member = shared.membership(configuration, location)
-    check_outputs(configuration)
-    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
-    manifest = shared.patiently(
-        configuration,
-        lambda: shared.existing(location, member, is_fresh=bool(configuration.value("fresh"))),
-    )
-    if manifest is not None:
-        settings = shared.joined(configuration, manifest, location)
-        said.append(f"Joining the crawl {location}")
-    else:
-        settings = configuration.settings()
-        _check_start(settings, seeds, location)
-    settings = for_outputs(settings, configuration)
-    if "processes" not in configuration.given:
-        settings = replace(settings, processes=1)
-    if settings.extract is not None:
-        check_function(settings.extract)
-    rules = read_rules(configuration.texts("fail_on"))
-    read_records_from([member.segments or member.data_dir])
-    is_joined = manifest is not None
-    return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)
 
 
 def default_location(sources: list[SeedSource]) -> str:
@@ -254,7 +221,7 @@ def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
     return min(settings.processes, len({host_key_of(seed) for seed in seeds}))
 
 
-def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
+def check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
     """Check the seeds and networks before --fresh removes the old crawl."""
     from mannerly.crawler.fetch.guard import NetworkGuard
 

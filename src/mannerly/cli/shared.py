@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import Manifest
 
     from .config import Configuration
+    from .crawl import RunPlan
+    from .seeds import SeedSource
 
 T = TypeVar("T")
 
@@ -43,6 +45,42 @@ OF_MACHINE = (
     *("header", "auth", "parse_limit", "parse_processes", "check_limit", "governor", "durable"),
     "segment_size",
 )
+
+
+def prepare_shared(
+    sources: list[SeedSource], seeds: list[str], configuration: Configuration, server: str
+) -> RunPlan:
+    """Return the plan of a run that creates a crawl in a server, or joins it."""
+    from mannerly.crawler.store import read_records_from
+
+    from . import notices
+    from .crawl import RunPlan, check_start
+    from .fail_on import read_rules
+    from .outputs import check_function, check_outputs, for_outputs
+
+    location = located(configuration, server, seeds)
+    member = membership(configuration, location)
+    check_outputs(configuration)
+    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
+    manifest = patiently(
+        configuration,
+        lambda: existing(location, member, is_fresh=bool(configuration.value("fresh"))),
+    )
+    if manifest is not None:
+        settings = joined(configuration, manifest, location)
+        said.append(f"Joining the crawl {location}")
+    else:
+        settings = configuration.settings()
+        check_start(settings, seeds, location)
+    settings = for_outputs(settings, configuration)
+    if "processes" not in configuration.given:
+        settings = replace(settings, processes=1)
+    if settings.extract is not None:
+        check_function(settings.extract)
+    rules = read_rules(configuration.texts("fail_on"))
+    read_records_from([member.segments or member.data_dir])
+    is_joined = manifest is not None
+    return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)
 
 
 def server_of(configuration: Configuration) -> str | None:
@@ -117,9 +155,8 @@ def existing(location: str, member: Membership, *, is_fresh: bool) -> Manifest |
     Raises:
         CrawlGone: the data directory belongs to a crawl that is not in the server any more.
     """
-    from mannerly.crawler.store import open_crawl
+    from mannerly.crawler.store import check_home, open_crawl
     from mannerly.crawler.store.base import StoreMissing
-    from mannerly.crawler.store.valkey.home import check_home
 
     if is_fresh:
         return None

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mannerly.crawler.store import is_in_server
-
 from .figures import many, span
 from .retry import retry_command
 from .steer import unpause_command
@@ -36,7 +34,7 @@ def status(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the state, counts and queues of a crawl."""
-    if is_in_server(location) and "#" not in location:
+    if "://" in location and "#" not in location:
         _list_crawls(location, as_json=json)
         return
     with failing_clearly(), opened(location) as crawl:

@@ -64,7 +64,7 @@ from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.run import Membership, Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
-from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
+from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
 from mannerly.crawler.stored import StoredCrawl, added_seeds
@@ -204,8 +204,6 @@ class Crawl(StoredCrawl):
         elif fresh:
             wipe(location)
             if member is not None:
-                from mannerly.crawler.store.valkey.home import clear_home
-
                 clear_home(member.data_dir)
         self.is_resumed = exists(location)
         if self.is_resumed:

@@ -522,9 +522,7 @@ def _run() -> tuple[Option, ...]:
         Option(
             "redis_url",
             ValueKind.TEXT,
-            "Keep the crawl in this Redis or Valkey server, redis://HOST:PORT/DB or rediss:// for "
-            "TLS, so that several machines work on it: the first command creates it, later ones "
-            "join. A password only in MANNERLY_REDIS_URL or --redis-password-file.",
+            "Share the crawl by a server (mannerly help fleet).",
             metavar="URL",
             has_secret=True,
             project_use=ProjectUse.NONE,
@@ -532,8 +530,9 @@ def _run() -> tuple[Option, ...]:
         Option(
             "crawl",
             ValueKind.TEXT,
-            "Name of the crawl in the server (default crawl- and the host of the first seed).",
+            "Name of the crawl in the server (default crawl- and the first seed's host).",
             metavar="NAME",
+            is_advanced=True,
         ),
         Option(
             "enable_redis",

@@ -40,6 +40,8 @@ __all__ = [
     "SCHEMES",
     "SERVERS",
     "Implementation",
+    "check_home",
+    "clear_home",
     "crawls_in",
     "create_crawl",
     "examine",
@@ -114,9 +116,28 @@ def in_server(url: str, name: str) -> str:
     return located(without_password(url), name)
 
 
+def check_home(data_dir: Path, crawl: str | None, location: str) -> None:
+    """Check that a worker's data directory is new, or belongs to this crawl (its id, if any).
+
+    Raises:
+        CrawlGone: it belongs to a crawl that is not in the server any more.
+        StoreError: it belongs to another crawl.
+    """
+    from .valkey.home import check_home as check
+
+    check(data_dir, crawl, location)
+
+
+def clear_home(data_dir: Path) -> None:
+    """Remove what a worker of a crawl in a server has written to its data directory."""
+    from .valkey.home import clear_home as clear
+
+    clear(data_dir)
+
+
 def crawls_in(url: str) -> list[str]:
     """Return the names of the crawls in a server, in order."""
-    from .valkey.crawl import names_in
+    from .valkey.listing import names_in
 
     return names_in(url)
 

@@ -203,6 +203,11 @@ class LogReader:
         url = self._find(page)
         return None if url is None else self._elements(url)
 
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        url = self._urls.get(seq)
+        return url is not None and url.place is not None
+
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
     ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:

@@ -10,5 +10,6 @@ files of the members (`store.records`). Decision record 0062 tells what lives wh
     packing    entries and hosts as bytes
     crawl      ValkeyCrawl: the whole crawl, and its fleet
     shard      ValkeyShard: one shard, for its owner
+    listing    the crawls of a server
     reader     one shard, for readers beside its owner
 """

@@ -377,15 +377,6 @@ class ValkeyCrawl:
         self.server.close()
 
 
-def names_in(url: str) -> list[str]:
-    """Return the names of the crawls in a server, in order."""
-    server = Server(parse(url, needs_name=False))
-    try:
-        return sorted(name.decode("utf-8", "replace") for name in server.ask("SMEMBERS", CRAWLS))
-    finally:
-        server.close()
-
-
 def _manifest(data: bytes, key: str) -> Manifest:
     try:
         kept = _decode_manifest(data)

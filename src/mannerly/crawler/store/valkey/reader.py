@@ -90,8 +90,12 @@ class ValkeyReader(ShardReader):
     ) -> tuple[tuple[int, int] | None, list[Entry]]:
         """Return the next entries, and the cursor of the last one that was looked at."""
         payload = {
-            "host": host, "priority": after[0], "seq": after[1], "limit": limit,
-            "text": text, "scan": scan,
+            "host": host,
+            "priority": after[0],
+            "seq": after[1],
+            "limit": limit,
+            "text": text,
+            "scan": scan,
         }
         last, *rows = self._server.call("window", [self._base + "s"], payload)
         entries = []

@@ -319,6 +319,10 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Return the record that a queued URL has of an earlier crawl."""
         return self._log().recorded(seq)
 
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        return self._log().is_kept(seq)
+
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
         return self._log().lastmods(url)
