@@ -52,8 +52,7 @@ def _located(location: str, kept: dict[str, Any]) -> str:
         for name in kept:
             fail(f"{OPTIONS[name].flag} is for a crawl in a server: give redis://HOST:PORT/DB")
         return location
-    from mannerly.crawler.store import read_records_from
-    from mannerly.crawler.store.valkey.address import located, parse
+    from mannerly.crawler.store import in_server, read_records_from
 
     from .shared import export_secrets
 
@@ -62,9 +61,7 @@ def _located(location: str, kept: dict[str, Any]) -> str:
         is_insecure=bool(kept.get("insecure_redis")),
     )
     read_records_from([Path(each).absolute() for each in kept.get("data_dir", ())])
-    if "crawl" in kept:
-        return located(location, kept["crawl"])
-    return parse(location, needs_name=False).location.removesuffix("#")
+    return in_server(location, kept.get("crawl", ""))
 
 
 def _options() -> list[TyperOption]:

@@ -98,15 +98,11 @@ def server_of(configuration: Configuration) -> str | None:
             if name in given and given[name].where == OPTIONS[name].flag:
                 raise ConfigError(f"{OPTIONS[name].flag} needs --redis-url")
         return None
-    from mannerly.crawler.store.valkey.address import has_password, without_password
+    from mannerly.crawler.store import in_server, without_password
 
     named = given.get("redis_url")
-    is_open = named is not None and named.where != OPTIONS["redis_url"].variable
-    if named is not None and is_open and has_password(str(url)):
-        raise ConfigError(
-            f"{named.where} holds a password, which others can read there: put the URL into "
-            f"{OPTIONS['redis_url'].variable}, or the password into a file (--redis-password-file)"
-        )
+    if named is not None and named.where != OPTIONS["redis_url"].variable:
+        in_server(str(url))  # others can read it there: it must not hold a password
     export_secrets(
         password_file=configuration.value("redis_password_file"),
         is_insecure=bool(configuration.value("insecure_redis")),

@@ -54,6 +54,7 @@ __all__ = [
     "repair",
     "sqlite_version",
     "wipe",
+    "without_password",
 ]
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
@@ -105,15 +106,22 @@ def is_in_server(location: str | Path) -> bool:
     return isinstance(location, str) and location.partition("://")[0] in SERVERS
 
 
-def in_server(url: str, name: str) -> str:
-    """Return the location of a crawl in a server. A password in the URL is left out.
+def in_server(url: str, name: str = "") -> str:
+    """Return the location of a crawl in a server; without a name, the URL of the server.
 
     Raises:
-        AddressRefused: it is no URL of a server, or no name of a crawl.
+        AddressRefused: it is no URL of a server, holds a password, or the name cannot be used.
     """
-    from .valkey.address import located, without_password
+    from .valkey.address import located, parse
 
-    return located(without_password(url), name)
+    return located(url, name) if name else parse(url, needs_name=False).location.removesuffix("#")
+
+
+def without_password(url: str) -> str:
+    """Return the URL of a server as it may be shown and stored."""
+    from .valkey.address import without_password as shown
+
+    return shown(url)
 
 
 def check_home(data_dir: Path, crawl: str | None, location: str) -> None:

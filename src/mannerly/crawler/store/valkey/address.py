@@ -97,11 +97,6 @@ def without_password(url: str) -> str:
     return _split(url)[0]._replace(name="").server
 
 
-def has_password(url: str) -> bool:
-    """Return whether the URL of a server holds a password."""
-    return _split(url)[1] is not None
-
-
 def located(url: str, name: str) -> str:
     """Return the location of a crawl in a server."""
     return check_name(parse(url, needs_name=False)._replace(name=name)).location
