@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .base import CrawlStore, Manifest
     from .host_memory import HostMemory, LeaseTimes
+    from .valkey.health import ServerFact
 
 __all__ = [
     "OLDEST_SQLITE",
@@ -45,6 +46,7 @@ __all__ = [
     "crawls_in",
     "create_crawl",
     "examine",
+    "examine_server",
     "exists",
     "host_memory_location",
     "in_server",
@@ -235,7 +237,8 @@ def open_host_memory(
     """Open a memory of hosts, and create it if there is none.
 
     Args:
-        location: the path of a file, or `memory:NAME` for one in this process.
+        location: the path of a file, `memory:NAME` for one in this process, or the URL of a Redis
+            or Valkey server.
         boot: the name of the machine's boot, within which monotonic instants compare; by default
             the system is asked for it.
         times: how long leases last. A file keeps those with which it was made.
@@ -247,12 +250,27 @@ def open_host_memory(
         from .memory_hosts import MemoryHosts
 
         return MemoryHosts(location, times)
+    if isinstance(location, str) and location.partition("://")[0] in SCHEMES:
+        from .valkey.hosts import ValkeyHosts
+
+        return ValkeyHosts(location, times)
     from pathlib import Path
 
     from .boot import boot_id
     from .sqlite.host_file import HostFile
 
     return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
+
+
+def examine_server(url: str) -> list[ServerFact]:
+    """Return the properties of a Redis or Valkey server, with what is wrong with each.
+
+    Raises:
+        StoreError: it cannot be reached, or the address is not acceptable.
+    """
+    from .valkey.health import examine_server as look
+
+    return look(url)
 
 
 def _implementation(location: str | Path) -> Implementation:
