@@ -136,8 +136,8 @@ class FleetWorker(Worker):
 
     @property
     def is_hopeless(self) -> bool:
-        """Return whether nothing but hopeless hosts is left, with all members."""
-        return self._quiet_since is not None and self._clock.now() - self._quiet_since >= QUIET_S
+        """Return False: this worker gives hosts up itself, after a look at the other members."""
+        return False
 
     @property
     def is_cut_off(self) -> bool:
@@ -326,6 +326,9 @@ class FleetWorker(Worker):
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
+        elif now - self._quiet_since >= QUIET_S:
+            self._quiet_since = None
+            self.engine.give_up_hopeless()
 
     @property
     def _is_limited(self) -> bool:

@@ -151,8 +151,14 @@ def crawls_in(url: str) -> list[str]:
 
 
 def read_records_from(folders: Iterable[Path]) -> None:
-    """Let this process look for the records of crawls in servers in these folders, too."""
-    _folders.extend(folder for folder in folders if folder not in _folders)
+    """Let this process look for the records of crawls in servers in these folders, too.
+
+    A run with several processes has a folder for each, below its data directory.
+    """
+    for folder in folders:
+        for each in (folder, *sorted(folder.glob("process-*"))):
+            if each not in _folders:
+                _folders.append(each)
 
 
 def open_crawl(location: str | Path) -> CrawlStore:
