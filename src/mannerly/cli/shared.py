@@ -43,12 +43,16 @@ SAY_AGAIN_S = 30.0
 OF_MACHINE = (
     *("processes", "workers", "memory_limit", "duration", "grace", "proxy", "proxy_env", "ca_file"),
     *("header", "auth", "parse_limit", "parse_processes", "check_limit", "governor", "durable"),
-    "segment_size",
+    *("segment_size", "memory"),
 )
 
 
 def prepare_shared(
-    sources: list[SeedSource], seeds: list[str], configuration: Configuration, server: str
+    sources: list[SeedSource],
+    seeds: list[str],
+    configuration: Configuration,
+    server: str,
+    base: CrawlSettings | None = None,
 ) -> RunPlan:
     """Return the plan of a run that creates a crawl in a server, or joins it."""
     from mannerly.crawler.store import read_records_from
@@ -70,7 +74,7 @@ def prepare_shared(
         settings = joined(configuration, manifest, location)
         said.append(f"Joining the crawl {location}")
     else:
-        settings = configuration.settings()
+        settings = configuration.settings(base)
         check_start(settings, seeds, location)
     settings = for_outputs(settings, configuration)
     if "processes" not in configuration.given:

@@ -91,6 +91,8 @@ def _text(ended: Ended, look: Look) -> _Text:
     if ending == "no_seed":
         lines = failed_seed_lines(result.seed_problems, look)
         return _Text("× Failed", Tone.REFUSED, ": no seed could be fetched", lines)
+    if ending == "error_rate":
+        return _failing(ended, look)
     if ending in ("max_urls", "duration"):
         return _limited(ended, look)
     if result.astray:
@@ -123,6 +125,12 @@ def _crashed(ended: Ended, look: Look) -> _Text:
     said = f": {trouble}, after {ended.pages}"
     lines = ["", *_table(ended, look), "", *ended.resume]
     return _Text("× Failed", Tone.REFUSED, said, lines)
+
+
+def _failing(ended: Ended, look: Look) -> _Text:
+    said = f" at {ended.limit}: too many requests fail, after {ended.pages}"
+    lines = ["", *_table(ended, look), "", *ended.resume]
+    return _Text("× Stopped", Tone.REFUSED, said, lines)
 
 
 def _limited(ended: Ended, look: Look) -> _Text:

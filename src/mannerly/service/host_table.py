@@ -182,6 +182,8 @@ def because(host: HostStanding) -> str:
         return host.problem
     if host.state is HostStatus.PAUSED:
         return "by you"
+    if host.state is HostStatus.SHARED:
+        return f"in use by crawl {host.held_by}"
     if host.state is HostStatus.BACKING_OFF:
         return f"{host.times} failures in a row; then one probe" if host.times else "then one probe"
     if host.state is HostStatus.ASKED_TO_WAIT:

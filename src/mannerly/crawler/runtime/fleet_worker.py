@@ -152,6 +152,8 @@ class FleetWorker(Worker):
             CrawlGone: the crawl is not in the store any more.
         """
         self._close_dropped()
+        if self._leases is not None:
+            self._leases.tick(self._now())
         try:
             if now >= self._next_renewal:
                 self._renew_claims()
@@ -179,6 +181,8 @@ class FleetWorker(Worker):
                 with suppress(StoreAway):
                     self.budget.give_rest_back()
             self.engine.stop()
+            if self._leases is not None:
+                self._leases.close(self._now())
         except StoreAway:
             pass  # what was not committed is still queued
         finally:
