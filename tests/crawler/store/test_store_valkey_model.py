@@ -84,6 +84,9 @@ class TwoStores(RuleBasedStateMachine):
             for entry in model.queued(host, after=START, limit=4)
         ]
         fetched, dropped = share
+        known = model.counts()
+        if sum((known.queued, known.failed, known.given_up, len(found), len(late))) > LIMIT:
+            retries = []  # some would have to wait, and the two bring them back in another order
         batch = Batch(
             pages=[(entry, page(entry, status=status)) for entry in entries[:fetched]],
             dropped=[(entry, reason) for entry in entries[fetched:][:dropped]],
@@ -116,8 +119,7 @@ class TwoStores(RuleBasedStateMachine):
         self.server.arm(None)
         while model.counts().retries:
             asked += model.bring_back(limit).new
-        if model.counts().waiting == 0:  # else the order decides who waits
-            assert sorted(back) == sorted(asked)
+        assert sorted(back) == sorted(asked)
 
     @rule(shard=shards, room=st.integers(0, 4), fails_at=fails)
     def admit(self, shard, room, fails_at) -> None:

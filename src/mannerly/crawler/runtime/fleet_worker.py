@@ -309,7 +309,7 @@ class FleetWorker(Worker):
                 self._resting.discard(number)
             elif number not in self._resting:
                 with suppress(LeaseLost):  # the next commit or renewal finds that out, too
-                    if self._fleet.rest(number, self._orders.last):
+                    if self._fleet.rest(number):
                         self._resting.add(number)
         if len(self._resting) == len(shards) and not self._leaving:
             self._is_finished = self._fleet.finished()

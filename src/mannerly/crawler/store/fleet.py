@@ -90,11 +90,10 @@ class Fleet(Protocol):
             StoreAway: nothing was prolonged, as far as is known.
         """
 
-    def rest(self, shard: int, orders: int) -> bool:
+    def rest(self, shard: int) -> bool:
         """Note that there is nothing to do in a shard of this process; return whether that holds.
 
-        `orders` is the number of the last control record that the shard has acted on. Call it only
-        while no request of the shard is under way and nothing is uncommitted.
+        Call it only while no request of the shard is under way and nothing is uncommitted.
         """
 
     def finished(self) -> bool:

@@ -219,12 +219,12 @@ class SharedMemoryCrawl(MemoryCrawl):
             if not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
         ]
 
-    def rest(self, shard: int, orders: int) -> bool:
+    def rest(self, shard: int) -> bool:
         """Note that there is nothing to do in a shard; return whether that holds."""
         self.reach()
         if not self._leased[shard].is_held:
             raise LeaseLost(f"shard {shard} of {self.location} has another owner")
-        if self._has_work(shard) or orders < len(self._crawl.orders):
+        if self._has_work(shard):
             return False
         self._shared.resting.add(shard)
         return True

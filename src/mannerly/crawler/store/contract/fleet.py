@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.control import AddSeeds, SetOption
+from mannerly.crawler.control import AddSeeds, Pause, SetOption
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import create_crawl, exists, wipe
 from mannerly.crawler.store.base import Batch, StoreInUse, WorkerCard
@@ -193,11 +193,11 @@ class FleetContract(Opening):
         one, two = self.members(location, tmp_path)
         stores = [one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)]
         (entry,) = enter(stores[0], candidate())
-        too_early = one.fleet.rest(0, 0), one.fleet.finished()
+        too_early = one.fleet.rest(0), one.fleet.finished()
         stores[0].commit(Batch(pages=[(entry, page(entry))]))
-        half = one.fleet.rest(0, 0), one.fleet.finished()
+        half = one.fleet.rest(0), one.fleet.finished()
 
-        both = two.fleet.rest(1, 0), two.fleet.finished()
+        both = two.fleet.rest(1), two.fleet.finished()
         for store in stores:
             store.close()
 
@@ -211,17 +211,17 @@ class FleetContract(Opening):
         one, two = self.members(location, tmp_path)
         sender, owner = one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)
         (entry,) = enter(sender, candidate())
-        rested = two.fleet.rest(1, 0)
+        rested = two.fleet.rest(1)
         sender.commit(
             Batch(pages=[(entry, page(entry))], outgoing=[(1, candidate(host="b.example"))])
         )
         sender.deliver()
-        under_way = one.fleet.rest(0, 0), two.fleet.rest(1, 0), one.fleet.finished()
+        under_way = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
 
         (received,) = self._received(owner)
-        read = one.fleet.rest(0, 0), two.fleet.rest(1, 0), one.fleet.finished()
+        read = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
         owner.commit(Batch(pages=[(received, page(received))]))
-        done = two.fleet.rest(1, 0), one.fleet.finished()
+        done = two.fleet.rest(1), one.fleet.finished()
 
         assert rested
         assert under_way == (False, False, False)
@@ -237,17 +237,19 @@ class FleetContract(Opening):
         return []
 
     def test_an_order_ends_the_rest(self, location: str, tmp_path: Path) -> None:
-        """Until every shard has seen it."""
+        """Until every shard has acted on it; one for the runtime alone does not."""
         one, _ = self.members(location, tmp_path, shards=1)
-        one.crawl.claim(0, OPTIONS)
-        one.fleet.rest(0, 0)
+        store = one.crawl.claim(0, OPTIONS)
+        one.fleet.rest(0)
+        one.crawl.order(Pause())
         before = one.fleet.finished()
 
-        one.crawl.order(AddSeeds(("https://a.example/",)))
-        meanwhile = one.fleet.finished()
-        one.fleet.rest(0, 1)
+        number = one.crawl.order(AddSeeds(("https://a.example/",)))
+        meanwhile = one.fleet.finished(), one.fleet.rest(0), one.fleet.finished()
+        store.commit(Batch(applied=number))
+        after = one.fleet.rest(0), one.fleet.finished()
 
-        assert (before, meanwhile, one.fleet.finished()) == (True, False, True)
+        assert (before, meanwhile, after) == (True, (False, False, False), (True, True))
 
     def test_pages_are_granted_once(self, location: str, tmp_path: Path) -> None:
         """Together all members get no more than the limit, less what they give back."""

@@ -18,6 +18,7 @@ import msgspec
 
 from mannerly.crawler.control import decode as decode_control
 from mannerly.crawler.control import encode as encode_control
+from mannerly.crawler.control import is_for_shards
 from mannerly.crawler.store.base import (
     Manifest,
     StoreError,
@@ -34,7 +35,7 @@ from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
 from .mailbox import Mailbox
-from .packing import Poisoned, text_of, unpack_candidates
+from .packing import Poisoned, text_of, unpack_letter
 from .reader import ValkeyReader, pairs
 
 if TYPE_CHECKING:
@@ -192,9 +193,7 @@ class ValkeyCrawl:
     def complete(self) -> None:
         """Make the states of all shards, as far as they are missing."""
         shards = range(self.manifest.shards)
-        if not self.server.run:
-            self.server.ask("PING")
-        payload: Payload = {"id": self.manifest.id, "run": self.server.run}
+        payload: Payload = {"id": self.manifest.id}
         for _ in range(2):
             calls = [("init", [self.keys.shard(shard)], payload) for shard in shards]
             answers = self.server.calls(calls)
@@ -320,7 +319,7 @@ class ValkeyCrawl:
         start = 0
         while letters := self.server.ask("LRANGE", key, start, start + _PIECE - 1):
             for letter in letters:
-                yield from unpack_candidates(letter.split(b" ", 3)[3], key)
+                yield from unpack_letter(letter, key).links
             start += _PIECE
 
     # ------------------------------------------------------------------ notes and orders
@@ -352,9 +351,9 @@ class ValkeyCrawl:
         return self._orders[after:]
 
     def last_order(self) -> int:
-        """Return the number of the last control record; 0 if there is none."""
-        number: int = self.server.ask("LLEN", self.keys.orders)
-        return number
+        """Return the number of the last control record that shards act on; 0 if there is none."""
+        known = self.orders()
+        return next((number for number, order in reversed(known) if is_for_shards(order)), 0)
 
     def gone(self) -> CrawlGone:
         """Return the error that says that the crawl is not in the store any more."""

@@ -96,7 +96,6 @@ class ValkeyFleet:
                 "id": crawl.manifest.id,
                 "token": shard.token,
                 "ttl": self.ttl_ms,
-                "run": crawl.server.run,
             }
             payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
         asked_at = crawl.wall()
@@ -143,9 +142,6 @@ class ValkeyFleet:
         }
         key = crawl.keys.shard(number)
         began = crawl.mono()
-        if not crawl.server.run:
-            crawl.server.ask("PING")
-        payload["run"] = crawl.server.run
         asked_at = crawl.wall()
         word, *rest = crawl.server.call("claim", [key], payload)
         if word != b"yours":
@@ -186,12 +182,13 @@ class ValkeyFleet:
         if not shard.is_lost:
             shard.release()
 
-    def rest(self, shard: int, orders: int) -> bool:
+    def rest(self, shard: int) -> bool:
         """Note that there is nothing to do in a shard of this process; return whether it holds."""
         store = self.claimed.get(shard)
         if store is None:
             raise LeaseLost(f"shard {shard} is not claimed by this process")
-        return store.rest(orders)
+        last = self._crawl.last_order()
+        return store.applied() >= last and store.rest(last)
 
     def finished(self) -> bool:
         """Return whether every shard rests: the crawl is finished."""

@@ -23,6 +23,8 @@ bucket: in a shard of 4 million URLs one is taken for another with a probability
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 from xxhash import xxh3_128_intdigest
 
@@ -108,11 +110,11 @@ def queued_text(entry: Entry) -> str:
     return number + pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, kind)
 
 
-def unpack(data: bytes, host: str, place: int) -> Entry:
+def unpack(data: bytes, host: str, place: int, key: str) -> Entry:
     """Return an entry of a host's queue, with its score.
 
     Raises:
-        Poisoned: this is no entry.
+        Poisoned: this is no entry; the message names the key.
     """
     seq, priority = place & MAX_SEQ, place >> SEQ_BITS
     try:
@@ -133,7 +135,7 @@ def unpack(data: bytes, host: str, place: int) -> Entry:
             seq, base + path, host, depth, priority, parent, hops, _KINDS[(flags >> 2) & 7]
         )
     except (IndexError, ValueError, msgspec.MsgspecError) as error:
-        raise Poisoned(f"an entry of the queue of {host} is damaged ({error})") from None
+        raise Poisoned(f"an entry in {key} is damaged ({error})") from None
 
 
 def text_of(value: object) -> str:
@@ -174,7 +176,7 @@ def unpack_waiting(data: bytes, seq: int, key: str) -> Entry:
     """
     try:
         host, priority, packed = data.split(b"\0", 2)
-        return unpack(packed, host.decode(), (int(priority) << SEQ_BITS) | seq)
+        return unpack(packed, host.decode(), (int(priority) << SEQ_BITS) | seq, key)
     except ValueError as error:
         raise Poisoned(f"an entry in {key} is damaged ({error})") from None
 
@@ -182,6 +184,27 @@ def unpack_waiting(data: bytes, seq: int, key: str) -> Entry:
 def pack_candidates(candidates: list[Candidate]) -> str:
     """Return a letter to another shard."""
     return text_of(candidates)
+
+
+class InboxLetter(NamedTuple):
+    """A letter as it is in an inbox."""
+
+    sender: int
+    number: int
+    links: list[Candidate]
+
+
+def unpack_letter(data: bytes, key: str) -> InboxLetter:
+    """Return a letter of an inbox: `SENDER NUMBER LINKS JSON`.
+
+    Raises:
+        Poisoned: this is no letter; the message names the key.
+    """
+    try:
+        sender, number, _, packed = data.split(b" ", 3)
+        return InboxLetter(int(sender), int(number), unpack_candidates(packed, key))
+    except ValueError as error:
+        raise Poisoned(f"a letter in {key} is damaged ({error})") from None
 
 
 def unpack_candidates(data: bytes, key: str) -> list[Candidate]:

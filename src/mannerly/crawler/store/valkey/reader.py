@@ -101,7 +101,8 @@ class ValkeyReader(ShardReader):
         entries = []
         for row in rows:
             priority, seq, data = row.split(b" ", 2)
-            entries.append(unpack(data, host, score(int(priority), int(seq))))
+            key = f"{self._base}l:{int(priority)}:{host}"
+            entries.append(unpack(data, host, score(int(priority), int(seq)), key))
         if not last:
             return None, entries
         priority, seq = last.split(b" ")

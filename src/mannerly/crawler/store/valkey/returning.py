@@ -74,11 +74,11 @@ class Returning:
         if not steps:
             return self._part([], "")
         step = step if step in steps else steps[0]
-        rows, end = (
-            self._skipped(order.control, int(after or 0), limit)
-            if step == "k"
-            else self._kept(order, step, int(after or 0), limit, server, base)
-        )
+        if step in "km":
+            look = self._skipped if step == "k" else self._missing
+            rows, end = look(order.control, int(after or 0), limit)
+        else:
+            rows, end = self._kept(order, step, int(after or 0), limit, server, base)
         if end is not None:
             return self._part(rows, order.at(f"{step}:{end}"))
         following = steps[steps.index(step) + 1 :]
@@ -122,6 +122,24 @@ class Returning:
                 if len(rows) == limit:
                     return rows, entry.seq
         return rows, None
+
+    def _missing(
+        self, control: RetryUrls, after: int, limit: int
+    ) -> tuple[list[ReturningUrl], int | None]:
+        """Return pages whose answer is not kept, and the last one's number."""
+        log = self._shard.records()
+        found = sorted(
+            (entry, record)
+            for entry, record in log.recorded_entries()
+            if entry.seq > after
+            and entry.kind == Kind.PAGE
+            and record.status is not None
+            and control.host in (None, entry.host)
+            and not log.is_kept(entry.seq)
+        )
+        rows = [ReturningUrl("r", entry, "p") for entry, _ in found[:limit]]
+        self._writer.asked_again([row.entry.seq for row in rows])
+        return rows, rows[-1].entry.seq if len(rows) == limit else None
 
     def _recrawl(self, order: _Order, control: Recrawl, limit: int) -> ReturningSlice | None:
         """Return URLs that have a record, lists or pages; pages wait until the lists were read."""
@@ -183,6 +201,7 @@ def _steps(order: RetryUrls) -> list[str]:
         *(["f"] if order.failed else []),
         *(["g"] if order.given_up else []),
         *(["k"] if order.skipped is not None else []),
+        *(["m"] if order.missing else []),
     ]
 
 

@@ -22,7 +22,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
-from .packing import number_of, unpack_candidates, unpack_waiting
+from .packing import number_of, unpack_letter, unpack_waiting
 from .reader import COUNTERS, ValkeyReader, pairs
 from .returning import Returning
 from .writes import counts_of
@@ -274,9 +274,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         for letter in letters:
             if count and len(found) >= limit:
                 break
-            sender, number, _, packed = letter.split(b" ", 3)
-            found += unpack_candidates(packed, key)
-            cursors[int(sender)] = int(number)
+            sender, number, links = unpack_letter(letter, key)
+            found += links
+            cursors[sender] = number
             count += 1
         if not count:
             self._mail.emptied(self.number)

@@ -9,9 +9,10 @@ if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
 local now = now_ms()
-if held[5] ~= A.run then
+local run = run_id()
+if held[5] ~= run then
   held[6] = now + A.ttl
-  redis.call('HSET', S, 'run', A.run, 'hold', held[6])
+  redis.call('HSET', S, 'run', run, 'hold', held[6])
 end
 if held[2] and held[2] ~= '' and tonumber(held[4]) > now then
   return {'held', held[3], tonumber(held[4]) - now}

@@ -8,8 +8,9 @@ if held[1] ~= A.id then
 end
 local now = now_ms()
 redis.call('HDEL', S, 'nothing')
-if held[3] ~= A.run then
-  redis.call('HSET', S, 'run', A.run, 'hold', now + A.ttl)
+local run = run_id()
+if held[3] ~= run then
+  redis.call('HSET', S, 'run', run, 'hold', now + A.ttl)
 end
 if held[2] ~= A.token then return {0, now, 0} end
 redis.call('HSET', S, 'until', now + A.ttl)
