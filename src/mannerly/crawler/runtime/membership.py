@@ -14,7 +14,7 @@ class Membership(NamedTuple):
     data_dir: Path  # of this run alone
     segments: Path | None = None  # where page records go; None: to the data directory
     store_patience_s: float = 300.0  # with a server that cannot be reached
-    shards: int = 256  # of a crawl that does not exist yet
+    shards: int = 64  # of a crawl that does not exist yet
 
     def of_process(self, index: int) -> Membership:
         """Return the place of one of several processes: a member of its own, in a directory below.

@@ -157,10 +157,7 @@ def read_records_from(folders: Iterable[Path]) -> None:
 
     A run with several processes has a folder for each, below its data directory.
     """
-    for folder in folders:
-        for each in (folder, *sorted(folder.glob("process-*"))):
-            if each not in _folders:
-                _folders.append(each)
+    _folders.extend(folder for folder in folders if folder not in _folders)
 
 
 def open_crawl(location: str | Path) -> CrawlStore:
@@ -172,7 +169,8 @@ def open_crawl(location: str | Path) -> CrawlStore:
     """
     crawl = _implementation(location).open(str(location))
     if _folders and is_in_server(location):
-        crawl.read_from(_folders)  # type: ignore[attr-defined]  # only these have records elsewhere
+        below = [each for folder in _folders for each in sorted(folder.glob("process-*"))]
+        crawl.read_from([*_folders, *below])  # type: ignore[attr-defined]  # only these have records elsewhere
     return crawl
 
 
