@@ -52,7 +52,7 @@ RUN_DEFAULTS: dict[str, object] = {
     "enable_redis": False,
     "segments": None,
     "store_patience": 300.0,
-    "shards": 256,
+    "shards": 64,
     "redis_password_file": None,
     "insecure_redis": False,
     "output": [],

@@ -70,7 +70,7 @@ def export(
     if missing:
         note(
             f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
-            "every worker (--data-dir); `mannerly retry --missing` fetches again what is lost"
+            "every worker, or that of --segments (--data-dir)"
         )
     if not is_written or missing:
         raise typer.Exit(1 if is_written else USAGE)

@@ -62,7 +62,7 @@ from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
-from mannerly.crawler.runtime.run import Membership, Run, run
+from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, wipe
 from mannerly.crawler.store import open_crawl as open_store
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Watcher
+    from mannerly.crawler.runtime.membership import Membership
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
@@ -286,9 +287,8 @@ class Crawl(StoredCrawl):
         began = time.monotonic()
         # Before it is held, the crawl is not running: what is ordered from then on is for this run.
         last_order = max((number for number, _ in store.orders()), default=0)
-        if self._member is not None and store.fleet is not None:
-            store.fleet.join(self._member.data_dir, self._member.segments)
-        _hold(store, LEAVING_S if pages is not None else 0.0)
+        if self._member is None:
+            _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
@@ -302,7 +302,7 @@ class Crawl(StoredCrawl):
                 hear=hear,
                 watched=watched,
                 last_order=last_order,
-                store_patience_s=300.0 if self._member is None else self._member.store_patience_s,
+                member=self._member,
             )
         )
         seconds = time.monotonic() - began

@@ -17,6 +17,8 @@ from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.crawler.store.valkey_server import LocalServer
+
     from mannerly.demo import DemoWeb
 
 PATIENCE_S = 120.0
@@ -89,10 +91,12 @@ class Fleet:
     def __init__(self, url: str, web: DemoWeb, folder: Path, *options: str) -> None:
         self.url, self.web, self.folder = url, web, folder
         self.name = f"test-{uuid4().hex[:8]}"
-        self.options = (
+        shards = () if "--shards" in options else ("--shards", "32")
+        self.crawl_options = (
             *("--scope", "any", "--allow-net", "127.0.0.0/8", "--seeding-strategy", "none"),
-            *("--strategy", "fixed", "--shards", "32", *options),
+            *("--strategy", "fixed", *options),
         )
+        self.options = (*self.crawl_options, *shards)
         self.seeds = [f"http://{host}/" for host in web.hosts]
         self.workers: list[Worker] = []
         self.before = len(web.log())
@@ -146,6 +150,12 @@ class Fleet:
         return min(
             after - first for instants in hosts.values() for first, after in pairwise(instants)
         )
+
+    def server_cpu_s(self, server: LocalServer) -> float:
+        """Return the CPU time that the server has used so far."""
+        with server.client() as client:
+            used = client.info("cpu")
+        return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
     def close(self) -> None:
         for worker in self.workers:

@@ -617,7 +617,7 @@ def _run() -> tuple[Option, ...]:
             "shards",
             ValueKind.INTEGER,
             "With --redis-url: divide a new crawl into this many parts, which its workers share "
-            "(default 256).",
+            "(default 64).",
             metavar="N",
             is_advanced=True,
         ),

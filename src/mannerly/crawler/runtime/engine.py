@@ -68,7 +68,7 @@ class Rhythm(NamedTuple):
 
 
 # A commit costs a round trip for every shard; a page is committed within a second.
-SHARED = Rhythm(tick_s=0.5, commit_after_s=0.25, commit_within_s=0.6)
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.35, commit_within_s=0.5)
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED

@@ -155,7 +155,10 @@ def crawls_in(url: str) -> list[str]:
 
 
 def read_records_from(folders: Iterable[Path]) -> None:
-    """Let this process look for the records of crawls in servers in these folders, too."""
+    """Let this process look for the records of crawls in servers in these folders, too.
+
+    A run with several processes has a folder for each, below its data directory.
+    """
     _folders.extend(folder for folder in folders if folder not in _folders)
 
 
@@ -168,7 +171,8 @@ def open_crawl(location: str | Path) -> CrawlStore:
     """
     crawl = _implementation(location).open(str(location))
     if _folders and is_in_server(location):
-        crawl.read_from(_folders)  # type: ignore[attr-defined]  # only these have records elsewhere
+        below = [each for folder in _folders for each in sorted(folder.glob("process-*"))]
+        crawl.read_from([*_folders, *below])  # type: ignore[attr-defined]  # only these have records elsewhere
     return crawl
 
 
