@@ -18,10 +18,10 @@ from mannerly.crawler.control import in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
 from mannerly.crawler.store.records.writer import RecordWriter
-from mannerly.crawler.store.sqlite.notes import ParsingNote
 
 from .health import require_keeping
 from .home import Home
+from .notes import FileNote, ServerNote
 from .outbox import Outbox
 from .shard import ValkeyShard
 from .writes import Writes
@@ -143,7 +143,7 @@ class ValkeyFleet:
             leases=len(self.claimed),
             takeovers=self.takeovers,
             lost=self.lost,
-            commits=sum(shard.writes for shard in self.claimed.values()) + self._writes_before,
+            commits=sum(shard.written[0] for shard in self.claimed.values()) + self._writes_before,
             refused=self.refused,
             unread_links=self._crawl.mail.depth(),
             waited_s=server.busy_s,
@@ -161,9 +161,9 @@ class ValkeyFleet:
             raise StoreError(f"{crawl.location}: join the crawl with a data directory first")
         token = uuid4().hex
         note = (
-            _ServerNote(crawl, number, token)
+            ServerNote(crawl, number, token)
             if self._home is None
-            else _FileNote(self._home.path, number)
+            else FileNote(self._home.path, number)
         )
         payload: Payload = {
             "id": crawl.manifest.id,
@@ -208,8 +208,9 @@ class ValkeyFleet:
 
     def _released(self, shard: ValkeyShard) -> None:
         """Let go of a shard, so that the next owner need not wait."""
-        self._writes_before += shard.writes
-        self.refused += shard.refused
+        writes, refused = shard.written
+        self._writes_before += writes
+        self.refused += refused
         if self.claimed.get(shard.number) is shard:
             del self.claimed[shard.number]
             self._crawl.mail.unwatch(shard.number)
@@ -281,31 +282,3 @@ def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> Stor
     return StoreInUse(
         f"shard {number} of {location} is in use by {bytes(member).decode('utf-8', 'replace')}"
     )
-
-
-class _ServerNote:
-    """Tells the server which page is being parsed: for an owner without a data directory."""
-
-    def __init__(self, crawl: ValkeyCrawl, number: int, token: str) -> None:
-        self._crawl, self._number, self._token = crawl, number, token
-        self.seq = 0
-
-    def write(self, seq: int) -> None:
-        self._crawl.note(self._number, "parsing", seq, self._token)
-
-    def close(self) -> None:
-        """Do nothing: the note stays."""
-
-
-class _FileNote:
-    """Notes it in a mapped file of the member, which costs nothing and outlives the process."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._note = ParsingNote(folder, number)
-        self.seq = self._note.cell[0]
-
-    def write(self, seq: int) -> None:
-        self._note.cell[0] = seq
-
-    def close(self) -> None:
-        self._note.close()

@@ -9,7 +9,7 @@ makes them valid.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.base import (
     BroughtBack,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .mailbox import Mailbox
+    from .notes import Note
     from .outbox import Outbox
     from .writes import Answer, Writes
 
@@ -48,18 +49,6 @@ LETTERS = 64  # that are read at once
 _OUTGOING = 7  # its place among the counters
 _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
-
-
-class Note(Protocol):
-    """Keeps the number of the page that is being parsed, without a commit."""
-
-    seq: int  # of the last owner, if it died meanwhile; else 0
-
-    def write(self, seq: int) -> None:
-        """Note a page; 0: none."""
-
-    def close(self) -> None:
-        """Keep no note any more."""
 
 
 class ValkeyShard(ValkeyReader, ShardStore):
@@ -151,14 +140,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         return self._writes.token
 
     @property
-    def writes(self) -> int:
-        """Return how often this owner has written."""
-        return self._writes.number
-
-    @property
-    def refused(self) -> int:
-        """Return how many writes came too late."""
-        return self._writes.refused
+    def written(self) -> tuple[int, int]:
+        """Return how many writes were made, and how many of them came too late."""
+        return self._writes.number, self._writes.refused
 
     @property
     def is_lost(self) -> bool:
@@ -347,14 +331,10 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def _earlier(self) -> LogReader:
         """Return records from before this claim, which it does not change while they are queued."""
         if not self._is_read:
-            self._log()
+            self.records()
             self._is_read = True
         self._records.round = self.round
         return self._records
-
-    def records(self) -> LogReader:
-        """Return the records that this owner can read, as they are committed now."""
-        return self._log()
 
     def votes(self, host: str) -> tuple[int, int]:
         """Return how often the lastmod of a host's sitemap was right, and how often wrong."""
