@@ -225,11 +225,13 @@ class Engine:
 
     def _note_sent(self) -> None:
         for request, instant in self._fetcher.sent():
-            flight = _flight(request)
+            flight = request.flight
+            assert flight is not None  # see `_flight`: the call would take longer
             self._by_number[flight.shard].sent(flight, instant)
 
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
-        flight = _flight(request)
+        flight = request.flight
+        assert flight is not None
         return self._by_number[flight.shard].may_leave(flight, instant, address)
 
     def _take(self, answers: list[Fetched]) -> None:
