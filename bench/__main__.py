@@ -6,6 +6,7 @@ passed to that function as a list of strings.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from itertools import takewhile
@@ -15,6 +16,8 @@ from bench import __path__ as here
 
 
 def main(arguments: list[str]) -> int:
+    # No benchmark learns from another one: those about the memory of hosts name a file.
+    os.environ.setdefault("MANNERLY_MEMORY", "none")
     names = list(takewhile(lambda word: not word.startswith("-"), arguments))
     options = arguments[len(names) :]
     known = {module.name for module in iter_modules(here) if not module.name.startswith("_")}

@@ -59,7 +59,7 @@ def record(number: int) -> PageRecord:
         error=None,
         host=HOST,
         digest=f"{number % 99_000:032x}",
-        total_ms=100.0,
+        total_ms=100.0 + number % 900,
     )
 
 

@@ -26,6 +26,14 @@ LEFT = (
         (f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",),
     ),
     Mutant(
+        "ask without end for a page that has no room",
+        "P6",
+        _SHARD,
+        "_SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)",
+        "_SCARCE = (LocalError.NO_MEMORY,)",
+        (f"{_LACKS}::test_a_page_for_which_there_is_no_room_fails_in_the_end",),
+    ),
+    Mutant(
         "forget how often memory lacked",
         "P6",
         _SHARD,
@@ -37,7 +45,7 @@ LEFT = (
         "exit 0 although memory lacked for a page",
         "P7",
         "cli/endings.py",
-        ' or stats.failed["no_memory"] > 0',
+        " or any(map(stats.failed.get, _LACKS))",
         "",
         (f"{_LACKS}::test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end",),
     ),
@@ -87,8 +95,8 @@ LEFT = (
         "take a stopped crawl for one whose workers hang",
         "P1",
         "crawler/runtime/supervisor.py",
-        "                    member.excuse(now - turned_at)\n",
-        "                    pass\n",
+        "                member.excuse(turn_s)\n",
+        "                pass\n",
         (
             (
                 "crawler/runtime/test_stuck.py::"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     folder = Path(mkdtemp(prefix="mannerly-torture-"))
     print(f"seed {seed}, {chosen.minutes:g} minutes, in {folder}", flush=True)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` would make the crawls ignore it, too
     deadline = time.monotonic() + 60 * chosen.minutes
     number = 0 if chosen.round is None else chosen.round
     rounds: list[Report] = []

@@ -60,6 +60,7 @@ def test_help_all_shows_every_option(command: str) -> None:
     ]
     assert "more options" not in text
     kept = {"scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking"}
+    kept |= {"follow", "sitemap"}
     assert set(missing) == (set() if command == "crawl" else kept | {"data_dir", "fresh"})
 
 

@@ -40,6 +40,7 @@ VALUES: dict[str, Any] = {
     "group_by": "site",
     "long_crawl_delay": "cap",
     "gradient_tolerance": 3.5,
+    "latency_factor": 3.5,
     "aimd_degrade_factor": 3.5,
     "probe_budget": 0.01,
 }

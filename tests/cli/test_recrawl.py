@@ -161,6 +161,19 @@ def test_an_unchanged_site_is_asked_once_and_sends_no_body(site: Site, tmp_path:
         assert stored.status().total["fetched"] == len(before)
 
 
+def test_a_summary_counts_what_came(site: Site, tmp_path: Path) -> None:
+    """Pages that answered 304 are named so, and their bytes are not counted again."""
+    place = tmp_path / "crawl"
+    crawl(site, place)
+
+    ran = CliRunner().invoke(app, ["recrawl", str(place), "--json"])
+    result = json.loads(ran.stdout)
+
+    assert ran.exit_code == 0, ran.output
+    assert result["statuses"]["304"] == COUNT
+    assert result["bytes"] == sum(size for path, _, size in site.log[-COUNT - 3 :] if path == "/")
+
+
 def test_an_unchanged_page_keeps_its_archived_answer(site: Site, tmp_path: Path) -> None:
     """A 304 has no body: the content of an export is that of the last whole answer."""
     place, out = tmp_path / "crawl", tmp_path / "pages.jsonl"

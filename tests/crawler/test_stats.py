@@ -85,7 +85,10 @@ def test_every_reason_to_wait_for_an_instant_is_told() -> None:
     """A reason in no list would make its hosts vanish from the progress line."""
     without_instant = (Reason.IN_FLIGHT, Reason.PAUSED, Reason.RETIRED)
 
-    assert sorted([*PACED, *ASKED, *BACKING_OFF, *without_instant]) == sorted(Reason)
+    told_apart = (Reason.SHARED,)
+
+    found = [*PACED, *ASKED, *BACKING_OFF, *without_instant, *told_apart]
+    assert sorted(found) == sorted(Reason)
 
 
 # ---------------------------------------------------------------------- one event each
@@ -334,6 +337,7 @@ HEARD = {
     told.ListSettled,
     told.ItemsExtracted,
     told.PageRetried,
+    told.PageLooked,
     told.UrlsDropped,
     told.UrlsFound,
     told.UrlsHeldBack,

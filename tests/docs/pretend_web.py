@@ -8,6 +8,7 @@ behind it. Each host has the same small site; some have a character of their own
     busy.example.com      refuses every fourth request with Retry-After: 1
     closed.example.com    robots.txt forbids everything
     members.example.com   every page answers 401
+    cached.example.com    a cache is in front of it, empty at first
 """
 
 from __future__ import annotations
@@ -141,7 +142,15 @@ class _Host(BaseHTTPRequestHandler):
         title, links = PAGES[path]
         anchors = "".join(f'<p><a href="{link}">{link}</a></p>' for link in links.split())
         text = f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1>{anchors}"
-        return 200, {"Content-Type": "text/html; charset=utf-8"}, text.encode()
+        headers = {"Content-Type": "text/html; charset=utf-8"}
+        if host == "cached.example.com":
+            headers |= self._cached(path)
+        return 200, headers, text.encode()
+
+    def _cached(self, path: str) -> dict[str, str]:
+        variant = "".join(self.headers.get(name, "") for name in ("User-Agent", "Accept-Language"))
+        count = self.counts.setdefault(path + variant, itertools.count())
+        return {"X-Cache": "HIT", "Age": "1"} if next(count) else {"X-Cache": "MISS"}
 
     def _robots(self, host: str) -> str:
         if host == "closed.example.com":

@@ -109,6 +109,24 @@ def test_jsonl_has_the_content_of_every_page(crawl: tuple[Path, str], tmp_path: 
     assert rows[url]["content"].startswith("# Head\n")
 
 
+def test_pages_that_are_errors_have_no_content(tmp_path: Path) -> None:
+    """The text of a 404 or of a redirect is not what was asked for."""
+    links = b'<main><a href="/moved">m</a><a href="/missing">x</a></main>'
+    answers = {"/": Answer(links), "/moved": Answer(b"see there", status=302, location="/")}
+    answers["/missing"] = Answer(b"<h1>Not here</h1>", status=404)
+    with archive_site(answers) as site:
+        with Crawl(site.url, data_dir=tmp_path / "crawl", keep_bodies=True, **FAST) as run:
+            run.run()
+        export(tmp_path / "crawl", str(tmp_path / "pages.jsonl"), content=Content.TEXT)
+
+    rows = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    assert {row["status"]: row["content"] is not None for row in rows} == {
+        200: True,
+        302: False,
+        404: False,
+    }
+
+
 def test_no_name_in_a_folder_comes_from_a_site(crawl: tuple[Path, str], tmp_path: Path) -> None:
     """Names are digests, and the index says which page each is."""
     directory, _ = crawl

@@ -128,8 +128,9 @@ def _named_after_s(fault: str, command: Command, output: Path, rng: random.Rando
     A process may go on without more memory or descriptors for a while. Then another one is chosen.
     """
     while True:
-        before, began = len(output.read_text()), time.monotonic()
+        before = len(output.read_text())
         pid, end = _inflict(fault, command, rng)
+        began = time.monotonic()
         words = [f" {pid} ", *LACKS]
 
         def is_over(before: int = before, words: list[str] = words, began: float = began) -> bool:

@@ -24,10 +24,11 @@ class Crawled(NamedTuple):
     findings: Findings
 
 
-def crawl_of(server: Server, location: Path, **options: object) -> Path:
-    """Crawl a server as fast as it likes, with its links kept."""
+def crawl_of(server: Server, location: Path, *, also: str = "", **options: object) -> Path:
+    """Crawl a server as fast as it likes, with its links kept, and perhaps another URL."""
     pace = {"start_rate": 100.0, "max_rate": "unlimited"}
-    with Crawl(f"{server.home}/", data_dir=location, links=True, **pace, **options) as crawl:  # type: ignore[arg-type]
+    seeds = [f"{server.home}/", *([also] if also else [])]
+    with Crawl(seeds, data_dir=location, links=True, **pace, **options) as crawl:  # type: ignore[arg-type]
         crawl.start()
         crawl.wait(60)
     return location

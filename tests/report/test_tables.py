@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import csv
+import socket
 from typing import TYPE_CHECKING
 
+from tests.report.conftest import crawl_of
+from tests.report.site import Planted, html, served
+
+from mannerly.crawler.stored import open_crawl
+from mannerly.report import find
 from mannerly.report.csv_files import write_csv_files
 
 if TYPE_CHECKING:
@@ -151,3 +157,19 @@ def test_duplicates_are_found_by_title_and_by_text(faulty: Crawled) -> None:
     rows = cells(faulty, "duplicates")
 
     assert [row[:3] for row in rows] == [["Twins", "title", 2], ["C", "title and text", 2]]
+
+
+def test_hosts_that_were_given_up_are_listed_with_the_reason(tmp_path: Path) -> None:
+    """A host behind a closed port: what could not be fetched of it, and why."""
+    with socket.create_server(("127.0.0.9", 0)) as taken:
+        closed = f"127.0.0.9:{taken.getsockname()[1]}"
+    with served({"/": Planted(html("here", "Home"))}) as server:
+        place = crawl_of(server, tmp_path / "crawl", also=f"http://{closed}/x", robots_patience=0.1)
+        with open_crawl(place) as crawl:
+            found = find(crawl)
+    (given_up,) = [each for each in found.sections if each.id == "given-up"]
+
+    assert given_up.table is not None
+    ((host, why, urls, fetched),) = [row.cells for row in given_up.table.rows]
+    assert (host, urls, fetched) == (closed, 2, 0)  # the page and the usual sitemap
+    assert "robots.txt" in str(why)

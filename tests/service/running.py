@@ -43,6 +43,10 @@ class ServiceProcess:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}/"
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self._process = subprocess.Popen(

@@ -18,6 +18,7 @@ from tests.report.site import Planted, html, served
 from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites
+from mannerly.demo.slow_site import SlowSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,27 @@ def test_check_counts_broken_links_and_its_report_lists_them(service: ServicePro
     assert b"/missing.gif" in report
     assert b"Content-Security-Policy" in report
     assert asked["/fine"] == asked["/gone"] == 1
+
+
+def test_purge_starts_a_run_that_fills_the_cache_again(service: ServiceProcess) -> None:
+    """A POST with whatever JSON a webhook sends: pages and variants are in the cache after it."""
+    options = {"start_rate": 50, "max_rate": 50, "variant": ["mobile"]}
+    with SlowSite(pages=8, page_s=0.001) as site:
+        job = service.create(site.url, kind="warm", options=options)
+        first = ended(service, job)
+        site.purge()
+        status = service.call("POST", f"/api/jobs/{job}/run", {"purged": ["/"]})[0]
+        eventually(lambda: service.call("GET", f"/api/jobs/{job}")[1]["run"]["number"] == 2)
+        second = ended(service, job)
+        refused = service.call(
+            "POST", "/api/jobs", {"seeds": [site.url], "kind": "warm", "options": {"variant": "x"}}
+        )
+
+    filled = {"pages": 18, "cacheable": 14, "hits_before": 0, "hits_after": 14, "failed": 0}
+    assert status == 200
+    assert first["counts"] == second["counts"] == filled
+    assert refused[0] == 400
+    assert any("Mobile" in each.agent for each in site.log)
 
 
 def test_retry_asks_again_for_what_failed(service: ServiceProcess) -> None:

@@ -1,10 +1,12 @@
-"""The live page in a real browser: what it shows, and that its buttons reach the crawl.
+"""The live page in a real browser: each of its parts is shown, and its buttons reach the crawl.
 
-The judge of every action is the log of the servers that are crawled.
+One crawl and one browser serve all tests of this module, in the order in which they are written:
+the last ones end the crawl. The judge of every action is the log of the servers that are crawled.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 from tests.report.browser import browser, browser_ends, require_browser
+from tests.report.site import Planted, Server, html, served
 
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -30,63 +34,101 @@ if TYPE_CHECKING:
 __all__ = ["browser_ends"]  # a fixture of this module, too
 
 GAP_S = 0.5
-NAMES = ("plain-0", "plain-1", "plain-2")
+EVIL = "<img src=x onerror=window.stolen=1>"
+PLANTED = {
+    "/": Planted(html('<a href="/missing">m</a><a href="/slow">s</a>', EVIL)),
+    "/missing": Planted(html(EVIL, EVIL), 404),
+    "/slow": Planted(html("slow"), delay_s=8.0),
+}
+BUSY = {
+    "/": Planted(html('<a href="/busy">b</a>', "Busy")),
+    "/busy": Planted(html("busy"), 429, headers={"Retry-After": "3"}),
+}
 
 
 class Shown(NamedTuple):
-    """A crawl with its page, and the web that it crawls."""
+    """A crawl with its page, and the servers that it crawls."""
 
     web: DemoWeb
-    page: Page
+    planted: Server
     process: subprocess.Popen[str]
     address: str
+
+
+class Opened(NamedTuple):
+    """The page in a tab of its own, and everything that it did."""
+
+    page: Page
     requests: list[str]
     messages: list[str]
 
 
 @contextmanager
-def crawled(directory: Path, *options: str) -> Iterator[tuple[DemoWeb, subprocess.Popen[str], str]]:
-    """Crawl three hosts with --dashboard; yield the web, the process and the page's address."""
-    with DemoWeb(plain_sites(3, pages=200)) as web:
-        command = [
-            *(sys.executable, "-m", "mannerly", "crawl", web.url("plain-0"), web.url("plain-1")),
-            *("--dashboard", "--strategy", "fixed", "--delay", str(GAP_S), "--per-host", "1"),
-            *("--seeding-strategy", "none", "--processes", "1", "--data-dir", str(directory / "c")),
-            *options,
-        ]
-        process = subprocess.Popen(
-            command,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-        )
-        try:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            address = next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-            yield web, process, address
-        finally:
-            with suppress(ProcessLookupError):  # it has ended
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+def crawled(
+    directory: Path, *seeds: str, options: tuple[str, ...] = ()
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Crawl with --dashboard; yield the process and the page's address."""
+    command = [
+        *(sys.executable, "-m", "mannerly", "crawl", *seeds, "--dashboard", "--processes", "1"),
+        *("--strategy", "fixed", "--delay", str(GAP_S), "--per-host", "1", "--timeout", "1"),
+        *("--seeding-strategy", "none", "--data-dir", str(directory / "c"), *options),
+    ]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+    )
+    try:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        yield process, next(line.split()[-1] for line in lines if line.startswith("Live page:"))
+    finally:
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    require_browser()
+    directory = tmp_path_factory.mktemp("live")
+    with (
+        DemoWeb(plain_sites(3, pages=400)) as web,
+        served(PLANTED) as planted,
+        served(BUSY) as busy,
+    ):
+        seeds = (web.url("plain-0"), web.url("plain-1"), f"{planted.home}/", f"{busy.home}/")
+        with crawled(directory, *seeds) as (process, address):
+            yield Shown(web, planted, process, address)
+
+
+def opened(shown: Shown, *, width: int = 1280, scheme: str = "light") -> Opened:
+    """Open the page in a new tab, and wait until it shows hosts."""
+    context = browser().new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        accept_downloads=True,
+    )
+    page = context.new_page()
+    seen = Opened(page, [], [])
+    page.on("request", lambda each: seen.requests.append(each.url))
+    page.on("console", lambda each: seen.messages.append(each.text))
+    page.on("pageerror", lambda each: seen.messages.append(str(each)))
+    page.set_default_timeout(30_000)
+    page.goto(shown.address)
+    page.wait_for_selector("tr[data-host]")
+    return seen
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> Iterator[Shown]:
-    require_browser()
-    with crawled(tmp_path) as (web, process, address):
-        page = browser().new_page(viewport={"width": 1280, "height": 900})
-        requests: list[str] = []
-        messages: list[str] = []
-        page.on("request", lambda each: requests.append(each.url))
-        page.on("console", lambda each: messages.append(each.text))
-        page.on("pageerror", lambda each: messages.append(str(each)))
-        page.set_default_timeout(60_000)
-        page.goto(address)
-        page.wait_for_selector("tr[data-host]")
-        yield Shown(web, page, process, address, requests, messages)
-        page.close()
+def seen(shown: Shown) -> Iterator[Opened]:
+    made = opened(shown)
+    yield made
+    messages = list(made.messages)
+    made.page.context.close()
+    assert messages == []
 
 
 def silent_after(web: DemoWeb, name: str, *, settle_s: float = 1.0, look_s: float = 2.0) -> bool:
@@ -97,98 +139,359 @@ def silent_after(web: DemoWeb, name: str, *, settle_s: float = 1.0, look_s: floa
     return len(web.log_of(name)) == before
 
 
-def test_page_shows_what_the_crawl_does(shown: Shown) -> None:
-    """Sentence, numbers, charts, hosts, errors, proof; nothing from elsewhere, no error."""
-    page = shown.page
+# ---------------------------------------------------------------------- what it shows
 
-    for chart in ("main", "queue", "flight", "latency"):
+
+def test_page_shows_what_the_crawl_does(shown: Shown, seen: Opened) -> None:
+    """Parts 1, 2 and 11: sentence, course over time, proof; nothing is asked from elsewhere."""
+    page = seen.page
+
+    for chart in ("main", "refused", "queue", "flight", "latency"):
         page.wait_for_selector(f"#chart-{chart} canvas")
     sentence, badge = page.inner_text("#sentence"), page.inner_text("#badge")
     numbers = page.inner_text("#numbers")
-    hosts = page.locator("tr[data-host]").count()
-    page.fill("#host-filter", "no-such-host")
-    page.wait_for_selector("text=No host matches")
-    page.click("text=Clear filter")
-    page.fill("#explain-url", shown.web.url("plain-0"))
-    page.click("#explain-form button")
-    page.wait_for_selector("#explanation .badge")
-    explained = page.inner_text("#explanation")
+    page.click("#spans button:has-text('1 h')")
+    chosen = page.get_attribute("#spans button:has-text('1 h')", "aria-pressed")
+    page.wait_for_selector(".event")  # a host asked us to wait
     page.wait_for_selector("#proof-sentence:has-text('kept')")
+    page.wait_for_selector("#proof-dots circle")
 
-    assert re.search(r"pages/(s|min) from 2 of 2 hosts|request", sentence)
-    assert "Running" in badge
+    assert re.search(r"pages/(s|min) from|request|waiting", sentence, re.IGNORECASE)
+    assert badge.strip() in ("Running", "Waiting")
     assert "Fetched" in numbers
-    assert hosts == 2
-    assert "fetched" in explained
-    assert shown.messages == []
-    assert {url.split("/")[2] for url in shown.requests} == {shown.address.split("/")[2]}
+    assert chosen == "true"
+    assert page.inner_text("#proof-badge").strip() == "Kept"
+    assert page.locator("#proof-hosts tbody tr").count() >= 2
+    assert {url.split("/")[2] for url in seen.requests} == {shown.address.split("/")[2]}
 
 
-def test_one_host_is_paused_slowed_and_resumed(shown: Shown) -> None:
-    """Pause host: silent within a second, the other goes on. Set delay: the gap holds."""
-    page, web = shown.page, shown.web
+def test_hosts_are_sorted_filtered_and_opened(shown: Shown, seen: Opened) -> None:
+    """Part 3: a click on a head sorts, again reverses; a filter; a state; the panel of a host."""
+    page = seen.page
+    host = shown.web.host("plain-1")
+
+    page.click("th.name button")
+    page.wait_for_selector("th.name[aria-sort=ascending]")
+    upwards = page.locator("#hosts td.name").all_inner_texts()
+    page.click("th.name button")
+    page.wait_for_selector("th.name[aria-sort=descending]")
+    downwards = page.locator("#hosts td.name").all_inner_texts()
+    page.fill("#host-filter", "no-such-host")
+    page.wait_for_selector("text=No host matches “no-such-host”")
+    page.click("text=Clear filter")
+    page.click("#host-filters button:has-text('Fetching')")
+    page.wait_for_selector("#host-filters button:has-text('Fetching')[aria-pressed=true]")
+    page.click(f"tr[data-host='{host}']")
+    page.wait_for_selector("#host .facts")
+    panel = page.inner_text("#host")
+
+    assert upwards == sorted(upwards) == downwards[::-1]
+    assert len(upwards) == 4
+    assert "Gap in force" in panel
+    assert "0.500 s" in panel
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#host", state="hidden")
+
+
+def test_rows_do_not_move_until_sorted_again(shown: Shown, seen: Opened) -> None:
+    """Values change in place; the server says when the order has changed."""
+    page = seen.page
+    names = page.locator("#hosts td.name").all_inner_texts()
+
+    answer = page.evaluate(
+        """async (names) => {
+          const query = new URLSearchParams({ sort: "host", order: "asc" });
+          for (const name of [...names].sort().reverse()) query.append("keep", name);
+          return (await fetch(`/api/jobs/this/hosts?${query}`)).json();
+        }""",
+        names,
+    )
+
+    assert answer["is_moved"]
+    assert [each["host"] for each in answer["hosts"]] == sorted(names, reverse=True)
+
+
+def test_errors_are_grouped_and_tried_again(shown: Shown, seen: Opened) -> None:
+    """Part 4: by kind and host, with the URLs; "retry" asks again for what had no answer."""
+    page, planted = seen.page, shown.planted
+
+    page.wait_for_selector("#errors button.fold:has-text('404')")
+    page.wait_for_selector("#errors tr:has-text('Timed out') >> text=Retry 1", timeout=90_000)
+    page.click("#errors button.fold:has-text('404')")
+    page.click("#errors tr.sub button:has-text('Show')")
+    page.wait_for_selector("#errors tr.url a")
+    listed = page.inner_text("#errors tr.url")
+    before = planted.asked().count("/slow")
+    planted.pages["/slow"] = Planted(html("quick now"))
+    page.click("#errors tr:has-text('Timed out') >> text=Retry 1")
+    eventually(lambda: planted.asked().count("/slow") > before)
+    page.wait_for_selector("#errors tr:has-text('Timed out')", state="detached")
+
+    assert listed == f"{planted.home}/missing"
+
+
+def test_url_is_explained(shown: Shown, seen: Opened) -> None:
+    """Part 6: from the field of the top bar, with the key for it."""
+    page = seen.page
+
+    page.keyboard.press("/")
+    page.keyboard.type(f"{shown.planted.home}/missing")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#explanation .badge")
+
+    assert "Fetched" in page.inner_text("#explanation")
+    assert "404" in page.inner_text("#explanation")
+
+
+def test_pages_and_report_are_saved_now(shown: Shown, seen: Opened, tmp_path: Path) -> None:
+    """Part 10: the pages so far in two formats, and the report, while the crawl runs."""
+    page = seen.page
+    saved: dict[str, bytes] = {}
+    for kind, name in (("jsonl", "pages.jsonl"), ("csv", "pages.csv"), ("report", "report.html")):
+        with page.expect_download(timeout=120_000) as download:
+            page.click(f"#export-part [data-export={kind}]")
+        assert download.value.suggested_filename == name
+        download.value.save_as(tmp_path / name)
+        saved[kind] = (tmp_path / name).read_bytes()
+
+    records = [json.loads(line) for line in saved["jsonl"].splitlines()]
+    assert f"{shown.planted.home}/missing" in {record["url"] for record in records}
+    assert len(saved["csv"].splitlines()) >= len(records)
+    assert b"<title>" in saved["report"]
+    assert b"Politeness" in saved["report"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_has_no_serious_accessibility_finding(shown: Shown, scheme: str) -> None:
+    """By axe-core, with the panel of a host open and closed, and the list of keys."""
+    source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    seen = opened(shown, scheme=scheme)
+    page = seen.page
+    page.wait_for_selector("#chart-main canvas")
+    page.evaluate(source)
+
+    found = page.evaluate("axe.run()")["violations"]
+    page.click("tr[data-host]")
+    page.wait_for_selector("#host .facts")
+    page.click("#keys-open")
+    found += page.evaluate("axe.run()")["violations"]
+    page.context.close()
+
+    serious = [
+        (each["id"], node["target"], node.get("failureSummary"))
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+    assert serious == []
+
+
+_TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll("*")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth)
+    .map((each) => `${each.tagName} ${each.id} ${each.className}`)"""
+
+
+@pytest.mark.parametrize("width", [320, 400, 640, 1280, 2560])
+def test_page_never_scrolls_sideways(shown: Shown, width: int) -> None:
+    """On a phone, at 400 % of 1280 px (320 px), and on a large screen; with a host open, too."""
+    seen = opened(shown, width=width)
+    page = seen.page
+    page.wait_for_selector("#proof-dots svg")
+
+    wide = page.evaluate(_TOO_WIDE)
+    page.click("tr[data-host]")
+    page.wait_for_selector("#host .facts")
+    wide += page.evaluate(_TOO_WIDE)
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("main button, .bar button, .bar summary")]
+          .filter((each) => each.offsetParent && !each.closest("th, .fold, .text, .act"))
+          .map((each) => each.getBoundingClientRect().height)"""
+    )
+    page.context.close()
+
+    assert wide == []
+    assert width > 640 or min(small) >= 36
+    assert seen.messages == []
+
+
+def test_keys_reach_every_part(shown: Shown, seen: Opened) -> None:
+    """F j k Enter Esc 1-5 ?, and single keys can be turned off."""
+    page = seen.page
+
+    page.keyboard.press("j")
+    first = page.evaluate("document.activeElement.dataset.host")
+    page.keyboard.press("j")
+    second = page.evaluate("document.activeElement.dataset.host")
+    page.keyboard.press("k")
+    back = page.evaluate("document.activeElement.dataset.host")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#host .facts")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#host", state="hidden")
+    parts = []
+    for key in "12345":
+        page.keyboard.press(key)
+        parts.append(page.evaluate("document.activeElement.id"))
+    page.keyboard.press("f")
+    filtered = page.evaluate("document.activeElement.id")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.wait_for_selector("#keys[open]")
+    page.click("#keys-on")
+    page.click("#keys button")
+    page.keyboard.press("f")
+    after = page.evaluate("document.activeElement.id")
+
+    assert first
+    assert first == back != second
+    titles = ["time-title", "hosts-title", "errors-title", "queue-title", "proof-title"]
+    assert parts == titles
+    assert filtered == "host-filter"
+    assert after != "host-filter"
+
+
+def test_crawled_text_never_becomes_markup(shown: Shown, seen: Opened) -> None:
+    """Titles, URLs and answers of crawled sites are text: no script of theirs runs."""
+    page = seen.page
+    page.fill("#host-filter", EVIL)
+    page.wait_for_selector("text=No host matches")
+    page.fill("#explain-url", f"{shown.planted.home}/{EVIL}")
+    page.click("#explain-form button")
+    page.wait_for_selector("#explanation p")
+    page.fill("#queue-pattern", "*onerror*")
+    page.wait_for_selector("#queue-preview:has-text('No queued URL matches')")
+
+    assert page.evaluate("window.stolen") is None
+    assert page.locator("main img").count() == 0
+
+
+# ---------------------------------------------------------------------- what it does
+
+
+def test_one_host_is_paused_slowed_and_resumed(shown: Shown, seen: Opened) -> None:
+    """Part 3: pause: silent within a second, the other goes on. Set delay: the gap holds."""
+    page, web = seen.page, shown.web
     host = web.host("plain-0")
 
     page.click(f"tr[data-host='{host}']")
-    page.click("#host-pause")
+    page.wait_for_selector("#host-pause")
+    page.keyboard.press("p")
     is_silent = silent_after(web, "plain-0")
     other = len(web.log_of("plain-1"))
+    page.wait_for_selector("#host .badge:has-text('Paused')")
+    before = len(web.log_of("plain-0"))
     page.click("#host-resume")
-    eventually(lambda: len(web.log_of("plain-0")) > 3)
+    eventually(lambda: len(web.log_of("plain-0")) > before)
     page.fill("#host-delay", "2")
+    ahead = page.inner_text("#host-delay-ahead")
     page.click("#host-set")
     time.sleep(1.5)
     set_at = time.monotonic()
     eventually(lambda: sum(record.t > set_at for record in web.log_of("plain-0")) >= 3)
     starts = [record.t for record in web.log_of("plain-0") if record.t > set_at]
     went_on = len(web.log_of("plain-1")) > other
+    page.click("#host-forget")
+    page.wait_for_selector("#host .answer:has-text('forgotten')")
 
     gaps = [later - earlier for earlier, later in pairwise(starts)]
     assert is_silent
     assert went_on
+    assert "then take at least" in ahead
     assert min(gaps) >= 2 * 0.98
-    assert shown.messages == []
 
 
-def test_crawl_is_steered(shown: Shown) -> None:
-    """Seeds are added, a pattern excluded with a preview, limits set, the crawl paused, stopped."""
-    page, web = shown.page, shown.web
+def test_seeds_are_added(shown: Shown, seen: Opened) -> None:
+    """Part 7: a new host is asked within moments; a text that is no URL is refused in words."""
+    page = seen.page
 
-    page.fill("#seeds", web.url("plain-2"))
+    page.fill("#seeds", "not a url")
+    page.click("#seeds-form button")
+    page.wait_for_selector("#seeds-answer.wrong")
+    kept = page.input_value("#seeds")
+    page.fill("#seeds", shown.web.url("plain-2"))
     page.click("#seeds-form button")
     page.wait_for_selector("#seeds-answer:has-text('Added 1 seed')")
-    eventually(lambda: len(web.log_of("plain-2")) >= 1)
+    eventually(lambda: len(shown.web.log_of("plain-2")) >= 1)
+
+    assert kept == "not a url"
+    seen.messages[:] = [each for each in seen.messages if "400" not in each]
+
+
+def test_limits_are_changed(shown: Shown, seen: Opened) -> None:
+    """Part 8: the rate of the crawl falls; a number that is none is refused, and kept."""
+    page, web = seen.page, shown.web
+
+    page.click("#limits-change")
+    page.fill("#limit-max_urls", "many")
+    page.click("#limits-form button")
+    page.wait_for_selector("#limits-answer.wrong")
+    page.fill("#limit-max_urls", "100000")
+    page.fill("#limit-max_rate", "0.2")
+    page.click("#limits-form button")
+    page.wait_for_selector("#limits-answer:has-text('Changed')")
+    page.wait_for_selector("#limits-now:has-text('100,000')")
+    time.sleep(1.0)
+    before = len(web.log_of("plain-1"))
+    time.sleep(3.0)
+    sent = len(web.log_of("plain-1")) - before
+    page.click("#limits-change")
+    page.fill("#limit-max_rate", "")
+    page.click("#limits-form button")
+    page.wait_for_selector("#limits-now:has-text('as each host allows')")
+
+    assert sent <= 1
+
+
+def test_pattern_is_excluded_after_a_preview(shown: Shown, seen: Opened) -> None:
+    """Part 5: the queue with its counts; after the question the host is asked no more."""
+    page, web = seen.page, shown.web
+
     page.fill("#queue-pattern", f"*{web.host('plain-1')}/*")
-    page.click("#queue-form button")
-    page.wait_for_selector("#exclude")
-    preview = page.inner_text("#queue-preview")
+    page.wait_for_selector("#exclude:not([disabled])")
+    preview, label = page.inner_text("#queue-preview"), page.inner_text("#exclude")
     page.click("#exclude")
     page.click("#ask-yes")
     page.wait_for_selector("#queue-preview:has-text('Excluded')")
-    is_excluded = silent_after(web, "plain-1", settle_s=2.0)
-    page.fill("#limit-max_urls", "1000")
-    page.click("#limits-form button")
-    page.wait_for_selector("#limits-answer:has-text('Changed')")
-    page.click("#pause")
+
+    assert "queued URLs match" in preview
+    assert "at least" in preview
+    assert re.fullmatch(r"Exclude [\d,]+ URLs…", label)
+    assert silent_after(web, "plain-1", settle_s=2.0)
+
+
+def test_crawl_is_paused_resumed_and_stopped(shown: Shown, seen: Opened) -> None:
+    """Part 9: silent within a second and a half; after its end the page says so and stays."""
+    page, web = seen.page, shown.web
+
+    page.keyboard.press("Shift+P")
     is_paused = silent_after(web, "plain-0", settle_s=1.5)
     page.wait_for_selector("#badge.paused")
-    page.click("#pause")
+    page.click("#state-action button")
     before = len(web.log())
     eventually(lambda: len(web.log()) > before)
+    page.wait_for_selector("#badge.running, #badge.waiting")
     page.click("#stop")
     page.click("#ask-yes")
     code = shown.process.wait(60)
+    page.wait_for_selector("#offline:not(.hidden)")
 
-    assert "queued URLs match" in preview
-    assert is_excluded
     assert is_paused
     assert code == 143
-    page.wait_for_selector("#offline:not(.hidden)")
+    assert "Not connected" in page.inner_text("#offline")
+    assert page.is_disabled("#pause")
+    seen.messages[:] = [each for each in seen.messages if "ERR_" not in each]
+
+
+# ---------------------------------------------------------------------- other crawls
 
 
 def test_page_that_dies_costs_the_crawl_nothing(tmp_path: Path) -> None:
     """The crawl goes on after its page was killed, and ends as usual."""
-    with crawled(tmp_path, "--max-urls", "12") as (web, process, _address):
+    with (
+        DemoWeb(plain_sites(2, pages=50)) as web,
+        crawled(tmp_path, *web.seeds(), options=("--max-urls", "12")) as (process, _address),
+    ):
         children = _children(process.pid)
         for pid in children:
             os.kill(pid, signal.SIGKILL)

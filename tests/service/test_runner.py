@@ -206,3 +206,40 @@ def test_instants_that_passed_while_the_service_was_down_are_served_once(
         again.tick()
 
     assert len(again.started) == 1
+
+
+def test_run_that_is_asked_for_during_a_run_comes_after_it(tmp_path: Path) -> None:
+    """Once, however often it was asked for; a job that has ended begins at once."""
+    desk = Desk(tmp_path)
+    job = desk.add()
+    desk.tick()
+
+    for _ in range(3):
+        desk.book.run_again(job, now=desk.now)
+    desk.started[0].ends()
+    desk.tick()
+    numbers = [desk.job(job).run.number]
+    desk.started[1].ends()
+    desk.tick()
+    is_over = desk.job(job).state
+    desk.book.run_again(job, now=desk.now)
+    desk.tick()
+    numbers.append(desk.job(job).run.number)
+
+    assert numbers == [2, 3]
+    assert is_over is JobState.FINISHED
+    assert len(desk.started) == 3
+
+
+def test_job_that_is_stopped_does_not_run_again_by_itself(tmp_path: Path) -> None:
+    """The operator has the last word."""
+    desk = Desk(tmp_path)
+    job = desk.add()
+    desk.tick()
+
+    desk.book.run_again(job, now=desk.now)
+    desk.book.move(job, JobEvent.STOPPED, now=desk.now)
+    desk.tick()
+
+    assert desk.job(job).state is JobState.STOPPED
+    assert len(desk.started) == 1

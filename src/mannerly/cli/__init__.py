@@ -36,6 +36,8 @@ from .serve import serve
 from .simulate import simulate
 from .status import status
 from .terminal import note
+from .warm import EXAMPLES as WARM_EXAMPLES
+from .warm import WarmCommand, warm
 from .watch import watch
 from .wipe import wipe
 
@@ -74,6 +76,7 @@ app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(rich_help_panel=_RUN)(retry)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
+app.command(cls=WarmCommand, epilog=WARM_EXAMPLES, rich_help_panel=_RUN)(warm)
 app.command(rich_help_panel=_LOOK)(status)
 app.command(rich_help_panel=_LOOK)(watch)
 app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)

@@ -43,7 +43,7 @@ _STATES = {
 # When there is no room for all, what needs a look stays.
 _PRIORITY = (
     *(HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.GIVEN_UP),
-    *(HostStatus.PAUSED, HostStatus.DONE),
+    *(HostStatus.SHARED, HostStatus.PAUSED, HostStatus.DONE),
 )
 
 

@@ -3,7 +3,7 @@
 The options are made from the table in `crawler.options`, so that the command line, the environment
 and the configuration files cannot differ. If the data directory holds a crawl, it is resumed with
 its stored settings. The settings that decide which URLs are fetched cannot change then: other
-values raise ConfigError.
+values raise ConfigError. It is long because `check`, `recrawl`, `resume` and `warm` use its parts.
 
     0    finished, or --max-urls or --duration reached
     1    ended with work pending, or links lost with a page that crashed its parser, or a rule of
@@ -33,6 +33,7 @@ from .outputs import check_function, check_outputs, content_of, for_outputs
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = (
-    *("scope", "include", "exclude", "max_depth", "seeding_strategy", "drop_tracking", "links"),
+    *("scope", "include", "exclude", "max_depth", "follow", "seeding_strategy", "sitemap"),
+    *("drop_tracking", "links"),
 )
 
 EXAMPLES = """\
@@ -104,8 +106,13 @@ def crawl(
         run_plan(prepare(urls or [], configuration))
 
 
-def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
-    """Return the plan of a run; errors are found before the first request."""
+def prepare(
+    arguments: list[str], configuration: Configuration, base: CrawlSettings | None = None
+) -> RunPlan:
+    """Return the plan of a run; errors are found before the first request.
+
+    `base` are the settings of a new crawl, as far as no option changes them.
+    """
     from mannerly.crawler.store import exists
 
     from . import notices
@@ -121,7 +128,7 @@ def prepare(arguments: list[str], configuration: Configuration) -> RunPlan:
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
-        settings = for_outputs(configuration.settings(), configuration)
+        settings = for_outputs(configuration.settings(base), configuration)
         _check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
@@ -161,10 +168,23 @@ def default_location(sources: list[SeedSource]) -> str:
 
 def run_plan(plan: RunPlan) -> None:
     """Run the crawl, write the exports, print the summary, exit with the code."""
+    result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
+    raise typer.Exit(finish(plan, result))
+
+
+def finish(
+    plan: RunPlan,
+    result: CrawlResult,
+    more: Mapping[str, object] | None = None,
+    show: Callable[[RunPlan, CrawlResult], None] | None = None,
+) -> int:
+    """Write the exports, print the summary, and return the exit code.
+
+    `more` is added to the result as JSON; `show` prints the result in place of the summary.
+    """
     from .endings import exit_code
     from .export import write_all
 
-    result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
     quiet = bool(plan.configuration.value("quiet"))
     is_written = write_all(
         plan.location,
@@ -174,8 +194,8 @@ def run_plan(plan: RunPlan) -> None:
     )
     code = exit_code(result) if is_written else USAGE
     broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
-    _report(plan, result, broken)
-    raise typer.Exit(code or (BROKEN_RULE if broken else 0))
+    _report(plan, result, broken, more or {}, show)
+    return code or (BROKEN_RULE if broken else 0)
 
 
 def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
@@ -337,11 +357,17 @@ def _notices(plan: RunPlan) -> list[str]:
     ]
 
 
-def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None:
+def _report(
+    plan: RunPlan,
+    result: CrawlResult,
+    broken_rules: list[str],
+    more: Mapping[str, object],
+    show: Callable[[RunPlan, CrawlResult], None] | None,
+) -> None:
     from .endings import described
 
     configuration = plan.configuration
-    said = described(result, plan.location)
+    said = described(result, plan.location) | dict(more)
     if plan.rules:
         said["broken_rules"] = broken_rules
     if configuration.value("json"):
@@ -355,7 +381,7 @@ def _report(plan: RunPlan, result: CrawlResult, broken_rules: list[str]) -> None
 
         log("json", "Ended", **said)
         return
-    print_summary(plan, result)
+    (show or print_summary)(plan, result)
     if any(each.code == NO_NAME and each.url in plan.bare_seeds for each in result.seed_problems):
         note("If you meant a file of URLs: there is no file of that name here.")
 
@@ -371,6 +397,7 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
     limits = {
         "max_urls": f"--max-urls {settings.max_urls or 0:,}",
         "duration": f"--duration {settings.duration_s or 0:g}",
+        "error_rate": f"--max-error-rate {settings.max_error_rate or 0:g}",
     }
     is_long = bool(configuration.value("verbose"))
     ended = Ended(

@@ -49,6 +49,7 @@ def demo(
 
         raise typer.Exit(main(["--port", str(port)] if port else []))
 
+    from dataclasses import replace
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -67,6 +68,7 @@ def demo(
     settings = CrawlSettings(scope=ScopeMode.HOST, duration_s=seconds, processes=processes)
     try:
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
+            settings = replace(settings, memory=str(Path(folder) / "hosts.sqlite"))
             note(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …")
             limits = Limits(duration_s=seconds, workers=settings.workers)
             with Progress(limits) as progress:

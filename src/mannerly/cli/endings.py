@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
-CODES = {"crashed": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
+_LACKS = ("no_memory", "no_room")  # errors that say nothing about a page
+CODES = {"crashed": 1, "error_rate": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
 def exit_code(result: CrawlResult) -> int:
@@ -29,7 +30,7 @@ def is_incomplete(result: CrawlResult) -> bool:
     is_at_end = result.ending.value == "finished"
     left = result.pending > 0 or result.given_up > 0 or bool(result.astray)
     stats = result.stats
-    return (is_at_end and left) or stats.crashed > 0 or stats.failed["no_memory"] > 0
+    return (is_at_end and left) or stats.crashed > 0 or any(map(stats.failed.get, _LACKS))
 
 
 def _tightest(result: CrawlResult) -> dict[str, object] | None:
@@ -70,7 +71,7 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
-    for name in ("tallies", "standings", "latencies"):
+    for name in ("tallies", "standings", "latencies", "blocked", "commits", "warmth"):
         del stats[name]
     stats["latency_ms"] = {
         f"p{share}": round(1000 * result.stats.latencies.within(share / 100), 1)

@@ -106,7 +106,7 @@ def _name(host: HostStanding, look: Look) -> str:
 
 
 def _next(host: HostStanding) -> str:
-    if host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP, HostStatus.DONE):
+    if host.state in (HostStatus.SHARED, HostStatus.PAUSED, HostStatus.GIVEN_UP, HostStatus.DONE):
         return "–"
     return span(host.next_in_s) if host.next_in_s and host.next_in_s >= 0.05 else "now"
 

@@ -19,6 +19,7 @@ GLYPHS: dict[HostStatus, tuple[str, Tone]] = {
     HostStatus.FETCHING: ("●", Tone.GOING),
     HostStatus.ASKED_TO_WAIT: ("○", Tone.WAITING),
     HostStatus.BACKING_OFF: ("◆", Tone.REFUSED),
+    HostStatus.SHARED: ("⇄", Tone.WAITING),
     HostStatus.PAUSED: ("‖", Tone.PLAIN),
     HostStatus.GIVEN_UP: ("×", Tone.REFUSED),
     HostStatus.DONE: ("✓", Tone.DONE),
@@ -40,6 +41,8 @@ def cause(host: HostStanding, *, short: bool = False) -> str:
         return _backing_off(host, short=short)
     if host.state is HostStatus.GIVEN_UP:
         return problem_words(host.problem)
+    if host.state is HostStatus.SHARED:
+        return f"in use by crawl {host.held_by}" if host.held_by else "in use by another crawl"
     if host.state is HostStatus.PAUSED:
         return "by you"
     if host.state is HostStatus.FETCHING and host.limited_by is LimitedBy.ROBOTS:

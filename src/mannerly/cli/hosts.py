@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.hosts import HostLine
     from mannerly.crawler.model import HostRecord
     from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.store.host_memory import HostBudget
     from mannerly.crawler.stored import HostHandle, StoredCrawl
 
     from .look import Look
@@ -88,15 +89,18 @@ def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
         line = _line(crawl, crawl.host(host), host)
         orders = _orders(crawl)
         options = _own_options(crawl, line.record.host)
+        shared = crawl.host(host).shared()
     if json:
         fields = {**_fields(line, orders), "options": options, "next_urls": list(line.next_urls)}
-        print_json(fields)
+        print_json(fields | {"shared": _shared_fields(shared)})
         return
     for name, value in _described(line.record, orders, now=time.time()):
         show(f"{name:<16}{value}")
     if options:
         own = ", ".join(f"{name} = {value}" for name, value in options.items())
         show(f"{'own options':<16}{own}")
+    if shared is not None and shared.lesson is not None:
+        show(f"{'all crawls know':<16}{_lesson(shared)}")
     show(f"{'given up':<16}{line.given_up:,}")
     show(f"{'queued':<16}{line.queued:,}")
     for url in line.next_urls:
@@ -163,6 +167,30 @@ def forget(location: Location, host: Host) -> None:
             f"Forgot the pace learned for {safe_term(handle.name)}{when(crawl)}; "
             "its robots.txt will be fetched again"
         )
+
+
+def _lesson(shared: HostBudget) -> str:
+    """Return where a lesson came from: 2.0/s, refused at 4.1/s, by crawl a, 3 h ago."""
+    assert shared.lesson is not None
+    rate, floor = shared.lesson.delay_s, shared.lesson.floor_s
+    known = [f"{1.0 / rate:.1f}/s"] if rate else []
+    known += [f"refused at {1.0 / floor:.1f}/s"] if floor else []
+    said = ", ".join(known) or "no limit"
+    return f"{said}, from crawl {safe_term(shared.learned_by)} {span(shared.learned_s_ago)} ago"
+
+
+def _shared_fields(shared: HostBudget | None) -> dict[str, object] | None:
+    if shared is None:
+        return None
+    lesson = shared.lesson
+    return {
+        "adaptive_delay_s": lesson.delay_s if lesson else 0.0,
+        "adaptive_delay_floor_s": lesson.floor_s if lesson else 0.0,
+        "learned_by": shared.learned_by,
+        "learned_s_ago": round(shared.learned_s_ago, 1),
+        "gap_s": shared.gap_s,
+        "next_in_s": round(shared.next_in_s, 3),
+    }
 
 
 def _orders(crawl: StoredCrawl) -> Mapping[str, HostOrders]:

@@ -78,9 +78,31 @@ def _machine() -> list[Finding]:
     few = too_few(CrawlSettings().workers, 1)
     return [
         authorities,
+        _host_memory(),
         Finding("processors", str(cores())),
         Finding("open files", "few" if few else "enough", few or ""),
     ]
+
+
+def _host_memory() -> Finding:
+    """Look at the memory of hosts that crawls use if they name no other; it is not created."""
+    import os
+    from contextlib import closing
+    from pathlib import Path
+
+    from mannerly.crawler.store import host_memory_location, open_host_memory
+    from mannerly.crawler.store.base import StoreError
+
+    name, location = "memory of hosts", host_memory_location(None, os.environ)
+    if location is None:
+        return Finding(name, "none", "crawls neither share a pace nor learn from each other")
+    if not Path(location).exists():
+        return Finding(name, f"{location} (made by the first crawl)")
+    try:
+        with closing(open_host_memory(location)):
+            return Finding(name, location)
+    except StoreError as error:
+        return Finding(name, location, str(error), is_problem=True)
 
 
 def _packages() -> list[Finding]:

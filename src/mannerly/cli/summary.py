@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
 from mannerly.crawler.model import GIVEN_UP
+from mannerly.crawler.stats import NOT_MODIFIED
 
 from .block import percent, short_time
 from .endings import is_incomplete, resume_command
@@ -90,6 +91,8 @@ def _text(ended: Ended, look: Look) -> _Text:
     if ending == "no_seed":
         lines = failed_seed_lines(result.seed_problems, look)
         return _Text("× Failed", Tone.REFUSED, ": no seed could be fetched", lines)
+    if ending == "error_rate":
+        return _failing(ended, look)
     if ending in ("max_urls", "duration"):
         return _limited(ended, look)
     if result.astray:
@@ -122,6 +125,12 @@ def _crashed(ended: Ended, look: Look) -> _Text:
     said = f": {trouble}, after {ended.pages}"
     lines = ["", *_table(ended, look), "", *ended.resume]
     return _Text("× Failed", Tone.REFUSED, said, lines)
+
+
+def _failing(ended: Ended, look: Look) -> _Text:
+    said = f" at {ended.limit}: too many requests fail, after {ended.pages}"
+    lines = ["", *_table(ended, look), "", *ended.resume]
+    return _Text("× Stopped", Tone.REFUSED, said, lines)
 
 
 def _limited(ended: Ended, look: Look) -> _Text:
@@ -244,8 +253,11 @@ def _violated(stats: Stats, look: Look) -> list[str]:
 def _answers(stats: Stats) -> list[str]:
     classes: Counter[int] = Counter()
     for status, count in stats.statuses.items():
-        classes[status // 100] += count
-    return [f"{count:,} × {first}xx" for first, count in sorted(classes.items())]
+        if status != NOT_MODIFIED:
+            classes[status // 100] += count
+    same = stats.statuses[NOT_MODIFIED]
+    said = [f"{count:,} × {first}xx" for first, count in sorted(classes.items())]
+    return said + ([f"{same:,} × 304 (the same)"] if same else [])
 
 
 def _refused(stats: Stats, hosts: int) -> list[str]:

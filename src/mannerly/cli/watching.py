@@ -151,6 +151,7 @@ class _StoredMeter:
             asked_to_wait=counts[HostStatus.ASKED_TO_WAIT],
             backing_off=counts[HostStatus.BACKING_OFF],
             paused=counts[HostStatus.PAUSED],
+            shared=counts[HostStatus.SHARED],
             next_in_s=min((each.next_in_s for each in hosts if each.next_in_s), default=None),
         )
         stats = Stats(

@@ -11,6 +11,7 @@ through unchanged, so a listener sees one stream.
     ListSettled      the same for a sitemap or a public index
     ItemsExtracted   the extract function was run on a page
     PageRetried      a page will be asked for again
+    PageLooked       a page that is warmed was asked for
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
     SitemapsLimited  no more sitemaps of a host will be fetched
@@ -62,6 +63,7 @@ class PageSettled(NamedTuple):
     latency_s: float
     passed_over: Mapping[str, int]
     is_local: bool = False  # it failed on our side: that says nothing about the host
+    is_unchanged: bool = False  # its record of an earlier crawl was kept: no body came
 
 
 class ItemsExtracted(NamedTuple):
@@ -85,6 +87,18 @@ class PageRetried(NamedTuple):
     entry: Entry
     is_refusal: bool
     status: int | None = None  # None: there was no answer
+
+
+class PageLooked(NamedTuple):
+    """A page that is warmed was asked for. `number` is 1 for the first look at a variant, or 2."""
+
+    url: str
+    variant: str
+    number: int
+    state: str | None  # a `CacheState` of `web.caches`; None: it failed
+    status: int | None
+    latency_s: float
+    is_last: bool  # the page is settled with this look
 
 
 class UrlsDropped(NamedTuple):
@@ -189,6 +203,7 @@ Event: TypeAlias = (
     | ItemsExtracted
     | ListSettled
     | PageRetried
+    | PageLooked
     | UrlsDropped
     | UrlsFound
     | SitemapsLimited

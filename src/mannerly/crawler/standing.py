@@ -21,6 +21,7 @@ class HostStatus(StrEnum):
     FETCHING = "fetching"  # it is asked as often as its pace allows
     ASKED_TO_WAIT = "asked_to_wait"  # by Retry-After
     BACKING_OFF = "backing_off"  # after refusals or failures
+    SHARED = "shared"  # another crawl is sending to it; it waits for its turn
     PAUSED = "paused"  # by the operator
     GIVEN_UP = "given_up"
     DONE = "done"  # nothing is queued
@@ -51,6 +52,7 @@ class HostStanding(NamedTuple):
     failing_s: float = 0.0  # since the first of them
     fetched: int = 0
     refused: int = 0
+    held_by: str = ""  # the name of the crawl that is sending to it
 
     @property
     def needs_s(self) -> float:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mannerly.crawler import events as told
 from mannerly.crawler.model import CRASHED
 from mannerly.crawler.standing import ASKED, BACKING_OFF
-from mannerly.crawler.web.patterns import pattern_of
+from mannerly.crawler.web.caches import CacheState
+from mannerly.crawler.web.patterns import pattern_of, section_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.politeness.events import Cancelled, ConcurrencyChanged, Opened, Throttled
 from mannerly.politeness.model import THROTTLE, Reason
@@ -39,6 +40,8 @@ REMARKABLE = 200
 _DAY_S = 86_400.0
 _STEPS = 8  # of latencies, between one power of two and the next
 OTHER_PATTERNS = "other patterns"
+OTHER_SECTIONS = "other sections"
+NOT_MODIFIED = 304  # the answer for a page that is as its record says
 
 
 @dataclass(slots=True)
@@ -63,6 +66,11 @@ class HostTally:
             self.asked_gap_s = other.asked_gap_s
 
 
+HOST_WAITS = (
+    *("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "shared", "other"),
+)
+
+
 @dataclass(slots=True)
 class Waits:
     """The number of hosts by what they wait for."""
@@ -73,6 +81,7 @@ class Waits:
     backing_off: int = 0  # after refusals or failures
     busy: int = 0
     paused: int = 0
+    shared: int = 0  # another crawl is sending to them
     other: int = 0
     next_in_s: float | None = None
 
@@ -83,19 +92,10 @@ class Waits:
 
     def add(self, other: Waits) -> None:
         """Add another shard's counts; the next instant is the earlier one."""
-        for name in ("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "other"):
+        for name in HOST_WAITS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
-
-
-class OldestRequest(NamedTuple):
-    """The request that has waited for its answer for longest."""
-
-    waited_s: float
-    timeout_s: float
-    attempt: int  # the first is 1
-    attempts: int  # at most
 
 
 class Latencies(Counter[int]):
@@ -123,6 +123,59 @@ class Latencies(Counter[int]):
         """Return the middle of a step."""
         exponent, part = divmod(step, _STEPS)
         return float((0.5 + (part + 0.5) / (2 * _STEPS)) * 2.0**exponent)
+
+
+@dataclass(slots=True)
+class Warmth:
+    """The looks at some pages: how many of them the cache had, before and after."""
+
+    pages: int = 0  # each variant of a page counts
+    hits_before: int = 0  # at the first look
+    hits_after: int = 0  # at the last one
+    uncacheable: int = 0
+    unknown: int = 0  # no cache has named itself
+    failed: int = 0
+    before: Latencies = field(default_factory=Latencies)  # to the first byte
+    after: Latencies = field(default_factory=Latencies)
+
+    def add(self, other: Warmth) -> None:
+        """Add the looks at other pages."""
+        for name in _LOOKS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.before.update(other.before)
+        self.after.update(other.after)
+
+    @property
+    def cacheable(self) -> int:
+        """Return the number of pages that a cache can have."""
+        return self.pages - self.uncacheable - self.unknown - self.failed
+
+    def look(self, event: told.PageLooked) -> None:
+        """Add one look."""
+        is_first, is_hit = event.number == 1, event.state is CacheState.HIT
+        self.pages += is_first
+        self.hits_before += is_first and is_hit
+        self.hits_after += is_hit
+        self.uncacheable += event.state is CacheState.UNCACHEABLE
+        self.unknown += event.state is CacheState.UNKNOWN
+        self.failed += event.state is None
+        if event.latency_s > 0.0 and event.state is not None:
+            if is_first:
+                self.before.note(event.latency_s)
+            if is_hit or not is_first:
+                self.after.note(event.latency_s)
+
+
+_LOOKS = ("pages", "hits_before", "hits_after", "uncacheable", "unknown", "failed")
+
+
+class OldestRequest(NamedTuple):
+    """The request that has waited for its answer for longest."""
+
+    waited_s: float
+    timeout_s: float
+    attempt: int  # the first is 1
+    attempts: int  # at most
 
 
 @dataclass(slots=True)
@@ -158,6 +211,8 @@ class Stats:
     latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     blocked: dict[str, Latencies] = field(default_factory=dict)  # waits of hosts, by reason
+    warmth: dict[str, Warmth] = field(default_factory=dict)  # of pages, by section
+    variants: dict[str, Warmth] = field(default_factory=dict)  # the same, by variant
     commits: Latencies = field(default_factory=Latencies)
     commit_s: float = 0.0  # the latest commit
     shards_lost: int = 0  # that another run has taken over, or that were given back unwritten
@@ -220,6 +275,9 @@ class Stats:
         self.standings += other.standings
         self.latencies.update(other.latencies)
         self.commits.update(other.commits)
+        for mine, others in ((self.warmth, other.warmth), (self.variants, other.variants)):
+            for name, warmth in others.items():
+                mine.setdefault(name, Warmth()).add(warmth)
         for reason, waits in other.blocked.items():
             self.blocked.setdefault(reason, Latencies()).update(waits)
         if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
@@ -272,6 +330,7 @@ class StatsFold:
             told.ListSettled: self._list,
             told.ItemsExtracted: self._extracted,
             told.PageRetried: self._retried,
+            told.PageLooked: self._looked,
             told.UrlsDropped: self._dropped,
             told.UrlsFound: self._found,
             told.UrlsHeldBack: self._held_back,
@@ -312,7 +371,7 @@ class StatsFold:
 
     def _page(self, event: told.PageSettled) -> None:
         # Unpacked: a field of a named tuple takes as long to read as ten variables.
-        entry, record, outcome, latency_s, passed_over, is_local = event
+        entry, record, outcome, latency_s, passed_over, is_local, is_unchanged = event
         stats, status, error = self.stats, record.status, record.error
         if status is None:
             stats.failed[error or "unknown"] += 1
@@ -321,8 +380,11 @@ class StatsFold:
         else:
             self._failures = 0
             stats.fetched += 1
-            stats.statuses[status] += 1
-            stats.bytes += record.bytes
+            if not is_unchanged:
+                stats.statuses[status] += 1
+                stats.bytes += record.bytes
+            elif error is None:
+                stats.statuses[NOT_MODIFIED] += 1
             if latency_s > 0.0:
                 stats.latencies.note(latency_s)
         if error is not None:
@@ -362,6 +424,16 @@ class StatsFold:
         tally = self.stats.tally(event.entry.host) if event.is_refusal else None
         if tally is not None:
             tally.refused += 1
+
+    def _looked(self, event: told.PageLooked) -> None:
+        stats = self.stats
+        if not event.is_last:  # else it is counted as a page
+            stats.other_statuses[event.status or 0] += 1
+        section = section_of(event.url)
+        if section not in stats.warmth and len(stats.warmth) >= REMARKABLE:
+            section = OTHER_SECTIONS
+        stats.warmth.setdefault(section, Warmth()).look(event)
+        stats.variants.setdefault(event.variant, Warmth()).look(event)
 
     def _dropped(self, event: told.UrlsDropped) -> None:
         # Without the text after a colon: it differs by host, and is in the host's record.
@@ -466,6 +538,7 @@ def waits_of(places: HostPlaces) -> Waits:
         backing_off=sum(waiting.get(reason, 0) for reason in BACKING_OFF),
         busy=places.busy,
         paused=places.paused,
+        shared=waiting.get(Reason.SHARED, 0),
         other=places.other,
         next_in_s=places.next_in_s,
     )

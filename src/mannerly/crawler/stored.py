@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from mannerly.crawler import control
 from mannerly.crawler.inspection import explain, hosts, standings
 from mannerly.crawler.inspection.hosts import HostSort
+from mannerly.crawler.inspection.neighbours import forget_shared, shared_budget
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import View, settings_of, view
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.crawler.store.host_memory import HostBudget
 
 # Options that `set` changes in a running crawl.
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
@@ -89,8 +91,16 @@ class HostHandle:
         self._crawl.order(control.HostSet(self.name, delay_s, max_rate, per_host))
 
     def forget(self) -> None:
-        """Forget the pace that was learned for the host; a Retry-After still applies."""
+        """Forget the pace that was learned for the host, by this crawl and by others.
+
+        A Retry-After still applies.
+        """
         self._crawl.order(control.HostForget(self.name))
+        forget_shared(self._crawl.store, self.name, time.time())
+
+    def shared(self) -> HostBudget | None:
+        """Return what all crawls of this machine know of the host; None: nothing."""
+        return shared_budget(self._crawl.store, self.name, time.time())
 
 
 class StoredCrawl:

@@ -84,7 +84,13 @@ def with_content(
 
 
 def _work(pages: list[KeptPage], folder: Path, form: Content) -> partial[list[str | None]]:
-    return partial(contents, str(folder), [(page.record.url, page.place) for page in pages], form)
+    places = [(page.record.url, page.place if _is_good(page.record) else None) for page in pages]
+    return partial(contents, str(folder), places, form)
+
+
+def _is_good(record: PageRecord) -> bool:
+    """Return whether an answer is what was asked for: error pages have no content of their own."""
+    return record.status is not None and 200 <= record.status < 300
 
 
 def _take(batch: _Batch, result: object, folder: Path, form: Content) -> None:

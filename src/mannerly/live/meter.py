@@ -102,6 +102,7 @@ class Live(NamedTuple):
             HostStatus.FETCHING: waits.fetching,
             HostStatus.ASKED_TO_WAIT: waits.asked_to_wait,
             HostStatus.BACKING_OFF: waits.backing_off,
+            HostStatus.SHARED: waits.shared,
             HostStatus.PAUSED: waits.paused,
             HostStatus.GIVEN_UP: stats.hosts_given_up,
             HostStatus.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
@@ -193,7 +194,8 @@ class Meter:
 
 
 def _active(waits: Waits) -> int:
-    return waits.fetching + waits.asked_to_wait + waits.backing_off + waits.paused
+    waiting = waits.asked_to_wait + waits.backing_off + waits.shared + waits.paused
+    return waits.fetching + waiting
 
 
 def _why(stats: Stats) -> CrawlState:
@@ -265,6 +267,7 @@ def reason_word(stats: Stats) -> str:
     words = (
         (waits.asked_to_wait, "retry_after"),
         (waits.backing_off, "backing_off"),
+        (waits.shared, "in_use"),
         (waits.ready + waits.pace, "pace"),
         (waits.busy, "in_flight"),
         (waits.other, "robots_txt"),

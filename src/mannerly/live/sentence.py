@@ -80,7 +80,20 @@ def _waiting(live: Live, name: Callable[[str], str]) -> str:
         return f"{hosts} asked us to come back, the next one {when}"
     if waits.backing_off and not waits.fetching:
         return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
+    if waits.shared and not waits.fetching:
+        return in_use(live, name)
     return f"the next request goes {when}, as the pace of {_hosts(live, name)} allows"
+
+
+def in_use(live: Live, name: Callable[[str], str]) -> str:
+    """Return who sends to the hosts that are waited for: a.example is in use by crawl b."""
+    waiting = [host for host in live.stats.standings if host.state is HostStatus.SHARED]
+    holders = {host.held_by for host in waiting if host.held_by}
+    by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
+    count = live.stats.waits.shared
+    if count == 1 and waiting:
+        return f"{name(waiting[0].host)} is in use by {by}"
+    return f"{many(count, 'host')} are in use by {by}"
 
 
 def _hosts(live: Live, name: Callable[[str], str]) -> str:

@@ -125,7 +125,10 @@ class HostAnswers(HostGate):
         rate, concurrency = strategy.rate, strategy.concurrency
         latency_s = response.latency_s
         if outcome is OK:
-            stats.add_success(latency_s, now)
+            if response.is_from_cache:
+                stats.add_answer(now, failed=False)
+            else:
+                stats.add_success(latency_s, now)
             if self.health is not None:
                 if self.health.has_failures:
                     shared.mark_dirty(self)

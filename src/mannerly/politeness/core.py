@@ -338,6 +338,11 @@ class Politeness:
         """Return the settings in force for a host."""
         return self._own.get(self.key(host), self._shared).settings
 
+    @property
+    def start_delay_s(self) -> float:
+        """The delay between the first requests to a host without settings of its own."""
+        return self._shared.start_gap_s
+
     def delay_s(self, host: str) -> float:
         """Return the delay in force between two requests to a host, in seconds."""
         state = self._find(host)
@@ -346,7 +351,7 @@ class Politeness:
     def not_before(self, host: str) -> Instant:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
-        return NEVER if state is None else state.not_before
+        return NEVER if state is None else state.allowed_at
 
     def wait_reason(self, host: str) -> Reason:
         """Return the limit that sets `not_before`."""
@@ -372,6 +377,24 @@ class Politeness:
         Use it when a crawl is resumed: requests in flight when it was killed were not recorded.
         """
         (self._hosts.get(host) or self._find_or_create(host, now)).contacted(now)
+
+    def lend(self, host: str, *, now: Instant) -> None:
+        """Start no request to a host until `regain`, because another crawl may be sending to it."""
+        (self._find(host) or self._find_or_create(host, now)).lend()
+
+    def regain(self, host: str) -> None:
+        """Let requests to a host start again after `lend`; all other limits still hold."""
+        state = self._find(host)
+        if state is not None:
+            state.regain()
+
+    def block(self, host: str, until: Instant, why: Reason, *, now: Instant) -> None:
+        """Start no request to a host before `until`; `why` is the reason that is given."""
+        (self._find(host) or self._find_or_create(host, now)).block_until(until, now, why)
+
+    def state(self, host: str) -> HostState | None:
+        """Return the state of a host, to be read only; None if it has none."""
+        return self._hosts.get(host) or self._find(host)
 
     def waiting(self, host: str, change: int, *, now: Instant) -> None:
         """Add `change` to the number of callers that wait for this host (used by the drivers)."""
@@ -419,6 +442,11 @@ class Politeness:
         self._evicted.clear()
         self._shared.dirty.clear()
         return [_record(host, now, wall) for host in changed]
+
+    def remembered(self, host: str, *, now: Instant, wall: float) -> Remembered | None:
+        """Return the record of one host as `drain` would; None if it has no state."""
+        state = self._find(host)
+        return None if state is None else _record(state, now, wall)
 
     # ------------------------------------------------------------------ the registry
 

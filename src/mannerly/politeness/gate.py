@@ -47,7 +47,7 @@ class HostGate(HostSchedule):
         """Return the earliest instant for a start, ignoring requests in flight."""
         if self._gate in _SET_BY_OPERATOR:
             return inf
-        earliest = max(now, self.not_before)
+        earliest = max(now, self.allowed_at)
         health = self.health
         if health is None or health.breaker.state is BreakerState.CLOSED:
             return earliest
@@ -86,11 +86,27 @@ class HostGate(HostSchedule):
         self._shared.mark_dirty(self)
         self._reschedule()
 
-    def block_until(self, until: Instant, now: Instant) -> None:
-        """Restore a Retry-After that an earlier run received."""
-        self.own_requested().block(until, Reason.RETRY_AFTER)
+    @property
+    def allowed_at(self) -> Instant:
+        """The earliest instant for a start, also while the host is lent."""
+        return self.next_start() if self.requested.is_lent else self.not_before
+
+    def block_until(self, until: Instant, now: Instant, why: Reason = Reason.RETRY_AFTER) -> None:
+        """Restore a Retry-After or another wait that an earlier run or another crawl has noted."""
+        self.own_requested().block(until, why)
         self._park_if_long(now)
         self._reschedule()
+
+    def lend(self) -> None:
+        """Start no request until `regain`: another crawl may be sending to the host."""
+        self.own_requested().is_lent = True
+        self.not_before = inf
+
+    def regain(self) -> None:
+        """Let requests start again after `lend`, when all other limits allow it."""
+        if self.requested.is_lent:
+            self.requested.is_lent = False
+            self._reschedule()
 
     def _park_if_long(self, now: Instant) -> None:
         """Refuse requests, instead of delaying them, if the pause is beyond `max_retry_after_s`."""
@@ -162,7 +178,7 @@ class HostGate(HostSchedule):
         `give_up_after_s` counts from the first refusal or failure since the last success; for a
         host without one, whose Crawl-delay is that long, from now.
         """
-        if self.in_flight or self._gate in _SET_BY_OPERATOR:
+        if self.in_flight or self._gate in _SET_BY_OPERATOR or self.requested.is_lent:
             return False
         since = now if self.health is None else min(now, self.health.bad_since)
         return self.free_at(now) > since + self._shared.settings.give_up_after_s

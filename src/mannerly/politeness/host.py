@@ -29,6 +29,8 @@ from .model import Grant, Permit, Reason, Refuse, Wait
 if TYPE_CHECKING:
     from .model import Decision, Instant
 
+LENT_LOOK_S = 1.0  # how often to ask whether another crawl still sends to the host
+
 
 class HostState(HostAnswers):
     """The state of one host, or of a group of hosts that share one request rate."""
@@ -81,6 +83,7 @@ class HostState(HostAnswers):
         gate, requested = self._gate, self.requested
         if (
             now < requested.blocked_until
+            or requested.is_lent
             or permit.is_abandoned
             or (gate is not None and not (gate is Reason.HALF_OPEN and self._is_probe(permit)))
         ):
@@ -116,6 +119,8 @@ class HostState(HostAnswers):
 
     def _reserve_slowly(self, now: Instant) -> Decision:
         gate = self._gate
+        if self.requested.is_lent and gate not in (Reason.PAUSED, Reason.RETIRED):
+            return Wait(now + LENT_LOOK_S, Reason.SHARED)
         if gate is Reason.PARKED and now >= self.requested.blocked_until:
             gate = self._gate = None
         if gate is Reason.BREAKER_OPEN or gate is Reason.HALF_OPEN:

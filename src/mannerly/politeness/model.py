@@ -41,7 +41,8 @@ class Response(NamedTuple):
 
     Header names are case-insensitive; lower-case names are found fastest. `received_at` is wall
     time (seconds since 1970). It is used only for a date in Retry-After or X-RateLimit-Reset, and
-    only if the response has no valid `Date` header.
+    only if the response has no valid `Date` header. With `is_from_cache` the latency is left out of
+    the statistics: it says nothing about the load of the server behind the cache.
     """
 
     status: int | None = None
@@ -50,6 +51,7 @@ class Response(NamedTuple):
     error: ErrorKind | str | None = None
     bytes: int = 0
     received_at: float | None = None
+    is_from_cache: bool = False
 
 
 class Outcome(Enum):
@@ -83,6 +85,7 @@ class Reason(StrEnum):
     PARKED = "parked"
     PAUSED = "paused"
     RETIRED = "retired"
+    SHARED = "shared"  # another crawl is sending to the host
 
 
 class Permit:

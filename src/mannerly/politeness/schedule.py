@@ -191,7 +191,11 @@ class HostSchedule:
         self.not_before = self._next_start()
 
     def _next_start(self) -> Instant:
-        """Return the instant before which no request may start: the largest of all bounds."""
+        """Return the instant before which no request may start; `inf` while the host is lent."""
+        return inf if self.requested.is_lent else self.next_start()
+
+    def next_start(self) -> Instant:
+        """Return the largest of all bounds on the next start, by this crawl or another."""
         requested, not_before = self.requested, self.base_at + self._gap_s
         burst = self._shared.burst
         if burst > 1 and not requested.crawl_delay_s:

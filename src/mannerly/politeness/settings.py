@@ -154,6 +154,13 @@ class Settings:
     cruise: float = _option(
         0.98, "ρ: share of the estimated limit to use while cruising.", "ADR 0004", above=0, high=1
     )
+    latency_factor: float = _option(
+        2.0,
+        "Slow down when the median latency is above this many times the lowest one of minutes.",
+        "ADR 0004",
+        above=1,
+        high=100,
+    )
 
     # ------------------------------------------------------------------ linear
     linear_base_delay_s: float = _option(0.5, "Initial and shortest delay.", "requirement", above=0)

@@ -90,7 +90,7 @@ def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnaps
         rate=1.0 / delay_s if delay_s else float("inf"),
         delay_s=delay_s,
         crawl_delay_s=host.requested.crawl_delay_s,
-        not_before=host.not_before,
+        not_before=host.allowed_at,
         in_flight=host.in_flight,
         concurrency=host.limit,
         waiters=waiters,

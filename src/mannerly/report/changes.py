@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 _FIELDS = ("change", "url", "what", "status", "previous_status", "linked_from")
 _COLUMNS = (
-    Column("Change", Cell.BADGE),
+    Column("Change", Cell.BADGE, phone=Phone.UNDER),
     Column("Page", Cell.URL, width="wide"),
     Column("What", Cell.QUIET, phone=Phone.UNDER),
-    Column("Linked from", Cell.NUMBER, unit="pages", phone=Phone.HIDDEN),
 )
 # In this order; the word that people read, and its tone.
 _WORDS = {
@@ -27,7 +26,7 @@ _WORDS = {
     "changed": ("changed", BadgeTone.PLAIN),
 }
 NOT_AGAIN = (
-    "This is the first crawl of these pages. After `mannerly recrawl` the differences are here."
+    "This is the first crawl of these pages. After mannerly recrawl the differences are here."
 )
 
 
@@ -55,10 +54,7 @@ def section(facts: CrawlFacts) -> Section:
     found = [page for page in facts.pages.values() if page.change in _WORDS]
     order = list(_WORDS)
     found.sort(key=lambda page: (order.index(page.change or ""), -facts.linked[page.url], page.url))
-    rows = [
-        Row((_WORDS[page.change or ""], page.url, _what(page, facts), facts.linked[page.url]))
-        for page in found
-    ]
+    rows = [Row((_WORDS[page.change or ""], page.url, _what(page, facts))) for page in found]
     values = [
         (
             _WORDS[page.change or ""][0],
@@ -89,7 +85,7 @@ def _what(page: PageRecord, facts: CrawlFacts) -> str:
     if page.change != "new" and page.previous_status != page.status:
         said.append(f"{page.previous_status or 'no answer'} → {page.status or 'no answer'}")
     elif page.change == "changed":
-        said.append("other text")
+        said.append("another target" if page.redirect_to else "other content")
     if page.change == "removed" and linked:
         said.append(f"still linked from {counted(linked, 'page')}")
     elif page.change == "new":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FIELDS = ("group", "same", "title", "url", "canonical")
 _COLUMNS = (
     Column("Same title or text", width="wide"),
-    Column("What is the same", Cell.QUIET, phone=Phone.HIDDEN),
+    Column("What is the same", Cell.QUIET, phone=Phone.UNDER),
     Column("Pages", Cell.NUMBER),
     Column("Canonical", Cell.BADGE, phone=Phone.HIDDEN),
 )

@@ -43,7 +43,7 @@ def section(facts: CrawlFacts) -> Section:
         "Hosts given up",
         len(rows),
         f"{len(rows):,}",
-        "`mannerly retry` tries them again." if rows else "",
+        "mannerly retry DIR tries them again." if rows else "",
         empty="No host was given up.",
         table=ReportTable(_COLUMNS, rows, "hosts", sort=2) if rows else None,
         csv=CsvFile("given-up.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),

@@ -60,6 +60,9 @@ def page(findings: Findings, csv_directory: str | None = None) -> str:
 
 def _data(findings: Findings, csv_directory: str | None) -> dict[str, object]:
     proof = findings.sections[0].extra
+    every_row = "the CSV files hold every row"
+    if csv_directory is None:
+        every_row = "mannerly report --csv DIR writes every row"
     return {
         "title": f"{findings.facts.main_host}: site report",
         "origin": findings.facts.origin,
@@ -71,7 +74,7 @@ def _data(findings: Findings, csv_directory: str | None) -> dict[str, object]:
         "sections": [_section(each, csv_directory) for each in findings.sections],
         "made": [
             f"mannerly {version('mannerly')}",
-            f"Tables end after {SHOWN_ROWS:,} rows and say so; the CSV files hold every row.",
+            f"Tables end after {SHOWN_ROWS:,} rows and say so; {every_row}.",
         ],
     }
 

@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("Requests", Cell.NUMBER, phone=Phone.HIDDEN),
     Column("Gap in force then", Cell.GAP, unit="s"),
     Column("Smallest gap", Cell.GAP, unit="s"),
-    Column("Retry-After kept", Cell.QUIET, phone=Phone.HIDDEN),
+    Column("Retry-After kept", Cell.TALLY, phone=Phone.HIDDEN),
     Column("Refused", Cell.NUMBER, phone=Phone.HIDDEN),
     Column("Limit found", Cell.RATE, unit="/s", phone=Phone.HIDDEN),
     Column("Limit used", Cell.PART, phone=Phone.HIDDEN),

@@ -27,6 +27,7 @@ class Cell(StrEnum):
 
     TEXT = "text"
     QUIET = "quiet"  # text that matters less
+    TALLY = "tally"  # "7 of 7": text that lines up like a number
     URL = "url"
     BADGE = "badge"  # [word, tone]
     NUMBER = "number"

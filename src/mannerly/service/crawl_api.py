@@ -9,7 +9,6 @@ Reading a store may take long: it is done in a thread, one at a time for each cr
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from http import HTTPStatus
 from pathlib import Path
@@ -21,12 +20,13 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from mannerly.crawler.inspection.hosts import HostSort, host_key
+from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.store.base import StoreError, StoreMissing
 from mannerly.crawler.stored import open_crawl
 from mannerly.exports.pieces import page_pieces
 from mannerly.exports.target import Format
 
+from .host_table import HostQuery, TableSort
 from .operations import Operation, decoded, json_answer, number, wrong_values
 from .problems import Problem, bad_request, not_found
 from .proof import proof
@@ -66,13 +66,12 @@ class CrawlApi:
 
     def __init__(self, find: Callable[[str], LiveCrawl]) -> None:
         self._find = find
-        self._reading: dict[str, asyncio.Lock] = {}
         self._reports = Reports()
 
     def operations(self) -> list[Operation]:
         """Return all operations."""
         one = "/api/jobs/{id}"
-        hosts = ("sort", "state", "filter", "limit", "after")
+        hosts = ("sort", "order", "state", "filter", "limit", "after", "keep")
         changed = HTTPStatus.NO_CONTENT
         return [
             Operation("GET", f"{one}/status", self.status),
@@ -81,7 +80,7 @@ class CrawlApi:
             Operation(
                 "PATCH", f"{one}/hosts/{{host}}", self.change_host, HostChange, None, changed
             ),
-            Operation("GET", f"{one}/errors", self.errors),
+            Operation("GET", f"{one}/errors", self.errors, query=("code", "host")),
             Operation("GET", f"{one}/queue", self.queue, query=("pattern",)),
             Operation("GET", f"{one}/explain", self.explain, query=("url",)),
             Operation("GET", f"{one}/proof", self.proof),
@@ -97,21 +96,32 @@ class CrawlApi:
         return json_answer(status._asdict())
 
     async def hosts(self, request: Request) -> Response:
-        """List hosts: `sort`, `state`, `filter`, `limit` (50), `after` (an answer's `next`)."""
+        """List hosts: `sort`, `order` (asc, desc), `state`, `filter`, `limit` (50), `after` (an
+        answer's `next`); `keep` names hosts that come back in this order, whatever the sort is.
+        """
         query = request.query_params
         limit = number(query.get("limit"), "limit", default=50, most=MOST_HOSTS)
         after = number(query.get("after"), "after", default=0, most=10**9)
         try:
-            sort = HostSort(query.get("sort", HostSort.QUEUED.value))
+            sort = TableSort(query.get("sort", TableSort.QUEUED.value))
         except ValueError:
-            raise bad_request(f"sort is unknown; allowed: {', '.join(HostSort)}") from None
-        state, text = query.get("state", ""), query.get("filter", "")
+            raise bad_request(f"sort is unknown; allowed: {', '.join(TableSort)}") from None
+        order = query.get("order", "desc")
+        if order not in ("asc", "desc"):
+            raise bad_request(f"order is {order!r}; allowed: asc, desc")
+        wanted = HostQuery(
+            sort,
+            order == "asc",
+            query.get("state", ""),
+            query.get("filter", ""),
+            after,
+            limit,
+            tuple(query.getlist("keep")[:MOST_HOSTS]),
+        )
 
         def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
-                return live.hosts.page(
-                    view, sort=sort, state=state, text=text, after=after, limit=limit
-                )
+                return live.hosts.page(view, wanted)
 
         return json_answer(await self._read(request, look))
 
@@ -154,24 +164,28 @@ class CrawlApi:
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def errors(self, request: Request) -> Response:
-        """Return the errors, grouped by kind and host."""
+        """Return the errors, grouped by kind and host; with `code` and `host` some URLs of both."""
+        query = request.query_params
+        code, host = query.get("code"), query.get("host")
 
         def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
                 live.errors.update(view)
-            return live.errors.described()
+            if code is None or host is None:
+                return live.errors.described()
+            return {"urls": live.errors.urls(code, host)}
 
         return json_answer(await self._read(request, look))
 
     async def queue(self, request: Request) -> Response:
-        """Return which queued URLs match a `pattern`; nothing is changed."""
+        """Return the longest queues, or which queued URLs match a `pattern`; nothing is changed."""
         pattern = request.query_params.get("pattern", "")
-        if not 0 < len(pattern) <= LONGEST_PATTERN:
-            raise bad_request("name a glob: ?pattern=*/calendar/*")
+        if len(pattern) > LONGEST_PATTERN:
+            raise bad_request(f"pattern has more than {LONGEST_PATTERN} characters")
 
-        def look(crawl: StoredCrawl, _live: LiveCrawl) -> object:
+        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
-                return preview(view, pattern)
+                return preview(view, pattern, live.hosts.delays())
 
         with wrong_values():
             return json_answer(await self._read(request, look))
@@ -242,9 +256,8 @@ class CrawlApi:
             with open_crawl(live.location) as crawl:
                 return ask(crawl, live)
 
-        lock = self._reading.setdefault(live.location, asyncio.Lock())
         try:
-            async with lock:
+            async with live.reading:
                 return await run_in_threadpool(read)
         except StoreMissing:
             raise Problem(HTTPStatus.CONFLICT, "the crawl has not begun yet") from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,6 +45,7 @@ PROCESS = "mannerly.service.dashboard"
 ID = "this"  # the only crawl of the page
 FIRST_PORT, PORTS = 7465, 20
 READ_S = 0.1
+WATCH_HOSTS_S = 2.0
 CONTROL_S = 1.0  # between two looks at what control records have changed
 
 
@@ -217,6 +219,7 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
     fragment = f"#token={order.token}" if order.token else ""
     channel.send(PageReady(f"http://{shown}:{port}/{fragment}"))
     next_look = 0.0
+    watching = asyncio.create_task(_watch_hosts(live))
     while not channel.is_ended:
         now = time.time()
         for report in channel.receive():
@@ -227,8 +230,22 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
             next_look = now + CONTROL_S
             _look_at_orders(live)
         await asyncio.sleep(READ_S)
+    watching.cancel()
     server.should_exit = server.force_exit = True
     serving.cancel()
+
+
+async def _watch_hosts(live: LiveCrawl) -> None:
+    """Keep the traces of hosts up to date, also while no page is open."""
+
+    def look() -> None:
+        with suppress(StoreError), open_crawl(live.location) as crawl, crawl.view() as view:
+            live.hosts.watch(view)
+
+    while True:
+        async with live.reading:
+            await asyncio.to_thread(look)
+        await asyncio.sleep(WATCH_HOSTS_S)
 
 
 def _look_at_orders(live: LiveCrawl) -> None:

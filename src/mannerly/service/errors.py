@@ -6,6 +6,7 @@ back (`retry`), their records go away: then the index is made anew.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.inspection.reasons import error_words
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 5000  # kinds x hosts that are kept apart
 OTHER = "other hosts"
+EXAMPLES = 20  # URLs of a group that are kept, the latest ones
 _FAILED_FROM = 400  # the first status that is an error
 
 
 class _Group:
     """The errors of one kind at one host."""
 
-    __slots__ = ("can_retry", "example", "last", "urls")
+    __slots__ = ("can_retry", "examples", "last", "urls")
 
     def __init__(self) -> None:
         self.urls = 0
         self.last = 0.0
-        self.example = ""
+        self.examples: deque[str] = deque(maxlen=EXAMPLES)
         self.can_retry = False  # they have no answer, so `retry` asks for them again
 
 
@@ -68,13 +70,19 @@ class ErrorIndex:
             found = kinds.setdefault(kind, new)
             found["urls"] += group.urls
             if group.last >= found["last"]:
-                found["last"], found["example"] = group.last, group.example
-            found["hosts"].append({"host": host, "urls": group.urls, "example": group.example})
+                found["last"], found["example"] = group.last, group.examples[-1]
+            one = {"host": host, "urls": group.urls, "last": group.last}
+            found["hosts"].append({**one, "example": group.examples[-1]})
         for found in kinds.values():
             found["hosts"].sort(key=lambda each: -each["urls"])
             del found["hosts"][100:]
         listed = sorted(kinds.values(), key=lambda each: -each["urls"])
         return {"urls": sum(each["urls"] for each in listed), "kinds": listed}
+
+    def urls(self, code: str, host: str) -> list[str]:
+        """Return the latest URLs of one kind at one host, at most `EXAMPLES`."""
+        group = self._groups.get((code, host))
+        return [] if group is None else list(group.examples)[::-1]
 
     def _add(self, kind: str, record: PageRecord) -> None:
         key = (kind, record.host)
@@ -84,7 +92,8 @@ class ErrorIndex:
         group.urls += 1
         group.can_retry |= record.status is None
         if record.fetched_at >= group.last:
-            group.last, group.example = record.fetched_at, record.url
+            group.last = record.fetched_at
+            group.examples.append(record.url)
 
 
 def _kind(record: PageRecord) -> str:

@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 def happening(event: Event) -> tuple[str, str, str] | None:
-    """Return the kind, the host and a sentence of an event; None if it is not shown."""
+    """Return the kind, the host and what happened to it; None if it is not shown."""
     match event:
         case polite.Slowed(host, _, delay_s, streak):
             why = f" after {streak} refusals" if streak > 1 else " after a refusal"
-            return "slowed", host, f"{host} slowed to {_pace(delay_s)}{why}"
-        case polite.SpedUp(host, _, delay_s) | polite.Recovered(host, _, delay_s):
-            return "sped_up", host, f"{host} sped up to {_pace(delay_s)}"
+            return "slowed", host, f"slowed to {_pace(delay_s)}{why}"
+        case polite.SpedUp(host, _, delay_s):
+            return "sped_up", host, f"sped up to {_pace(delay_s)}"
         case polite.Opened(host, at, until, _):
-            return "opened", host, f"{host}: breaker opened for {span(until - at)}"
+            return "opened", host, f"breaker opened for {span(until - at)}"
         case polite.Closed(host):
-            return "closed", host, f"{host}: breaker closed"
+            return "closed", host, "breaker closed"
         case polite.Parked(host, at, until):
-            return "asked_to_wait", host, f"{host} asked us to wait {span(until - at)}"
+            return "asked_to_wait", host, f"asked us to wait {span(until - at)}"
         case polite.Throttled(host, _, status, float(retry_after_s)):
-            text = f"{host} answered {status} and asked us to wait {span(retry_after_s)}"
-            return "asked_to_wait", host, text
+            words = f"answered {status} and asked us to wait {span(retry_after_s)}"
+            return "asked_to_wait", host, words
         case told.HostGivenUp(host, reason):
-            return "given_up", host, f"{host} was given up: {error_words(reason)}"
+            return "given_up", host, f"given up: {error_words(reason)}"
     return None
 
 

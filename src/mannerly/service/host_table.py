@@ -7,69 +7,114 @@ hosts only the first ones by queue are, and a filter looks among these.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
+from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.inspection.hosts import HostSort, one_host
 from mannerly.crawler.inspection.standings import all_counts, standings
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.standing import HostStanding, HostStatus
+
+from .host_traces import HostTraces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.inspection.view import View
-    from mannerly.crawler.standing import HostStanding
 
 FRESH_S = 1.0
+WATCH_S = 5.0  # between two looks while no page is open
+SHARE = 20  # a look that takes 0.5 s is made every 10 s
 MOST = 20_000
-MOST_TRACED, TRACE = 2000, 120  # hosts whose pace over time is remembered, and changes of each
+WITHOUT_NEXT = (HostStatus.GIVEN_UP, HostStatus.DONE, HostStatus.PAUSED)
 
 
-class Trace(NamedTuple):
-    """A host's pace and the limit that was found, in requests a second, from an instant on."""
+class TableSort(StrEnum):
+    """The columns by which the table can be sorted."""
 
-    at: float
-    pace: float
-    limit: float
+    QUEUED = "queued"
+    FETCHED = "fetched"
+    REFUSED = "refused"
+    FAILED = "failed"
+    GIVEN_UP = "given_up"
+    DELAY = "delay"
+    HOST = "host"
+    STATE = "state"
+    NEXT = "next"
+    PACE = "pace"
+    LIMIT = "limit"
 
 
-_KEYS: dict[HostSort, Callable[[HostStanding], float]] = {
-    HostSort.QUEUED: lambda host: host.queued,
-    HostSort.FETCHED: lambda host: host.fetched,
-    HostSort.REFUSED: lambda host: host.refused,
-    HostSort.FAILED: lambda host: host.times,
-    HostSort.GIVEN_UP: lambda host: host.state is HostStatus.GIVEN_UP,
-    HostSort.DELAY: lambda host: host.delay_s,
+_STATES = {state: number for number, state in enumerate(HostStatus)}
+_KEYS: dict[TableSort, Callable[[HostStanding], Any]] = {
+    TableSort.QUEUED: lambda host: host.queued,
+    TableSort.FETCHED: lambda host: host.fetched,
+    TableSort.REFUSED: lambda host: host.refused,
+    TableSort.FAILED: lambda host: host.times,
+    TableSort.GIVEN_UP: lambda host: host.state is HostStatus.GIVEN_UP,
+    TableSort.DELAY: lambda host: host.delay_s,
+    TableSort.HOST: lambda host: host.host,
+    TableSort.STATE: lambda host: _STATES[host.state],
+    TableSort.NEXT: lambda host: inf if host.state in WITHOUT_NEXT else host.next_in_s or 0.0,
+    TableSort.PACE: lambda host: 1.0 / host.delay_s if host.delay_s else 0.0,
+    TableSort.LIMIT: lambda host: host.limit,
 }
+
+
+class HostQuery(NamedTuple):
+    """The hosts that a reader wants to see.
+
+    `keep` are the hosts that it shows now: they come back in this order, whatever the sort says,
+    so that no row moves under a finger.
+    """
+
+    sort: TableSort = TableSort.QUEUED
+    ascending: bool = False
+    state: str = ""
+    text: str = ""
+    after: int = 0
+    limit: int = 50
+    keep: tuple[str, ...] = ()
 
 
 class HostTable:
     """The hosts of one crawl. It is asked by one thread at a time."""
 
     def __init__(self) -> None:
-        self._read_at = float("-inf")
+        self._read_at = self._next_at = -inf
         self._hosts: list[HostStanding] = []
         self._counts: Counter[HostStatus] = Counter()
-        self._traces: dict[str, deque[Trace]] = {}
+        self._traces = HostTraces()
 
-    def page(
-        self, crawl: View, *, sort: HostSort, state: str, text: str, after: int, limit: int
-    ) -> dict[str, Any]:
+    def page(self, crawl: View, query: HostQuery) -> dict[str, Any]:
         """Return some hosts, and how many there are: all, by state, and of those that match."""
         self._refresh(crawl)
+        text = query.text.lower()
         found = [
             host
             for host in self._hosts
-            if (not state or host.state.value == state) and text.lower() in host.host
+            if (not query.state or host.state.value == query.state) and text in host.host
         ]
-        found.sort(key=_KEYS[sort], reverse=True)
-        has_more = len(found) > after + limit
+        found.sort(key=lambda host: host.host)
+        found.sort(key=_KEYS[query.sort], reverse=not query.ascending)
+        shown = found[query.after : query.after + query.limit]
+        is_moved = False
+        if query.keep:
+            by_name = {host.host: host for host in self._hosts}
+            kept = [by_name[name] for name in query.keep if name in by_name]
+            is_moved = [host.host for host in shown] != [host.host for host in kept]
+            shown = kept
+        has_more = len(found) > query.after + query.limit
         return {
             "all": sum(self._counts.values()),
             "states": {status.value: self._counts[status] for status in HostStatus},
             "matching": len(found),
-            "hosts": [described(host) for host in found[after : after + limit]],
-            "next": str(after + limit) if has_more else None,
+            "hosts": [
+                {**described(host), "trace": self._traces.of(host.host)[-40:]} for host in shown
+            ],
+            "is_moved": is_moved,
+            "next": str(query.after + query.limit) if has_more else None,
         }
 
     def one(self, crawl: View, host: str, events: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -86,9 +131,21 @@ class HostTable:
             "queued": line.queued,
             "given_up": line.given_up,
             "next_urls": line.next_urls,
-            "trace": [each._asdict() for each in self._traces.get(host, ())],
+            "trace": self._traces.of(host),
             "events": [each for each in events if each["host"] == host][-10:][::-1],
         }
+
+    def delays(self) -> dict[str, float]:
+        """Return the seconds between two requests to each host, as of the latest look."""
+        return {host.host: host.delay_s for host in self._hosts}
+
+    def watch(self, crawl: View) -> None:
+        """Look at the hosts now and then, so that their traces have no hole while no page is open.
+
+        Looking takes a twentieth of the time at most.
+        """
+        if time.monotonic() >= self._next_at:
+            self._refresh(crawl)
 
     def _refresh(self, crawl: View) -> None:
         now = time.monotonic()
@@ -97,18 +154,9 @@ class HostTable:
         wall = time.time()
         self._hosts = standings(crawl, HostSort.QUEUED, MOST, now=wall)
         self._counts = all_counts(crawl, now=wall)
-        self._read_at = now
-        for host in self._hosts[:MOST_TRACED]:
-            self._trace(host, wall)
-
-    def _trace(self, host: HostStanding, now: float) -> None:
-        """Remember a host's pace and limit where they changed."""
-        if not host.delay_s:
-            return
-        trace = self._traces.setdefault(host.host, deque(maxlen=TRACE))
-        pace, limit = round(1.0 / host.delay_s, 3), round(host.limit, 3)
-        if not trace or (trace[-1].pace, trace[-1].limit) != (pace, limit):
-            trace.append(Trace(round(now, 1), pace, limit))
+        self._traces.note(self._hosts, wall)
+        self._read_at = time.monotonic()
+        self._next_at = self._read_at + max(WATCH_S, SHARE * (self._read_at - now))
 
 
 def described(host: HostStanding) -> dict[str, Any]:
@@ -116,9 +164,7 @@ def described(host: HostStanding) -> dict[str, Any]:
     return {
         "host": host.host,
         "state": host.state.value,
-        "next_in_s": host.next_in_s
-        if host.state not in (HostStatus.GIVEN_UP, HostStatus.DONE, HostStatus.PAUSED)
-        else None,
+        "next_in_s": None if host.state in WITHOUT_NEXT else host.next_in_s,
         "pace": 1.0 / host.delay_s if host.delay_s else None,
         "delay_s": host.delay_s,
         "limited_by": host.limited_by.value,
@@ -136,6 +182,8 @@ def because(host: HostStanding) -> str:
         return host.problem
     if host.state is HostStatus.PAUSED:
         return "by you"
+    if host.state is HostStatus.SHARED:
+        return f"in use by crawl {host.held_by}"
     if host.state is HostStatus.BACKING_OFF:
         return f"{host.times} failures in a row; then one probe" if host.times else "then one probe"
     if host.state is HostStatus.ASKED_TO_WAIT:

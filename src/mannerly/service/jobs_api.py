@@ -2,7 +2,7 @@
 
 POST   /api/jobs                      GET /api/jobs[?state=…]
 GET    /api/jobs/{id}                 PATCH, DELETE /api/jobs/{id}
-POST   /api/jobs/{id}/pause, resume, stop, retry, seeds
+POST   /api/jobs/{id}/pause, resume, stop, retry, run, seeds
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class JobsApi:
             Operation("POST", f"{one}/resume", self.resume, None, Job),
             Operation("POST", f"{one}/stop", self.stop, None, Job),
             Operation("POST", f"{one}/retry", self.retry, WhatToRetry, Job),
+            Operation("POST", f"{one}/run", self.run, None, Job),
             Operation("POST", f"{one}/seeds", self.add_seeds, NewSeeds, Job),
         ]
 
@@ -137,6 +138,11 @@ class JobsApi:
         wanted = await decoded(request, WhatToRetry)
         with wrong_values():
             self._service.retry(self._job(request), wanted.host)
+        return json_answer(self._described(self._job(request)))
+
+    async def run(self, request: Request) -> Response:
+        """Begin another run of a job, now or when its present run has ended: for webhooks."""
+        self._service.run_again(self._job(request).id)
         return json_answer(self._described(self._job(request)))
 
     async def add_seeds(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ store. A crawl that does not run has no reports: then the state is made from the
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,6 +58,7 @@ class LiveCrawl:
         self.errors = ErrorIndex()
         self.hosts = HostTable()
         self.stream = LiveStream(self.state)
+        self.reading = asyncio.Lock()  # held while its store is read
         self.events: deque[dict[str, Any]] = deque(maxlen=EVENTS)
         self.options: dict[str, float | None] = {}  # that were changed while it ran
         self._limits = limits
@@ -80,8 +82,8 @@ class LiveCrawl:
         for event in told.events:
             found = happening(event)
             if found is not None:
-                kind, host, text = found
-                self.events.append({"at": now, "kind": kind, "host": host, "text": text})
+                kind, host, words = found
+                self.events.append({"at": now, "kind": kind, "host": host, "words": words})
 
     def ended(self) -> None:
         """Forget the last report: the crawl does not run any more, and the store says the rest."""

@@ -18,6 +18,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from mannerly.crawler.stats import HOST_WAITS
 from mannerly.version import VERSION
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ _GAUGES = (
     ("in_flight_requests", "Requests that wait for their answer.", "in_flight"),
     ("known_hosts", "Hosts that the crawls have met.", "hosts_known"),
 )
-_STATES = ("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "other")
 _CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 
 
@@ -132,7 +132,7 @@ def _host_counts(stats: Stats) -> Iterator[Metric]:
     hosts = GaugeMetricFamily(
         "mannerly_hosts", "Hosts with queued URLs, by what they do or wait for.", labels=["state"]
     )
-    for state in _STATES:
+    for state in HOST_WAITS:
         hosts.add_metric([state], getattr(stats.waits, state))
     yield hosts
     yield GaugeMetricFamily(

@@ -124,6 +124,10 @@ class Service:
         """Apply an event to a job; return whether it changed anything."""
         return self.book.move(job_id, event, now=time.time())
 
+    def run_again(self, job_id: str) -> None:
+        """Begin another run of a job, now or when its present one has ended."""
+        self.book.run_again(job_id, now=time.time())
+
     def live(self, job_id: str) -> LiveCrawl:
         """Return what the page shows of a job's present run.
 
@@ -194,7 +198,7 @@ class Service:
         """
         merged = {**job.options, **options}
         merged = {name: value for name, value in merged.items() if value is not None}
-        settings_of(merged, self.settings)  # raises OptionError
+        settings_of(merged, self.settings, job.kind)  # raises OptionError
         location = self.runner.location(job)
         if exists(location):
             with open_crawl(location) as crawl:
@@ -207,7 +211,7 @@ class Service:
         location = str(self.runner.location(job))
         live = self._live.get(job.id)
         if live is None or live.location != location:
-            limits = limits_of(settings_of(job.options, self.settings))
+            limits = limits_of(settings_of(job.options, self.settings, job.kind))
             live = self._live[job.id] = LiveCrawl(job.name, location, limits)
         return live
 

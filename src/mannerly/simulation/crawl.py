@@ -27,7 +27,9 @@ from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine, Rhythm
 from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
+from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import Scope, ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 TICK_S = 20.0  # the real 0.25 s would be 345,600 ticks a day, and there is no progress line
+LEASE_TICK_S = 0.25
 SLICE = 2_000  # seeds in one commit
 ENOUGH = 10_000  # queued URLs; below that the next seeds are read
 NO_FAULTS = Faults()
@@ -83,6 +86,8 @@ def simulate_crawl(
     step_s: float = 0.0,
     duration_s: float = 30 * DAY_S,
     check_every: int = 1000,
+    memory: str | None = None,
+    turn_s: float = TICK_S,
 ) -> CrawlOutcome:
     """Crawl a generated web from its seeds and return the figures.
 
@@ -97,6 +102,8 @@ def simulate_crawl(
             the simulation of a large web faster. 0: do not round.
         duration_s: virtual seconds after which an unfinished crawl is stopped.
         check_every: requests between two checks of the frontiers' invariant.
+        memory: location of a memory of hosts; None: no other crawl can want these hosts.
+        turn_s: longest turn of the loop; with a memory a quarter of a second, as in a real crawl.
     """
     chosen = settings or CrawlSettings()
     chosen = replace(
@@ -115,8 +122,8 @@ def simulate_crawl(
         step_s=step_s,
         seed=seed,
     )
-    crawl = _Crawl(web, chosen, clock, servers, shards)
-    crawl.drive(duration_s, check_every)
+    crawl = _Crawl(web, chosen, clock, servers, shards, memory)
+    crawl.drive(duration_s, check_every, turn_s)
     return crawl.outcome()
 
 
@@ -136,6 +143,7 @@ class _VirtualTime:
 
 
 _EPOCH_S = EPOCH.timestamp()
+START = Now(0.0, _EPOCH_S)
 
 
 class _Crawl:
@@ -148,6 +156,7 @@ class _Crawl:
         clock: VirtualClock,
         servers: Servers,
         shards: int,
+        memory: str | None,
     ) -> None:
         self._web = web
         self._clock = clock
@@ -161,6 +170,11 @@ class _Crawl:
             hrefs=HrefMemory(),
         )
         events = Events()
+        self._leases: Leases | None = None
+        if memory is not None:
+            self._leases = Leases(
+                open_host_memory(memory), crawl="simulated", name="simulated", worker="1", now=START
+            )
         self._shards = [
             Shard(
                 store.shard,
@@ -169,8 +183,9 @@ class _Crawl:
                 settings,
                 rules,
                 is_resumed=False,
-                now=Now(0.0, _EPOCH_S),
+                now=START,
                 events=events,
+                leases=self._leases,
             )
             for store in self._stores
         ]
@@ -182,6 +197,7 @@ class _Crawl:
             workers=settings.workers,
             rhythm=Rhythm(tick_s=TICK_S),
             events=events,
+            leases=self._leases,
         )
         self._seeds = web.seeds()
         self._checks = self._in_memory = 0
@@ -196,15 +212,18 @@ class _Crawl:
         self._engine.commit()
         return bool(some)
 
-    def drive(self, duration_s: float, check_every: int) -> None:
+    def drive(self, duration_s: float, check_every: int, turn_s: float) -> None:
         """Run the engine until the crawl is complete or `duration_s` is over."""
         engine, clock, seen = self._engine, self._clock, self._servers.seen
         next_check = check_every
-        has_seeds = True
+        has_seeds, next_lease = True, 0.0
         while clock.now < duration_s:
             while has_seeds and sum(shard.frontier.queued for shard in self._shards) < ENOUGH:
                 has_seeds = self._offer_seeds()
-            engine.turn(TICK_S)
+            engine.turn(turn_s if self._leases is None else LEASE_TICK_S)
+            if self._leases is not None and clock.now >= next_lease:
+                next_lease = clock.now + LEASE_TICK_S
+                self._leases.tick(Now(clock.now, _EPOCH_S + clock.now))
             if seen.requests >= next_check:
                 next_check = seen.requests + check_every
                 self._check()
@@ -217,6 +236,8 @@ class _Crawl:
                 engine.give_up_hopeless()
         self._check()  # before `stop`, which takes requests from hosts that others wait behind
         engine.stop()
+        if self._leases is not None:
+            self._leases.close(Now(clock.now, _EPOCH_S + clock.now))
 
     def _check(self) -> None:
         for shard in self._shards:

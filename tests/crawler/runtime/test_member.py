@@ -29,12 +29,12 @@ def running(pid: int = 7, at: float = 0.0) -> Member:
 
 
 def test_a_silent_worker_is_named_and_then_stuck() -> None:
-    """Ten seconds after its last report, and twenty."""
+    """Eight seconds after its last report, and twenty."""
     member = running()
     member.heard_at, member.has_spoken = 100.0, True
 
     assert member.trouble(100.0 + SILENT_S - 0.1) is None
-    assert "worker process 7 (shards [0, 2]) has not answered for 10 s" in str(
+    assert "worker process 7 (shards [0, 2]) has not answered for 8 s" in str(
         member.trouble(100.0 + SILENT_S)
     )
     assert not member.is_stuck(100.0 + STUCK_S - 0.1)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import select
+import subprocess
 import sys
 import threading
 import time
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.runtime.harness import eventually
 
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.parsed import HELPER_DIED, ParsedPage, ParseFailed
-from mannerly.crawler.runtime.offload import Offload
+from mannerly.crawler.runtime.offload import STARTS, Offload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,28 @@ def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None
     offload.give("other", partial(int, "7"))
 
     assert collected(offload, 2) == {"deadly": HELPER_DIED, "other": 7}
+
+
+@pytest.mark.parametrize(("deaths", "expected"), [(STARTS - 1, 7), (99, HELPER_DIED)])
+def test_helpers_that_die_while_they_start_do_not_count_against_their_work(
+    deaths: int, expected: object, offload: Offload[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work was not read yet. But helpers that never start end in a failure, not in a circle."""
+    start, started = subprocess.Popen, []
+
+    def start_and_kill(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = start(*arguments, **options)
+        started.append(process)
+        if len(started) <= deaths:
+            process.kill()
+        return process
+
+    monkeypatch.setattr("subprocess.Popen", start_and_kill)
+
+    offload.give("work", partial(int, "7"))
+
+    assert collected(offload, 1) == {"work": expected}
+    assert len(started) == min(deaths, STARTS) + 1
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")

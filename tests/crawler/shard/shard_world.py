@@ -9,8 +9,10 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsRequest
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.stats import Stats, StatsFold
+from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
@@ -44,10 +46,18 @@ class ShardWorld:
         number: int = 0,
         shards: int = 1,
         watched: Watched = Watched.NO,
+        memory: str | None = None,
+        crawl: str = "x",
+        now: Now = Now(0.0, EPOCH_S),  # noqa: B008
     ) -> None:
         self.settings = settings or brisk()
         self.store = store or MemoryStore.group(shards, frontier_limit=1000)[number]
-        self.now = Now(0.0, EPOCH_S)
+        self.now = now
+        self.leases = None
+        if memory is not None:
+            self.leases = Leases(
+                open_host_memory(memory), crawl=crawl, name=f"crawl-{crawl}", worker="1", now=now
+            )
         self.events: list[Event] = []
         self._fold = fold = StatsFold()
         scope = self.settings.scope_of(urls)
@@ -63,6 +73,7 @@ class ShardWorld:
             reader=reader,
             consumer=consumer,
             watched=watched,
+            leases=self.leases,
         )
         self.parts, self.flights = self.shard.parts, self.shard.flights
         self.offer(*urls)

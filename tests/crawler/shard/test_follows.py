@@ -102,7 +102,7 @@ def test_what_was_held_back_goes_to_the_queue_as_it_was() -> None:
 
 @pytest.mark.parametrize("error", sorted({*STARVED, LocalError.NO_ROOM}))
 def test_what_this_machine_lacks_costs_a_page_no_attempt(error: LocalError) -> None:
-    """Row 2: it is asked for again however often that happens."""
+    """It is asked for again after two seconds, and no try is counted."""
     page = entry(attempts=MAX_ATTEMPTS)
 
     assert follows(page, answer(error=error)) == Again(page, NOW.mono + STARVED_RETRY_S)
@@ -131,6 +131,8 @@ def test_memory_that_lacks_for_one_page_again_and_again_has_an_end() -> None:
 
     assert waits == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0, 64.0]
     assert follows(page, lack, lacked=LACK_TRIES) == Settled("no_memory")
+    no_room = answer(error=LocalError.NO_ROOM)
+    assert follows(page, no_room, lacked=LACK_TRIES) == Settled("no_room")
 
 
 @pytest.mark.parametrize("error", [LocalError.STALE_CONNECTION])

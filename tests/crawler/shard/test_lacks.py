@@ -64,6 +64,25 @@ def test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end(
     assert world.shard.is_idle
 
 
+def test_a_page_for_which_there_is_no_room_fails_in_the_end() -> None:
+    """A body that cannot wait for --memory-limit is asked for ten times; then it has failed."""
+    world = ShardWorld(PAGE, settings=brisk(ignore_robots=True))
+    asked = 0
+    for _ in range(3 * LACK_TRIES):
+        for request in world.start():
+            asked += 1
+            world.answer(request, error=LocalError.NO_ROOM)
+        world.shard.commit(world.now)
+        world.wait(LONGEST_STARVED_S)
+
+    record = world.store.find(PAGE)
+    assert asked == LACK_TRIES + 1
+    assert isinstance(record, PageRecord)
+    assert (record.status, record.error) == (None, "no_room")
+    assert exit_code(CrawlResult(Ending.FINISHED, world.stats, 1.0, 0)) == 1
+    assert world.shard.is_idle
+
+
 def test_a_page_that_lacked_memory_comes_back_when_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,8 +13,11 @@ from mannerly.crawler.control import in_force
 from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy, limited_by
 
 from .hosts import HostLine, HostSort, top_hosts
+from .neighbours import holders
 from .reasons import error_words
 from .view import settings_of
+
+_MAY_BE_SHARED = (HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import HostOrders
@@ -35,6 +38,13 @@ def standings(crawl: View, sort: HostSort, limit: int, *, now: float) -> list[Ho
     found = [
         _standing(line, orders.get(line.record.host), settings, now) for line in lines.values()
     ]
+    held_by = holders(crawl, [host.host for host in found if host.state in _MAY_BE_SHARED], now)
+    found = [
+        host._replace(state=HostStatus.SHARED, held_by=held_by[host.host])
+        if host.host in held_by
+        else host
+        for host in found
+    ]
     if sort is HostSort.QUEUED:
         found.sort(key=lambda host: (-host.queued, -host.fetched))
     return found[:limit]
@@ -44,11 +54,15 @@ def all_counts(crawl: View, *, now: float) -> Counter[HostStatus]:
     """Return the number of hosts by status: every record is read."""
     orders = in_force(crawl.store.orders()).hosts
     queued = {host for reader in crawl.readers for host, count in reader.queued_hosts() if count}
-    return Counter(
+    found = Counter(
         _status(record, orders.get(record.host), now, has_queue=record.host in queued)
         for reader in crawl.readers
         for record in reader.hosts()
     )
+    shared = min(len(holders(crawl, sorted(queued), now)), found[HostStatus.FETCHING])
+    found[HostStatus.FETCHING] -= shared
+    found[HostStatus.SHARED] += shared
+    return found
 
 
 def _standing(
@@ -57,7 +71,8 @@ def _standing(
     record = line.record
     status = _status(record, own, now, has_queue=line.queued > 0)
     least_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
-    pace_s = record.adaptive_delay_s or (settings.start_delay_s if record.fetched else 0.0)
+    first_s = least_s if settings.strategy == "fixed" else settings.start_delay_s
+    pace_s = record.adaptive_delay_s or (first_s if record.fetched else 0.0)
     delay_s = max(pace_s, record.crawl_delay_s, least_s) if pace_s else 0.0
     floor_s = record.adaptive_delay_floor_s
     by = limited_by(

@@ -15,6 +15,7 @@ class CrawlOptions(TypedDict, total=False):
 
     max_urls: int | None
     max_depth: int | None
+    follow: bool | None
     max_per_host: int | None
     duration: float | None
     grace: float | None
@@ -26,6 +27,7 @@ class CrawlOptions(TypedDict, total=False):
     anchors: bool | None
     text_digest: str | None
     seeding_strategy: str | None
+    sitemap: str | Sequence[str] | None
     max_sitemaps: int | None
     ct_url: str | None
     commoncrawl_url: str | None
@@ -58,6 +60,7 @@ class CrawlOptions(TypedDict, total=False):
     rate_limit_headers: bool | None
     probe_budget: float | None
     cruise: float | None
+    latency_factor: float | None
     linear_base_delay: float | None
     linear_step: float | None
     linear_probe_after: int | None
@@ -111,3 +114,6 @@ class CrawlOptions(TypedDict, total=False):
     keep_bodies: bool | None
     segment_size: int | str | None
     durable: bool | None
+    warm: bool | None
+    variant: str | Sequence[str] | None
+    max_error_rate: float | None

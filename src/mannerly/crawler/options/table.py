@@ -41,6 +41,12 @@ def _limits() -> tuple[Option, ...]:
             "N",
         ),
         Option(
+            "follow",
+            ValueKind.FLAG,
+            "Follow the links of pages, not only seeds and sitemaps (default on).",
+            "follow",
+        ),
+        Option(
             "max_per_host",
             ValueKind.INTEGER,
             "Fetch at most this many pages of one host (default: no limit).",
@@ -129,6 +135,14 @@ def _limits() -> tuple[Option, ...]:
             "seeding",
             "WORD",
             choices=("none", "sitemap", "ct", "commoncrawl", "all"),
+        ),
+        Option(
+            "sitemap",
+            ValueKind.LIST,
+            "Read this sitemap, too; repeatable.",
+            "sitemaps",
+            "URL",
+            is_advanced=True,
         ),
         Option(
             "max_sitemaps",
@@ -341,6 +355,16 @@ def _resources() -> tuple[Option, ...]:
             is_advanced=True,
         ),
         Option(
+            "memory",
+            ValueKind.TEXT,
+            "File in which all crawls of this machine remember the pace of hosts and take turns on "
+            "them, or none (default: ~/.local/state/mannerly/hosts.sqlite).",
+            "memory",
+            "FILE|none",
+            project_use=ProjectUse.PATHS_INSIDE,
+            is_advanced=True,
+        ),
+        Option(
             "max_redirects",
             ValueKind.INTEGER,
             "Maximum redirects followed from one URL (default 10).",
@@ -503,6 +527,37 @@ def _resources() -> tuple[Option, ...]:
     )
 
 
+def _warming() -> tuple[Option, ...]:
+    return (
+        Option(
+            "warm",
+            ValueKind.FLAG,
+            "Ask for each page again until the cache in front of the site has it (default off; see "
+            "mannerly warm).",
+            "warm",
+            is_advanced=True,
+        ),
+        Option(
+            "variant",
+            ValueKind.LIST,
+            "With warm: ask for this variant of each page, too: mobile, gzip, br, zstd, identity, "
+            "or a header such as 'Accept-Language: de'; repeatable.",
+            "variants",
+            "VARIANT",
+            is_advanced=True,
+        ),
+        Option(
+            "max_error_rate",
+            ValueKind.NUMBER,
+            "Stop when more than this share of requests fails, from 0 to 1, of the last 50 or more "
+            "(default: no limit; warm: 0.2).",
+            "max_error_rate",
+            "SHARE",
+            is_advanced=True,
+        ),
+    )
+
+
 def _run() -> tuple[Option, ...]:
     return (
         Option(
@@ -577,8 +632,9 @@ def _run() -> tuple[Option, ...]:
         Option(
             "metrics_file",
             ValueKind.FILE,
-            "Write metrics for the textfile collector of Prometheus to this file, again and again.",
+            "Write metrics for Prometheus (textfile collector) to this file.",
             metavar="FILE",
+            is_advanced=True,
             project_use=ProjectUse.PATHS_INSIDE,
         ),
         Option(
@@ -606,6 +662,7 @@ def _groups() -> dict[str, tuple[Option, ...]]:
         "Politeness": politeness,
         **pace_options(named),
         "Network and resources": _resources(),
+        "Warming": _warming(),
         "This run": _run(),
     }
 

@@ -81,7 +81,7 @@ def harvest(
     urls, unfollowed = links.urls, links.nofollow_urls
     if page.nofollow:
         urls, unfollowed = [], [*urls, *unfollowed]
-    found = found_links(entry, urls, rules, passed_over)
+    found = found_links(entry, urls, rules, passed_over) if rules.follows else []
     if found:
         rules.hrefs.passed_on(links, (candidate.url for candidate in found))
     if unfollowed:

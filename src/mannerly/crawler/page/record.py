@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xxhash import xxh3_128_hexdigest
 
 from mannerly.crawler.model import Candidate, PageChange, PageRecord
+from mannerly.crawler.web.caches import cache_words
 
 from .parsed import ParsedPage
 
@@ -78,7 +79,7 @@ def page_record(
         error,
         entry.host,
         xxh3_128_hexdigest(body) if body else None,
-        _printable(headers.get("x-cache") or headers.get("cf-cache-status")),
+        _printable(cache_words(headers)),
         int(age) if age and age.isascii() and age.isdigit() and len(age) < 10 else None,
         round(answer.total_s * 1000.0, 3),
         page.noindex,

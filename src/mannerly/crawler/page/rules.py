@@ -28,6 +28,7 @@ class LinkRules:
     moved: list[str] = field(default_factory=list)
     keeps_links: bool = False  # keep what readers of the links ask for
     keeps_anchors: bool = False  # and what links with a fragment can lead to
+    follows: bool = True  # the links of pages
     text_digest: str = "none"  # pages whose text is digested: auto, all or none
 
     def has_seed_on(self, host: str) -> bool:

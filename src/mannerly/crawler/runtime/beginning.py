@@ -16,7 +16,7 @@ from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.store.base import Manifest
-from mannerly.crawler.web.seeds import seed_candidates, usual_sitemaps
+from mannerly.crawler.web.seeds import seed_candidates, sitemap, usual_sitemaps
 from mannerly.crawler.web.sources import COMMONCRAWL, CT
 from mannerly.crawler.web.urls import Url, host_key_of, site_of
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
-KEPT = ("scope", "include", "exclude", "max_depth", "seeding", "drop_tracking", "links")
+KEPT = (
+    *("scope", "include", "exclude", "max_depth", "follow", "seeding", "sitemaps"),
+    *("drop_tracking", "links"),
+)
 
 
 def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
@@ -38,6 +41,7 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
         HrefMemory(),
         keeps_links=settings.links,
         keeps_anchors=settings.anchors,
+        follows=settings.follow,
         text_digest=settings.text_digest,
     )
 
@@ -47,6 +51,7 @@ def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candid
     candidates = seed_candidates(manifest.seeds)
     if settings.seeding in ("sitemap", "all"):
         candidates += usual_sitemaps(manifest.seeds)
+    candidates += [sitemap(url, None) for url in settings.sitemaps]
     for source, template in ((CT, settings.ct_url), (COMMONCRAWL, settings.commoncrawl_url)):
         if settings.seeding in (source.name, "all"):
             # Asked for here only: the first question reads the list of public suffixes.

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+from collections import deque
 from contextlib import suppress
 from enum import Enum
 from math import inf
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from .budget import PageBudget, SharedBudget
     from .news import Told
     from .run import Run
+    from .waking import Bell
 
-HANGS_S = 1.0  # after the second signal
+HANGS_S = 0.8  # after the second signal
 WATCH_S = 0.25  # between two checks of limits, interrupts and control records
 
 
@@ -39,6 +41,7 @@ class Ending(Enum):
     FINISHED = "finished"
     MAX_URLS = "max_urls"
     DURATION = "duration"
+    ERROR_RATE = "error_rate"  # --max-error-rate was exceeded
     STOPPED = "stopped"
     TERMINATED = "terminated"
     NO_SEED = "no_seed"
@@ -48,18 +51,26 @@ class Ending(Enum):
 class StopSwitch:
     """A request from outside to end a run: any thread may call `stop`.
 
-    The run looks at it four times a second. `wants_end`: start no more requests, and wait for those
-    under way. `wants_end_now`: do not wait for them.
+    `bell` wakes the run, which looks here four times a second otherwise. `wants_end`: start no more
+    requests, and wait for those under way. `wants_end_now`: do not wait for them.
     """
 
     def __init__(self) -> None:
         self.wants_end = self.wants_end_now = False
         self.ending = Ending.STOPPED
+        self.bell: Bell | None = None
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the run. Requests under way are waited for, unless `at_once`."""
         self.wants_end = True
         self.wants_end_now |= at_once
+        if self.bell is not None:
+            self.bell.ring()
+
+    def hush(self) -> None:
+        """Let a run sleep again that was woken; nearly always it was not."""
+        if self.wants_end and self.bell is not None:
+            self.bell.hush()
 
 
 class Watcher(Protocol):
@@ -126,9 +137,9 @@ class Signals(StopSwitch):
         return number != signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.stop(at_once=self.wants_end)
         if number != signal.SIGINT:
             self.ending = Ending.TERMINATED
+        self.stop(at_once=self.wants_end)
 
     def _guard(self, rung: socket.socket) -> None:
         """Count signals; after the second, end the process if the run does not end itself."""
@@ -163,6 +174,38 @@ def require(store: CrawlStore) -> None:
         )
 
 
+class ErrorRate:
+    """The share of requests that fail: without an answer, or with a status of 500 or more.
+
+    It is that of the last `SAMPLE` requests, or of a few more: totals are looked at four times a
+    second. A breaker that opens makes requests rare, so a fixed span of time would show nothing.
+    """
+
+    SAMPLE = 50
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._before: deque[tuple[int, int]] = deque([(0, 0)])  # requests that ended, and failed
+        self.is_exceeded = False
+
+    def look(self, stats: Stats) -> None:
+        """Compare the totals with those of `SAMPLE` requests ago."""
+        if self._limit is None:
+            return
+        ended = failed = sum(stats.failed.values())
+        for counts in (stats.statuses, stats.other_statuses):
+            ended += counts.total()
+            failed += sum(count for status, count in counts.items() if not 0 < status < 500)
+        before = self._before
+        while len(before) > 1 and ended - before[1][0] >= self.SAMPLE:
+            before.popleft()
+        sample = ended - before[0][0]
+        if sample >= self.SAMPLE and failed - before[0][1] > self._limit * sample:
+            self.is_exceeded = True
+        if ended > before[-1][0]:
+            before.append((ended, failed))
+
+
 class RunLimits:
     """Ends a run before its work is done: by interrupts, limits, and control records about both.
 
@@ -172,6 +215,7 @@ class RunLimits:
 
     def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
         self._duration_s = run.settings.duration_s
+        self._errors = ErrorRate(run.settings.max_error_rate)
         self._budget = budget
         self._interrupts = run.interrupts
         self._is_stopped = False
@@ -190,12 +234,18 @@ class RunLimits:
                 case SetOption(name="max_urls", value=value):
                     self._budget.set_limit(None if value is None else int(value))
 
+    def look(self, stats: Stats) -> None:
+        """Look at the totals: four times a second."""
+        self._errors.look(stats)
+
     def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
         """Return why the run has to end; None: it goes on. `is_spent`: --max-urls is reached."""
         if self._interrupts.wants_end:
             return self._interrupts.ending
         if self._is_stopped:
             return Ending.TERMINATED
+        if self._errors.is_exceeded:
+            return Ending.ERROR_RATE
         if self._duration_s is not None and elapsed_s >= self._duration_s:
             return Ending.DURATION
         return Ending.MAX_URLS if is_spent else None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.model import Fetched, InFlight, Request
     from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.politeness.model import Instant
@@ -107,9 +108,11 @@ class Engine:
         delivery: Delivery | None = None,
         events: Events | None = None,
         memory: BodyMemory | None = None,
+        leases: Leases | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._memory = memory or BodyMemory()
+        self._leases = leases
         self.shards = owned = OwnShards(shards)
         self._shards, self._by_number = owned.all, owned.by_number
         self._unwritten, self._has_room = owned.unwritten, owned.has_room
@@ -269,6 +272,8 @@ class Engine:
             return False
         if self._memory.is_scarce or self._next_start > self._clock.now():
             return False  # this machine lacks something
+        if self._leases is not None and self._clock.now() >= self._leases.sure_until:
+            return False  # another crawl may have taken the hosts over
         return self._offload is None or self._offload.pending < self._parse_limit
 
     def _start_less(self, lack: LocalError, now: Instant) -> None:
@@ -354,6 +359,8 @@ class Engine:
     def _forget(self, shard: Shard) -> None:
         self.shards.remove(shard)
         self._fold.forget(shard.number)
+        if self._leases is not None and shard.parts.shared is not None:
+            self._leases.remove(shard.parts.shared, self._now())
 
     def _collect(self, offload: Offload[Reading]) -> None:
         """Take the results of pages that were parsed in other processes."""
@@ -474,6 +481,8 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = self._fold.summed()
         stats.trouble = self._trouble
+        if self._leases is not None:
+            stats.trouble = stats.trouble or self._leases.trouble
         stats.oldest = self._oldest()
         stats.standings = self._fold.standings(self._clock.now())
         stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)

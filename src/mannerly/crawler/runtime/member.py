@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RESTARTS = 5  # of one worker within FORGIVEN_S; after that the run ends
 FORGIVEN_S = 3600.0
-SILENT_S = 10.0  # without a report: it is named
+SILENT_S = 8.0  # without a report: it is named
 STUCK_S = 20.0  # and then it is killed and replaced
 STARTING_S = 120.0  # the same for one that is just opening its store
 NAMED_S = 10.0  # so long it is said that a worker died

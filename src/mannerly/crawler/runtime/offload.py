@@ -11,11 +11,12 @@ must not wait for a helper that is just starting. Work and results pass between 
 thread through two queues, so nothing is shared; a result makes `descriptor` readable.
 
 Each piece of work returns one result. If a helper dies or has no memory for its piece, only that is
-affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. A
-helper that takes longer than `LONGEST_S` is killed, even if its parser never releases the
-interpreter. If no helper can be started (no memory, no descriptors), the work is done in the thread
-here. The memory of a helper is limited by the size of the largest page: some bytes of markup can
-become fifty bytes of tree each.
+affected: it is given to a new helper, and if that one dies too, the result is `HELPER_DIED`. One
+that dies before it can work does not count, unless `STARTS` of them do so in a row. A helper that
+takes longer than `LONGEST_S` is killed, even if its parser never releases the interpreter. If no
+helper can be started (no memory, no descriptors), the work is done in the thread here. The memory
+of a helper is limited by the size of the largest page: some bytes of markup can become fifty bytes
+of tree each.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ if TYPE_CHECKING:
 IDLE_S = 30.0  # a helper takes 0.2 s to start, and 40 MB to keep
 LONGEST_S = 30.0  # the largest page takes a second
 STALLED_S = 1.0  # later than it had to: this process was stopped
-SILENT_S = 10.0  # a helper that takes longer for a page is named
+SILENT_S = 8.0  # a helper that takes longer for a page is named
 NAMED_S = 10.0  # so long it is said that a helper died
 TRIES = 2  # helpers that one piece of work may crash
+STARTS = 3  # helpers in a row that die before they can work: then that counts against their work
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page
 TREE = 24  # and so many times the largest page: four copies of it, and its tree
 AT_ONCE = 4 * 1024 * 1024  # bytes of pages that are read at once, if there is more than one
@@ -130,6 +132,7 @@ class _Helper:
     child: Child
     piece: _Piece | None
     until: float
+    is_ready: bool = False  # it has told that it waits for work
 
 
 class _Helpers:
@@ -152,6 +155,7 @@ class _Helpers:
         self._death = ""  # of a helper, in words, and until when that is said
         self._named_until = 0.0
         self._helpers: list[_Helper] = []
+        self._failed_starts = 0  # in a row
         self._selector = selectors.DefaultSelector()
         self._selector.register(given, selectors.EVENT_READ)
 
@@ -238,6 +242,9 @@ class _Helpers:
             self._end(helper)
             return
         for result in results:
+            if not helper.is_ready:
+                helper.is_ready, self._failed_starts = True, 0
+                continue
             assert helper.piece is not None, "a helper answers only its work"
             self._done.put([(helper.piece.number, result)])
             helper.piece, helper.until = None, time.monotonic() + self._idle_s
@@ -270,8 +277,13 @@ class _Helpers:
         self._selector.unregister(helper.child.channel)
         helper.child.close()
         piece = helper.piece
-        if piece is not None:
+        if piece is None:
+            return
+        self._failed_starts += not helper.is_ready
+        if helper.is_ready or self._failed_starts >= STARTS:
             self._try_again(piece)
+        else:
+            self._line.appendleft(piece)  # it was not read yet
 
     def _do_here(self, piece: _Piece) -> None:
         """Do work for which no helper can be started."""
@@ -292,6 +304,7 @@ def main(channel: Channel) -> None:
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - not worth an import
         return_freed_memory()
         _limit_memory(channel.wait())
+        channel.send(None)  # ready for work
         while True:
             try:
                 work = channel.wait()

@@ -14,9 +14,9 @@ from mannerly.crawler.control import is_for_shards
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
+from mannerly.crawler.store.boot import boot_id
 
 from .beginning import first_candidates
-from .boot import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+    from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.store.base import CrawlStore, ShardStore
 
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
@@ -43,6 +44,7 @@ class ShardParts(NamedTuple):
     consumer: Consumer | None
     extract: Extractor | None
     watched: Watched
+    leases: Leases | None  # None: no other crawl can want these hosts
 
 
 class ShardOpener:
@@ -98,6 +100,7 @@ class ShardOpener:
             extract=common.extract,
             boot=boot_id(),
             watched=common.watched,
+            leases=common.leases,
         )
         shard.offer(self._first.get(number, []))
         return shard

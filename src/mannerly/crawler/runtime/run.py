@@ -21,6 +21,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import PageBudget
 from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
+from .waking import Bell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +100,15 @@ def run(this: Run) -> tuple[Ending, Stats]:
 
 def _run_here(this: Run) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
+    bell = this.interrupts.bell = Bell()
+    try:
+        return _run_shards(this, bell)
+    finally:
+        this.interrupts.bell = None
+        bell.close()
+
+
+def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
     from .engine import TICK_S
 
     settings, pages, interrupts = this.settings, this.pages, this.interrupts
@@ -112,9 +122,11 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
+    worker.watch(bell.fileno())
     try:
         while ending is None or engine.in_flight:
             engine.turn(TICK_S)
+            interrupts.hush()
             now = clock.now()
             # With nothing under way the run may be finished: check at once.
             if now < next_watch and engine.in_flight and not interrupts.wants_end:
@@ -131,7 +143,9 @@ def _run_here(this: Run) -> tuple[Ending, Stats]:
                 if not worker.is_cut_off:
                     limits.read_orders()
                 _tell(this, worker)
-                this.show(_shown(worker, draining, now), now - began)
+                stats = _shown(worker, draining, now)
+                limits.look(stats)
+                this.show(stats, now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:

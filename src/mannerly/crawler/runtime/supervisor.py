@@ -52,7 +52,7 @@ from .messages import (
     Start,
     worker_id,
 )
-from .waking import WakingQueue
+from .waking import Bell, WakingQueue
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 WORKER = "mannerly.crawler.runtime.worker_process"
 STOP_S = 5.0  # a worker that takes longer to end is killed; its store survives that
-STOP_AT_ONCE_S = 0.5  # the same after the second interrupt
+STOP_AT_ONCE_S = 0.3  # the same after the second interrupt
 STALLED_S = 2.0  # of a turn: this process was stopped, and its workers perhaps with it
 ALIVE_S = 1.0  # between two messages to a worker, at most: see `worker_process.SILENCE_S`
 
@@ -89,6 +89,8 @@ class Supervisor:
         self._next_alive = self._next_look = -inf
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
+        self._bell = run.interrupts.bell = Bell()
+        self._selector.register(self._bell, selectors.EVENT_READ)
         if run.pages is not None:
             run.pages.route = self.acknowledge
 
@@ -119,10 +121,9 @@ class Supervisor:
         ending: Ending | None = None
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
+            self._run.interrupts.hush()
             now = clock.now()
-            if now - turned_at > STALLED_S:
-                for member in self._alive():
-                    member.excuse(now - turned_at)
+            self._excuse(now - turned_at)
             turned_at = now
             for member in self._alive():
                 self._hear(member, now)
@@ -135,7 +136,9 @@ class Supervisor:
             self._spread(now)
             if now >= self._next_look:
                 self._look(now)
-                self._run.show(self.stats(now), now - began)
+                stats = self.stats(now)
+                self._limits.look(stats)
+                self._run.show(stats, now - began)
             if ending is None:
                 finished = self._poll_idle()
                 ending = self._limits.ending(now - began, is_spent=False) or finished
@@ -144,6 +147,12 @@ class Supervisor:
             if ending is not None:
                 self._end_workers(ending, now)
         return ending
+
+    def _excuse(self, turn_s: float) -> None:
+        """After a turn in which this process was stopped, its workers may need a moment, too."""
+        if turn_s > STALLED_S:
+            for member in self._alive():
+                member.excuse(turn_s)
 
     def _end_workers(self, ending: Ending, now: Instant) -> None:
         """Tell workers to end when they may, and kill those that do not."""
@@ -174,6 +183,8 @@ class Supervisor:
             self._reap(member)
         self._selector.close()
         self._acknowledged.close()
+        self._run.interrupts.bell = None
+        self._bell.close()
 
     # ------------------------------------------------------------------ messages from workers
 

@@ -1,15 +1,44 @@
-"""Items from other threads to a loop that sleeps on descriptors."""
+"""Wake a loop that sleeps on descriptors, with items for it or without."""
 
 from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 T = TypeVar("T")
+
+
+class Bell:
+    """Wakes a loop that sleeps on descriptors. It has no lock, so a signal handler may ring it."""
+
+    def __init__(self) -> None:
+        self._bell, self._rung = socket.socketpair()
+        self._bell.setblocking(False)
+        self._rung.setblocking(False)
+
+    def fileno(self) -> int:
+        """Return the descriptor, readable while it rings."""
+        return self._rung.fileno()
+
+    def ring(self) -> None:
+        """Wake the loop. Any thread may call this; after `close` it does nothing."""
+        with suppress(OSError):  # it is full, so it rings already; or closed
+            self._bell.send(b"!")
+
+    def hush(self) -> None:
+        """Let the loop sleep again."""
+        with suppress(BlockingIOError):
+            self._rung.recv(4096)
+
+    def close(self) -> None:
+        """Close the descriptors; closing twice is harmless."""
+        self._bell.close()
+        self._rung.close()
 
 
 class WakingQueue(Generic[T]):

@@ -40,6 +40,7 @@ from .descriptors import room
 from .ending import WATCH_S, require
 from .engine import SHARED, Engine
 from .messages import machine, worker_id
+from .neighbours import in_use, join_others
 from .news import News
 from .offload import Offload
 from .opening import ShardOpener, ShardParts, catch_up
@@ -83,6 +84,8 @@ class Worker:
         watched: Watched = Watched.NO,
     ) -> None:
         self._clock = clock = MonotonicClock()
+        # First, because a memory that cannot be used must not leave sockets behind.
+        self._leases = join_others(settings, store, Now(clock.now(), clock.wall()))
         self._store = store
         self._settings = settings
         manifest = store.manifest
@@ -109,7 +112,7 @@ class Worker:
         self._events = events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
         common = ShardParts(
-            self._rules, events, self._offload, self._delivery, self._extract, watched
+            self._rules, events, self._offload, self._delivery, self._extract, watched, self._leases
         )
         self._opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
         self.engine = Engine(
@@ -125,6 +128,7 @@ class Worker:
             delivery=self._delivery,
             events=events,
             memory=memory,
+            leases=self._leases,
         )
         self._is_paused = self._is_held = False
         self._orders = OrderBook(store)
@@ -221,6 +225,8 @@ class Worker:
         Raises:
             StoreError: the crawl's directory was removed.
         """
+        if self._leases is not None:
+            self._leases.tick(Now(now, self._clock.wall()))
         if now >= self._next_orders:
             self._read_orders(now)
         if now >= self._next_card:
@@ -246,6 +252,8 @@ class Worker:
         """
         try:
             self.engine.stop()
+            if self._leases is not None:
+                self._leases.close(Now(self._clock.now(), self._clock.wall()))
         finally:
             self.abandon(with_process=with_process)
 
@@ -260,6 +268,8 @@ class Worker:
         finally:
             if self._extract is not None:
                 self._extract.close()
+            if self._leases is not None:
+                self._leases.abandon()
             for shard in self._shards:
                 self._opener.close(shard)
             self._retire()
@@ -361,6 +371,8 @@ class Worker:
         if self.engine.waits_for_program:
             ready = self.engine.undelivered
             return f"waiting for the program that reads the pages: {ready} ready"
+        if stats.waits.shared and not stats.waits.fetching:
+            return in_use(stats)
         next_in_s = stats.waits.next_in_s
         if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
             hosts = f"{stats.hosts:,} hosts" if stats.hosts != 1 else "1 host"

@@ -4,8 +4,8 @@
     ------------------------------------------    -----------------------------------------------
     to a request for robots.txt                   LearnRules: the origin's rules, or another hop
     held back before it was sent                  Again; that is not a try
-    no descriptors for it now, or no room         Again after 2 s, however often
-    no memory for it now                          Again after 2 s, doubled with every try; after
+    no descriptors for it now                     Again after 2 s, however often
+    no memory for it now, or no room              Again after 2 s, doubled with every try; after
                                                   `LACK_TRIES` tries Settled, with that as its error
     failed on our side, may pass, tries left      Again after 0.5 s, doubled with every try
     failed on our side otherwise                  Settled, with the reason as its error
@@ -48,6 +48,7 @@ class Again(NamedTuple):
 
     entry: Entry  # with the tries so far
     due: float
+    is_look: bool = False  # nothing failed: another look at a page that is warmed
 
 
 class LearnRules(NamedTuple):
@@ -87,14 +88,16 @@ class Means(NamedTuple):
     reads_elsewhere: bool  # there are helper processes for long work
 
 
-def starved(entry: Entry, now: Now, lacked: int = 0) -> Again | Settled:
+def starved(
+    entry: Entry, now: Now, lacked: int = 0, error: LocalError = LocalError.NO_MEMORY
+) -> Again | Settled:
     """Return what follows when this machine could not do it: the page loses no attempt.
 
     `lacked` says how often memory lacked for it before. Other pages may need less, so it has an end
     of its own.
     """
     if lacked >= LACK_TRIES:
-        return Settled(LocalError.NO_MEMORY.value)
+        return Settled(error.value)
     return Again(entry, now.mono + min(STARVED_RETRY_S * 2.0**lacked, LONGEST_STARVED_S))
 
 
@@ -104,7 +107,7 @@ def _after_local_error(
     if error is LocalError.HELD:
         return Again(item, now.mono)
     if error in STARVED or error is LocalError.NO_ROOM:
-        return starved(item, now, lacked)
+        return starved(item, now, lacked, error)
     if error in PASSING and item.attempts < means.max_attempts:
         due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
         return Again(item._replace(attempts=item.attempts + 1), due)

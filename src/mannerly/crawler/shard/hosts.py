@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .audit import SpacingAudit
+    from .shared import SharedHosts
 
 
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
@@ -100,9 +101,10 @@ class HostRecords:
         self._touched: set[str] = set()
         self._departed: dict[str, HostRecord] = {}  # evicted by politeness, not yet committed
         self._may_know_more = is_resumed  # the store may have records of hosts not in memory
-        self._is_grouped = politeness.settings.group_by != "host"
+        self.is_grouped = politeness.settings.group_by != "host"
         self._members: dict[str, list[str]] = {}  # known hosts by the key of their group
         self._given_up: dict[str, str] = {}  # groups that were given up, and why
+        self.shared: SharedHosts | None = None  # None: no other crawl can want these hosts
 
     def given_up(self, host: str) -> str | None:
         """Return why a known host was given up; None if it was not."""
@@ -124,11 +126,18 @@ class HostRecords:
 
     def recall(self, host: str, now: Now) -> None:
         """Load what earlier runs learned about a host, at its first turn in this run."""
+        own_at = self._recall(host, now)
+        if self.shared is not None:
+            key = self._politeness.key(host) if self.is_grouped else host
+            self.shared.met(key, own_at, now)
+
+    def _recall(self, host: str, now: Now) -> float:
+        """Load a host's own record; return the wall time of what it says of the pace, or 0."""
         self._counts[host] = counts = _Counts()
-        if self._is_grouped:
+        if self.is_grouped:
             self._join(host, now)
         if not self._may_know_more:
-            return  # and no host can have departed
+            return 0.0  # and no host can have departed
         record = self._departed.pop(host, None)
         if record is not None:
             self._touched.add(host)
@@ -150,6 +159,9 @@ class HostRecords:
                 self._audit.blocked(key, now.mono + max(pause_s, open_s))
             if self._is_resumed:
                 self._politeness.contacted(host, now=now.mono)
+            if learned is not None and learned.adaptive_delay_s:
+                return learned.updated_at
+        return 0.0
 
     def count(
         self,
@@ -189,7 +201,7 @@ class HostRecords:
 
         It is written with the next commit, so that a crash does not bring them back.
         """
-        if not self._is_grouped:
+        if not self.is_grouped:
             self._give_up(key, reason, now)
             return [key]
         self._given_up[key] = reason
@@ -212,9 +224,13 @@ class HostRecords:
         counts.updated_at = now.wall
         self._touched.add(host)
 
+    def of_key(self, key: str) -> list[str]:
+        """Return the known hosts that share a budget."""
+        return self._members.get(key, []) if self.is_grouped else [key]
+
     def group_of(self, host: str) -> list[str]:
         """Return the known hosts that share a known host's budget, itself included."""
-        return self._members[self._politeness.key(host)] if self._is_grouped else [host]
+        return self._members[self._politeness.key(host)] if self.is_grouped else [host]
 
     def unlearn(self, host: str, now: Now) -> None:
         """Forget what was learned about a host, but for its counts and the waits it asked for."""
@@ -224,7 +240,7 @@ class HostRecords:
     def forget(self, key: str) -> None:
         """Drop a host that the politeness core has evicted; what is not committed yet is kept."""
         self._may_know_more = True
-        for host in self._members.pop(key, ()) if self._is_grouped else (key,):
+        for host in self._members.pop(key, ()) if self.is_grouped else (key,):
             counts = self._counts.pop(host, None)
             if counts is not None and host in self._touched:
                 self._touched.discard(host)
@@ -234,6 +250,8 @@ class HostRecords:
         """Return the records that the next commit has to write; the same again if it fails."""
         for lesson in self._politeness.drain(now=now.mono, wall=now.wall):
             self._learn(lesson)
+            if self.shared is not None:
+                self.shared.learned(lesson)
         changed = [
             record._replace(**self._dates(host, record, now))
             for host, record in self._departed.items()

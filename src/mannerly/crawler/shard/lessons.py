@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage
+from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
 from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
@@ -34,6 +35,8 @@ def report(
         return NEUTRAL, None
     latency_s = answer.latency_s or answer.total_s
     response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), wall)
+    if parts.warming is not None and cache_state(answer.headers) is CacheState.HIT:
+        response = response._replace(is_from_cache=True)
     outcome = politeness.report(permit, response, now=mono)
     traffic = parts.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
     traffic[0] += 1

@@ -33,6 +33,7 @@ BUSIEST = 20  # hosts that are described for the length of their queue
 SOONEST = 4  # hosts that are described because they come back first
 LOOK_S = 1.0
 HOSTS_A_SECOND = 4_000  # that are looked at
+_WITHOUT_INSTANT = (HostStatus.PAUSED, HostStatus.SHARED)
 
 
 class HostLooks:
@@ -104,7 +105,7 @@ def _standing(
         state=state,
         queued=queued,
         delay_s=seen.delay_s,
-        next_in_s=None if state is HostStatus.PAUSED else max(0.0, next_at - now.mono),
+        next_in_s=None if state in _WITHOUT_INSTANT else max(0.0, next_at - now.mono),
         limited_by=by,
         limit=1.0 / seen.delay_floor_s if by is LimitedBy.LEARNED else 0.0,
         problem=seen.latest_problem if seen.bad_since < inf else "",
@@ -113,6 +114,7 @@ def _standing(
         failing_s=now.mono - seen.bad_since if seen.bad_since < inf else 0.0,
         fetched=parts.hosts.fetched(host) if is_known else 0,
         refused=seen.throttles,
+        held_by="" if parts.shared is None else parts.shared.holder_of(host),
     )
 
 
@@ -121,4 +123,6 @@ def _state(reason: Reason | None) -> HostStatus:
         return HostStatus.ASKED_TO_WAIT
     if reason in BACKING_OFF:
         return HostStatus.BACKING_OFF
+    if reason is Reason.SHARED:
+        return HostStatus.SHARED
     return HostStatus.PAUSED if reason is Reason.PAUSED else HostStatus.FETCHING

@@ -126,6 +126,8 @@ def _steer(
             politeness.unlearn(host)
             parts.audit.unlearned(politeness.key(host))
             parts.hosts.unlearn(host, now)
+            if parts.shared is not None:
+                parts.shared.forget(politeness.key(host), now)
             for origin in (f"https://{host}", f"http://{host}"):
                 parts.forget_robots(origin)
     for each in parts.hosts.group_of(host):

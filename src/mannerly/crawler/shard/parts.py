@@ -31,8 +31,10 @@ from .lists import Lists
 from .own_paces import OwnPaces
 from .recheck import Rechecks
 from .routes import Routes
+from .shared import SharedHosts
 from .sitemaps import SitemapQuota
 from .unreachable import UnreachableHosts
+from .warming import Warming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .answers import AnswerArchive
+    from .leases import Leases
 
 _PAGE = Kind.PAGE
 
@@ -84,6 +87,7 @@ class Parts:
     paces: OwnPaces  # of single hosts
     rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
+    shared: SharedHosts | None = None  # None: no other crawl can want these hosts
     checks_only: bool = False  # no page is visited any more: only links are checked
     paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
@@ -95,6 +99,7 @@ class Parts:
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
     extract: Extractor | None = None  # None: nothing is extracted
+    warming: Warming | None = None  # None: a page is asked for once
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
     batch: Batch = field(default_factory=Batch)
@@ -212,6 +217,7 @@ def make_parts(
     *,
     is_resumed: bool,
     boot: str,
+    leases: Leases | None = None,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -260,7 +266,11 @@ def make_parts(
         paces=OwnPaces(settings.hosts, politeness, audit),
         quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
         rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
+        warming=Warming(settings, emit) if settings.warm else None,
     )
     if store.counts().round:
         parts.begin_round()
+    if leases is not None:
+        parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts, audit)
+        hosts.shared = parts.shared
     return parts

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .inflight import Flights
     from .recheck import Headers, Rechecks
+    from .warming import Warming
 
 ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
 LIST_MAX_BYTES = 60 * 1024 * 1024
@@ -25,10 +26,17 @@ _PAGE, _ROBOTS, _CHECK = Kind.PAGE, Kind.ROBOTS, Kind.CHECK
 class RequestMaker:
     """Makes the requests of one shard."""
 
-    def __init__(self, settings: CrawlSettings, flights: Flights, rechecks: Rechecks) -> None:
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        flights: Flights,
+        rechecks: Rechecks,
+        warming: Warming | None = None,
+    ) -> None:
         self._settings = settings
         self._begin = flights.begin
         self._rechecks = rechecks
+        self._warming = warming
         # A From header is an e-mail address (RFC 9110 §10.1.2); a page is in the User-Agent only.
         is_mail = settings.contact is not None and "@" in settings.contact
         self._headers: Headers = (("From", settings.contact or ""),) if is_mail else ()
@@ -43,7 +51,9 @@ class RequestMaker:
         elif item.kind != _PAGE:
             size = CHECK_MAX_BYTES if item.kind in CHECKS else LIST_MAX_BYTES
         headers = self._headers
-        if self._rechecks.is_on:
+        if self._warming is not None:
+            headers += self._warming.headers(item)
+        elif self._rechecks.is_on:
             headers += self._rechecks.validators(item)
         host, is_head = without_port(item.host), item.kind == _CHECK
         is_fresh = isinstance(item, Entry) and item.attempts > 0

@@ -44,7 +44,7 @@ from .upkeep import upkeep
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, InFlight, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, FetchError, InFlight, Now, RobotsRecord
     from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
@@ -53,11 +53,13 @@ if TYPE_CHECKING:
 
     from .answers import AnswerArchive
     from .elsewhere import Consumer, PageReader
+    from .leases import Leases
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 
 _PAGE = Kind.PAGE
+_SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
 
 
 class Shard:
@@ -65,7 +67,7 @@ class Shard:
 
     `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
     an earlier run can be compared with those of this one. `watched` says what is told of single
-    hosts.
+    hosts. `leases`: hosts are shared with other crawls.
     """
 
     def __init__(
@@ -85,13 +87,22 @@ class Shard:
         extract: Extractor | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
+        leases: Leases | None = None,
     ) -> None:
         self.number = number
         self.store = store
         self.received = 0  # links that other shards sent
         self._emit = (events or Events()).emit
         self.parts = parts = make_parts(
-            number, store, sharding, settings, rules, self._emit, is_resumed=is_resumed, boot=boot
+            number,
+            store,
+            sharding,
+            settings,
+            rules,
+            self._emit,
+            is_resumed=is_resumed,
+            boot=boot,
+            leases=leases,
         )
         parts.archive, parts.extract = archive, extract
         self.frontier, self.flights = parts.frontier, parts.flights
@@ -99,7 +110,7 @@ class Shard:
         self._settings = settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights, parts.rechecks)
+        self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
         self._looks = HostLooks() if watched is not Watched.NO else None
         self._tells_waits = watched is Watched.CLOSELY
         self._reader = reader
@@ -127,6 +138,8 @@ class Shard:
             requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break
+            if taken.unknown and self.parts.shared is not None:
+                self.parts.shared.claim([need.host for need in taken.unknown], now)
             for need in taken.unknown:
                 origins.provide(need, self.parts, now)
             for wanted in taken.refills:
@@ -148,7 +161,9 @@ class Shard:
         """Return whether a request may be sent now that a connection to its address is open."""
         if instant >= self.store.sure_until:
             return False  # another process may be the owner: this one may have been stopped
-        host, permit = flight.item.host, flight.permit
+        host, permit, shared = flight.item.host, flight.permit, self.parts.shared
+        if shared is not None and instant >= shared.sure_until:
+            return False
         return self.parts.addresses.may_leave(
             host, address, permit, now=instant
         ) and self.politeness.may_leave(permit, now=instant)
@@ -172,11 +187,14 @@ class Shard:
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
         given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
-        lacked = self._lacks(item) if answer.error is LocalError.NO_MEMORY else 0
+        lacked = 0 if answer.error is None else self._lacks(item, answer.error)
         follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
+        if self.parts.warming is not None:
+            follows = self.parts.warming.next_look(item, answer, follows, now) or follows
         is_page_again = False
         if isinstance(follows, Again):
-            if answer.error is not LocalError.HELD:  # else it has not been tried
+            is_failed = answer.error is not LocalError.HELD and not follows.is_look
+            if is_failed:  # else it has not been tried, or is looked at once more
                 self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
@@ -230,7 +248,11 @@ class Shard:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local))
+        self._emit(
+            told.PageSettled(
+                entry, record, outcome, latency_s, passed_over, is_local, is_unchanged
+            )
+        )
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 
@@ -255,7 +277,7 @@ class Shard:
         try:
             found = harvest_safely(entry, answer, self.parts, now, work, failure)
         except MemoryError:
-            follows = starved(entry, now, self._lacks(entry))
+            follows = starved(entry, now, self._lacks(entry, LocalError.NO_MEMORY))
             if isinstance(follows, Again):
                 self._emit(told.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
@@ -266,9 +288,9 @@ class Shard:
         self._finish(flight, answer, result, now)
         return False
 
-    def _lacks(self, item: Entry | RobotsRequest) -> int:
-        """Count that memory lacked for a page; return how often it did before."""
-        if isinstance(item, RobotsRequest):
+    def _lacks(self, item: Entry | RobotsRequest, error: FetchError) -> int:
+        """Count that memory lacked for a page, if so; return how often it did before."""
+        if isinstance(item, RobotsRequest) or error not in _SCARCE:
             return 0
         self._lacked[item.seq] += 1
         return self._lacked[item.seq] - 1
@@ -323,6 +345,10 @@ class Shard:
         if not batch:
             return
         committed = self.store.commit(batch)
+        shared = self.parts.shared
+        if shared is not None:
+            shared.is_urgent |= self.parts.is_urgent
+            shared.flush(now)
         if archive is not None:
             archive.committed()
         self.parts.batch = Batch()

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from .base import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from .base import CrawlStore, Manifest
@@ -39,6 +40,8 @@ __all__ = [
     "create_crawl",
     "examine",
     "exists",
+    "host_memory_location",
+    "name_of",
     "open_crawl",
     "open_host_memory",
     "repair",
@@ -131,15 +134,39 @@ def repair(location: str | Path) -> list[str]:
     return _implementation(location).repair(str(location))
 
 
+def name_of(location: str) -> str:
+    """Return the name of a crawl as other crawls show it: the last part of its location."""
+    return re.split(r"[/\\:]", location.rstrip("/\\"))[-1] or location
+
+
+def host_memory_location(chosen: str | None, environment: Mapping[str, str]) -> str | None:
+    """Return where the memory of hosts is that a crawl uses; None: nowhere.
+
+    Without a choice it is MANNERLY_MEMORY, or a file of the user. A place where nothing can be
+    written (a home directory that is read-only) is no reason not to crawl, unless it was chosen.
+    """
+    chosen = chosen or environment.get("MANNERLY_MEMORY")
+    if chosen is not None:
+        return None if chosen == "none" else chosen
+    import os
+    from pathlib import Path
+
+    home = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME", "~")) / ".local/state"
+    path = Path(home).expanduser() / "mannerly" / "hosts.sqlite"
+    existing = next(place for place in (path, *path.parents) if place.exists())
+    return str(path) if existing == path or os.access(existing, os.W_OK) else None
+
+
 def open_host_memory(
-    location: str | Path, *, boot: str = "", times: LeaseTimes | None = None
+    location: str | Path, *, boot: str | None = None, times: LeaseTimes | None = None
 ) -> HostMemory:
     """Open a memory of hosts, and create it if there is none.
 
     Args:
         location: the path of a file, or `memory:NAME` for one in this process.
-        boot: the name of the machine's boot, within which monotonic instants compare.
-        times: how long leases last; all processes that share a memory have the same.
+        boot: the name of the machine's boot, within which monotonic instants compare; by default
+            the system is asked for it.
+        times: how long leases last. A file keeps those with which it was made.
 
     Raises:
         StoreError: it is damaged, of another version, or cannot be written.
@@ -150,9 +177,10 @@ def open_host_memory(
         return MemoryHosts(location, times)
     from pathlib import Path
 
+    from .boot import boot_id
     from .sqlite.host_file import HostFile
 
-    return HostFile(Path(location), boot=boot, times=times)
+    return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
 
 
 def _implementation(location: str | Path) -> Implementation:

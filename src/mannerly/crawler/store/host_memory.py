@@ -72,12 +72,14 @@ PRIVATE_LESSON_S = DAY_S  # how long a lesson of a loopback or private address i
 
 
 class LeaseTimes(NamedTuple):
-    """The times of leases, in seconds."""
+    """The times of leases, in seconds. All processes that share a memory have the same."""
 
     lease_s: float = 15.0  # without a sign of life: others may take its hosts over
     heartbeat_s: float = 5.0  # between two signs of life
     silent_s: float = 12.0  # since the last one: nothing is sent any more
     grace_s: float = 2.0  # for the crawl that waits longest to take a host that was released
+    turn_s: float = 10.0  # of a holder, while others wait
+    round_s: float = 30.0  # of all turns together: each is shorter if many wait
 
 
 class HolderLost(Exception):  # noqa: N818 - a state
@@ -114,6 +116,9 @@ class Granted(NamedTuple):
     """The claimer holds the host from now on."""
 
     budget: HostBudget | None  # None: nothing is known of the host
+
+
+NOTHING_KNOWN = Granted(None)
 
 
 class InUse(NamedTuple):

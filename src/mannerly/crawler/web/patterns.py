@@ -61,3 +61,13 @@ def _keys(query: str) -> str:
         return query.partition("=")[0]
     keys = {pair.partition("=")[0] for pair in query.split("&")}
     return "&".join(sorted(keys)) if len(keys) <= _NAMED_KEYS else f"{min(len(keys), 9)} keys"
+
+
+def section_of(url: str) -> str:
+    """Return the part of a site that a URL belongs to: its host and the first directory."""
+    start = url.index("//") + 2
+    path = url.find("/", start)
+    end = url.find("/", path + 1)
+    query = url.find("?", path)
+    is_directory = end != -1 and (query == -1 or end < query)
+    return url[start : end + 1 if is_directory else path + 1]

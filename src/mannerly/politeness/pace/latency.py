@@ -4,7 +4,7 @@ The median of the newest 15 latencies is compared with the lowest such median of
 ten minutes. A running average would be no use as a reference, because it rises with the queue; a
 single slow page is not a queue, so one sample is not enough.
 
-    queueing  ⇔  median > 2·lowest + 20 ms
+    queueing  ⇔  median > factor·lowest + 20 ms        factor 2 (latency_factor)
 
 15 samples: the noise of the median at a log-normal spread of 0.25 is 8 %, far from a factor of 2.
 20 ms: smaller differences come from our own machine. Only responses after the last reaction
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from ..stats import HostStats
 
 MEDIAN_OF = 15
-FACTOR = 2.0
 SLACK_S = 0.02
 HORIZON_S = 300.0  # the lowest medians of the present and the previous period count
 
 
-def queueing_s(stats: HostStats, acted_at: int, now: Instant) -> float:
+def queueing_s(stats: HostStats, acted_at: int, now: Instant, factor: float) -> float:
     """Return the median latency in seconds if the host is queueing, else 0.
 
     `acted_at` is the number of samples at the last reaction. The lowest medians are stored in
@@ -43,4 +42,4 @@ def queueing_s(stats: HostStats, acted_at: int, now: Instant) -> float:
         stats.lowest = median
     lowest = min(stats.lowest, stats.lowest_before or stats.lowest)
     median_s = decode_latency(median)
-    return median_s if median_s > FACTOR * decode_latency(lowest) + SLACK_S else 0.0
+    return median_s if median_s > factor * decode_latency(lowest) + SLACK_S else 0.0

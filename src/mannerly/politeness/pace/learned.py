@@ -398,7 +398,8 @@ class LearnedStrategy:
     ) -> Effect | None:
         """Let a queue at the host drain, if there is one, then cruise below that rate."""
         estimate = self._estimate
-        median_s = queueing_s(stats, estimate.drained_at if estimate is not None else 0, now)
+        acted_at = estimate.drained_at if estimate is not None else 0
+        median_s = queueing_s(stats, acted_at, now, self._settings.latency_factor)
         if not median_s:
             return None
         was_probe = self._phase is PROBE

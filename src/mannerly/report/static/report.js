@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const NONE = "–";
   const integers = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-  const RIGHT = new Set(["number", "seconds", "gap", "rate", "bytes", "percent", "part", "bar"]);
+  const RIGHT = new Set(["number", "tally", "seconds", "gap", "rate", "bytes", "percent", "part", "bar"]);
 
   // ------------------------------------------------------------------ elements
   // Text enters the page through textContent alone: nothing that was crawled is ever markup.
@@ -149,7 +149,7 @@
       case "percent": return make("span", value < 80 ? "low" : "", written.percent(value));
     }
     if (written[column.cell]) return make("span", "", written[column.cell](value));
-    const text = make("span", column.cell === "quiet" ? "crawled quiet" : "crawled cut", value);
+    const text = make("span", column.cell === "quiet" || column.cell === "tally" ? "crawled quiet" : "crawled cut", value);
     text.title = value;
     return text;
   }

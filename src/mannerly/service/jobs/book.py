@@ -127,7 +127,30 @@ class JobBook:
                 job = msgspec.structs.replace(job, owes_webhook=job.webhook is not None)
                 self._keep_run(job)
             self._save(job)
+            if state in ENDED and job.wants_run and event is not JobEvent.STOPPED:
+                self._begin_run(job, now)
             return True
+
+    def run_again(self, job_id: str, *, now: float) -> None:
+        """Queue another run of a job; if one is going, when it has ended."""
+        with self._file.transaction():
+            job = self.get(job_id)
+            if job is None:
+                return
+            if job.state in ENDED:
+                self._begin_run(job, now)
+            elif job.state is JobState.RUNNING:
+                self._save(msgspec.structs.replace(job, wants_run=True))
+
+    def _begin_run(self, job: Job, now: float) -> None:
+        """Queue a job that has ended, for its next run."""
+        before = job.state
+        run = JobRun(number=job.run.number + 1)
+        job = msgspec.structs.replace(
+            job, state=JobState.QUEUED, queued_at=now, run=run, wants_run=False
+        )
+        self._note(job, JobEvent.RESUMED, before, now)
+        self._save(job)
 
     def change(self, job: Job) -> None:
         """Keep a job whose values have changed, but not its state."""
@@ -152,17 +175,11 @@ class JobBook:
                 job = self._job(row[0])
                 assert job.schedule is not None, "it has a next instant"
                 job = msgspec.structs.replace(job, next_due=next_due(job.schedule, now))
-                before = job.state
-                if before in ENDED:
-                    job = msgspec.structs.replace(
-                        job,
-                        state=JobState.QUEUED,
-                        queued_at=now,
-                        run=JobRun(number=job.run.number + 1),
-                    )
+                if job.state in ENDED:
                     started.append(job.id)
-                    self._note(job, JobEvent.RESUMED, before, now)
-                self._save(job)
+                    self._begin_run(job, now)
+                else:
+                    self._save(job)
         return started
 
     def owed(self) -> list[Job]:

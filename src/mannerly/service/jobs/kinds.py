@@ -11,8 +11,12 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from mannerly.crawler.settings import warming
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mannerly.crawler.settings import CrawlSettings
 
     from .messages import JobEnd, JobOrder
     from .watch import JobWatch
@@ -24,6 +28,7 @@ class JobKind(StrEnum):
     CRAWL = "crawl"
     RECRAWL = "recrawl"
     CHECK = "check"
+    WARM = "warm"
 
 
 class KindRow(NamedTuple):
@@ -32,6 +37,7 @@ class KindRow(NamedTuple):
     words: str  # what it does
     function: str  # module:function
     has_one_directory: bool = False  # every run goes on in the data directory of the first
+    settings: Callable[[CrawlSettings], CrawlSettings] | None = None  # its own defaults
 
     def load(self) -> Callable[[JobOrder, JobWatch], JobEnd]:
         """Import the function."""
@@ -53,5 +59,10 @@ KINDS: dict[JobKind, KindRow] = {
     JobKind.CHECK: KindRow(
         "crawl, then ask once for everything that the pages link to, and count what is broken",
         "mannerly.service.jobs.checking:check",
+    ),
+    JobKind.WARM: KindRow(
+        "ask for every page that the sitemaps list until the cache in front of the site has it",
+        "mannerly.service.jobs.warming:warm",
+        settings=warming,
     ),
 }

@@ -17,7 +17,7 @@ from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
 
-from .kinds import JobKind
+from .kinds import KINDS, JobKind
 from .schedule import check_schedule
 from .states import JobState
 
@@ -33,6 +33,7 @@ ALLOWED = (
     *("strategy", "delay", "max_rate", "start_rate", "per_host", "give_up_after"),
     *("host_failure_limit", "robots_unreachable", "robots_timeout", "robots_patience"),
     *("user_agent", "contact", "workers", "timeout", "max_bytes", "max_redirects"),
+    *("follow", "sitemap", "variant", "max_error_rate", "latency_factor"),
 )
 # Options that can be changed while a job exists (`StoredCrawl.set`).
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
@@ -42,7 +43,7 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A request for a job.
 
     Attributes:
-        kind: what to do with the seeds: crawl, recrawl or check (`kinds`).
+        kind: what to do with the seeds: crawl, recrawl, check or warm (`kinds`).
         seeds: URLs to start from.
         options: options of `mannerly crawl`, by their names with underscores.
         name: for people; the first seed's host by default.
@@ -100,6 +101,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     throttle_threshold: int | None = None
     webhook: str | None = None
     owes_webhook: bool = False  # the end of its run is to be told
+    wants_run: bool = False  # another run was asked for while this one is going
     wants_retry: bool = False  # when it starts again, URLs that failed or were given up are queued
 
 
@@ -151,13 +153,15 @@ def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
         host_key(host)  # raises ValueError
         if not 1 <= count <= MAX_AT_ONCE:
             raise ValueError(f"host_concurrency of {host!r} must be 1 to {MAX_AT_ONCE}")
-    settings = settings_of(request.options, base)
+    settings = settings_of(request.options, base, request.kind)
     settings.scope_of(seeds)  # raises ValueError
     return settings
 
 
-def settings_of(options: Mapping[str, Any], base: CrawlSettings) -> CrawlSettings:
-    """Return the settings of a job: the operator's, changed by the options of its request.
+def settings_of(
+    options: Mapping[str, Any], base: CrawlSettings, kind: JobKind = JobKind.CRAWL
+) -> CrawlSettings:
+    """Return the settings of a job: the operator's, changed by its kind and its request.
 
     Raises:
         OptionError: an option is unknown or not allowed, or its value is wrong.
@@ -165,4 +169,5 @@ def settings_of(options: Mapping[str, Any], base: CrawlSettings) -> CrawlSetting
     for name in options:
         if name not in ALLOWED:
             raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
-    return with_options(base, from_keywords(options))
+    own = KINDS[kind].settings
+    return with_options(base if own is None else own(base), from_keywords(options))

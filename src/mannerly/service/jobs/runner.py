@@ -173,7 +173,7 @@ class JobRunner:
     def _start(self, job: Job, now: float) -> None:
         location = self.location(job)
         try:
-            settings = settings_of(job.options, self._settings)
+            settings = settings_of(job.options, self._settings, job.kind)
             location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             order = JobOrder(
                 job.kind,

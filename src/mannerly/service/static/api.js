@@ -49,8 +49,8 @@ export async function save(path, name) {
 }
 
 // Read server-sent events with `fetch`, so that the token stays out of the address.
-// `told` gets every value; `state` gets true, or false and the seconds until the next try.
-export async function stream(path, told, state) {
+// `told` gets every value; `state` gets true, or false and the seconds until the next try; `now` ends a wait early.
+export async function stream(path, told, state, now) {
   for (let failures = 0; ; failures += 1) {
     try {
       const answer = await fetch(path, { headers: headers() });
@@ -75,7 +75,8 @@ export async function stream(path, told, state) {
     const wait = Math.min(30, 1 + failures * 2);
     for (let left = wait; left > 0; left -= 1) {
       state(false, left);
-      await new Promise((next) => setTimeout(next, 1000));
+      const isNow = await Promise.race([new Promise((next) => setTimeout(() => next(false), 1000)), now().then(() => true)]);
+      if (isNow) break;
     }
   }
 }

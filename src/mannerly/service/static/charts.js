@@ -1,146 +1,157 @@
-// The charts over time (uPlot), and the politeness proof (SVG).
+// The course over time: pages, refusals, events on one axis; queue, requests in flight and latency beside (uPlot).
 
-import { $, fill, h, svg } from "./dom.js";
+import { $, button, fill, h, svg } from "./dom.js";
+import { clock, minute, rate, whole } from "./format.js";
+import { EVENTS, icon } from "./icons.js";
 
 const SPANS = { "15 min": 900, "1 h": 3600, "6 h": 21600, All: Infinity };
+const GAP_S = { 900: 5, 3600: 40, 21600: 60, Infinity: 600 }; // longer without a point: a gap, not a line
+const LEFT = 44, RIGHT = 16;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-let chosen = "15 min";
-let points = []; // [time, pages/s, refused/s, queue, in flight, median, 95 %]
-let plots = [];
-let marks = [];
+const NAMES = { "chart-main": "Pages per second", "chart-refused": "Refused per second", "chart-queue": "Queued URLs", "chart-flight": "Requests in flight", "chart-latency": "Latency, median and 95 %" };
 
-export function setMarks(events) { marks = events; }
+let chosen = "15 min", points = [], events = [], plots = [], isReady = false, drawnAt = 0;
 
 export function startCharts() {
-  fill($("spans"), Object.keys(SPANS).map((name) =>
-    h("button", { type: "button", "aria-pressed": String(name === chosen), on: { click: () => choose(name) } }, name)));
-  const again = () => { plots.forEach((plot) => plot.destroy()); plots = []; draw(); };
+  fill($("spans"), Object.keys(SPANS).map((name) => button({ "aria-pressed": String(name === chosen) }, () => choose(name), name)));
+  fill($("events-legend"), Object.values(EVENTS).map(([shape, tone, words]) => h("li", {}, icon(shape, tone), ` ${words}`)));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-  new ResizeObserver(again).observe($("chart-main"));
-  document.fonts.load("11px Inter").then(again, again);
+  let width = 0;
+  new ResizeObserver(([entry]) => { if (entry.contentRect.width !== width) { width = entry.contentRect.width; again(); } }).observe($("chart-main"));
+  const ready = () => { isReady = true; again(); };
+  document.fonts.load("11px Inter").then(ready, ready); // else the axes come out in another font
+}
+
+function again() {
+  plots.forEach((plot) => plot.destroy());
+  plots = [];
+  draw();
 }
 
 function choose(name) {
   chosen = name;
-  for (const button of $("spans").children) button.setAttribute("aria-pressed", String(button.textContent === name));
+  for (const each of $("spans").children) each.setAttribute("aria-pressed", String(each.textContent === name));
   draw();
 }
 
-export function setHistory(known) { points = known; draw(); }
+export function setHistory(known, happened) { points = known; events = happened; draw(); }
+
+export function addEvents(latest) {
+  const last = events.length ? events[events.length - 1].at : 0;
+  events.push(...latest.filter((each) => each.at > last));
+  if (events.length > 2000) events = events.slice(-1000);
+}
 
 export function addPoint(point) {
   if (points.length && point[0] <= points[points.length - 1][0]) return;
   points.push(point);
-  draw();
+  if (!document.hidden && Date.now() - drawnAt > 900) draw();
+}
+
+// The most requests in flight, and the queue five minutes ago: what the numbers are compared with.
+export function compared() {
+  if (points.length < 2) return {};
+  const last = points[points.length - 1], most = points.reduce((best, each) => (each[4] > best[4] ? each : best));
+  const before = points.find((each) => each[0] >= last[0] - 300);
+  return { most: most[4], mostAt: most[0], queueBefore: last[0] - before[0] > 240 ? before[3] : null };
 }
 
 function shown() {
-  const last = points[points.length - 1][0];
-  return points.filter((point) => point[0] >= last - SPANS[chosen]);
+  const last = points[points.length - 1][0], rows = points.filter((point) => point[0] >= last - SPANS[chosen]);
+  const most = GAP_S[SPANS[chosen]], whole = [];
+  rows.forEach((row, index) => {
+    if (index && row[0] - rows[index - 1][0] > most) whole.push([rows[index - 1][0] + 1, null, null, null, null, null, null]);
+    whole.push(row);
+  });
+  return whole;
 }
 
 function draw() {
-  if (points.length < 2 || typeof uPlot === "undefined") return;
-  const rows = shown();
-  const columns = Array.from({ length: 7 }, (_, column) => rows.map((row) => row[column]));
+  if (!isReady || points.length < 2 || typeof uPlot === "undefined") return;
+  drawnAt = Date.now();
+  const rows = shown(), columns = Array.from({ length: 7 }, (_, column) => rows.map((row) => row[column]));
   const [time, pages, refused, queue, flight, median, high] = columns;
   const wanted = [
-    [$("chart-main"), 220, [time, pages, refused], [series("Pages/s", "blue", true), bars("Refused/s", "red")]],
-    [$("chart-queue"), 90, [time, queue], [series("Queue", "blue", true)]],
-    [$("chart-flight"), 90, [time, flight], [series("In flight", "blue", true)]],
-    [$("chart-latency"), 90, [time, median, high], [series("Median", "blue", false), series("95 %", "violet", false, [4, 3])]],
+    ["chart-main", 148, [time, pages], [line("blue", true)], {}],
+    ["chart-refused", 62, [time, refused], [bars("red")], { hasTimes: true, ticks: 1 }],
+    ["chart-queue", 96, [time, queue], [line("blue", true)], { hasTimes: true }],
+    ["chart-flight", 96, [time, flight], [line("blue", false)], { hasTimes: true }],
+    ["chart-latency", 96, [time, median, high], [line("blue", false), line("violet", false, [4, 3])], { hasTimes: true }],
   ];
-  if (!plots.length) plots = wanted.map(([place, height, data, lines]) => make(place, height, data, lines));
+  if (!plots.length) plots = wanted.map(([place, height, data, lines, more]) => make($(place), height, data, lines, more));
   else wanted.forEach(([, , data], index) => plots[index].setData(data));
-  $("chart-main").setAttribute("aria-label",
-    `Pages a second over the last ${chosen}: now ${pages[pages.length - 1]}, most ${Math.max(...pages)}`);
+  $("charts").classList.remove("hidden");
+  $("charts-empty").classList.add("hidden");
+  const known = pages.filter((value) => value !== null);
+  $("chart-main").setAttribute("aria-label", `Pages a second, ${chosen}: now ${rate(known[known.length - 1])}, most ${rate(Math.max(...known))}`);
+  drawEvents(plots[0]);
 }
 
-const series = (label, name, filled, dash) => ({
-  label, stroke: colour(name), width: 1.5, dash, points: { show: false }, spanGaps: false,
-  fill: filled ? `${colour(name)}18` : undefined,
-});
-const bars = (label, name) => ({
-  label, stroke: colour(name), fill: colour(name), width: 0, points: { show: false },
-  paths: uPlot.paths.bars({ size: [0.6, 6] }),
-});
+const line = (name, filled, dash) => ({ stroke: colour(name), width: 1.5, dash, points: { show: false }, spanGaps: false, fill: filled ? `${colour(name)}1f` : undefined });
+const bars = (name) => ({ stroke: colour(name), fill: colour(name), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.7, 5] }) });
 
-function make(place, height, data, lines) {
+const short = (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e4 ? `${value / 1000}k` : whole(value) === "0" && value ? String(value) : value.toLocaleString("en-US"));
+
+function make(place, height, data, lines, { hasTimes = false, ticks = 2 }) {
   place.replaceChildren();
   place.setAttribute("role", "img");
-  const axis = {
-    stroke: colour("text-3"), font: "11px Inter, system-ui", grid: { stroke: colour("line"), width: 1 }, ticks: { show: false },
-  };
+  place.setAttribute("aria-label", NAMES[place.id]);
+  const axis = { stroke: colour("text-3"), font: "11px Inter, system-ui, sans-serif", ticks: { show: false }, gap: 6 };
+  const grid = { stroke: colour("line"), width: 1 };
+  const levels = (_plot, _axis, _low, top) => Array.from({ length: ticks + 1 }, (_, number) => (top * number) / ticks);
   return new uPlot({
-    width: Math.max(120, place.clientWidth - (place.classList.contains("panel") ? 32 : 0)), height,
-    legend: { show: false }, cursor: { y: false, sync: { key: "time" }, points: { show: false } },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
+    width: Math.max(140, place.clientWidth), height, padding: [8, RIGHT, hasTimes ? 0 : 8, 0], legend: { show: false },
+    cursor: { y: false, sync: { key: "time" }, points: { show: false }, drag: { x: false, y: false } },
+    scales: { y: { range: (_plot, _low, high) => [0, nice(high || 0)] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 26, space: 90, values: (_plot, times) => times.map((time) => new Date(time * 1000).toLocaleTimeString("en-GB", time % 60 ? {} : { hour: "2-digit", minute: "2-digit" })) },
-      { ...axis, size: 48, space: height > 100 ? 36 : 18, values: (_plot, values) => values.map((value) => (value >= 10000 ? `${value / 1000}k` : String(value))) },
+      { ...axis, show: hasTimes, grid: { show: false }, size: 22, space: 84, values: (_plot, times) => times.map((at) => (times.length > 1 && times[1] - times[0] < 60 ? clock(at) : minute(at))) },
+      { ...axis, grid, size: LEFT, splits: levels, values: (_plot, values) => values.map(short) },
     ],
-    hooks: place.id === "chart-main" ? { draw: [drawEvents] } : {},
+    hooks: place.id === "chart-main" ? { setCursor: [point] } : {},
     series: [{}, ...lines],
   }, data, place);
 }
 
-const GLYPHS = { slowed: ["▼", "amber"], sped_up: ["▲", "blue"], opened: ["◆", "red"], closed: ["◇", "teal"], asked_to_wait: ["○", "amber"], given_up: ["×", "red"] };
+function nice(high) {
+  if (high <= 1) return 1;
+  const power = 10 ** Math.floor(Math.log10(high * 1.05));
+  return [1, 2, 4, 5, 6, 8, 10].find((step) => step * power >= high * 1.05) * power;
+}
 
-// Draw the events on a lane below the curve; marks that would touch merge into one with a count.
+// Events as marks on the axis of the charts; those that would touch merge into one with a count.
 function drawEvents(plot) {
-  const { ctx, bbox } = plot, y = bbox.top + bbox.height - 8 * devicePixelRatio;
-  ctx.save();
-  ctx.font = `${10 * devicePixelRatio}px Inter, system-ui`;
-  ctx.textAlign = "center";
-  let last = -Infinity;
-  for (const event of marks) {
-    const x = plot.valToPos(event.at, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width || x - last < 10 * devicePixelRatio) continue;
-    last = x;
-    const [glyph, name] = GLYPHS[event.kind] || ["·", "text-3"];
-    ctx.fillStyle = colour(name);
-    ctx.fillText(glyph, x, y);
+  const width = $("events-lane").clientWidth, [from, to] = [plot.scales.x.min, plot.scales.x.max], groups = [];
+  for (const event of events) {
+    if (event.at < from || event.at > to) continue;
+    const at = LEFT + ((width - LEFT - RIGHT) * (event.at - from)) / (to - from || 1), last = groups[groups.length - 1];
+    if (last && at - last.at < 20 + 7 * String(last.events.length + 1).length) last.events.push(event);
+    else groups.push({ at, events: [event] });
   }
-  ctx.restore();
+  fill($("events-lane"), h("span", { class: "lane-name" }, "Events"), groups.map((group) => {
+    const counts = new Map();
+    for (const each of group.events) counts.set(each.kind, (counts.get(each.kind) || 0) + 1);
+    const [kind] = [...counts].sort((one, other) => other[1] - one[1])[0], [shape, tone] = EVENTS[kind] || ["dot", "grey"];
+    const mark = h("span", { class: "event", title: group.events.slice(-5).map(said).join("\n") }, icon(shape, tone), group.events.length > 1 ? h("small", {}, whole(group.events.length)) : null);
+    mark.style.left = `${group.at}px`;
+    return mark;
+  }));
+  const latest = events.slice(-4).reverse();
+  fill($("events"), latest.map((each) => h("li", {}, h("time", {}, clock(each.at)), icon(...(EVENTS[each.kind] || ["dot", "grey"]).slice(0, 2)), h("b", {}, each.host), ` ${each.words}`)));
 }
 
-// A host's pace as steps, and the limit that was found as a dashed line.
-export function drawTrace(trace) {
-  const width = 372, height = 72, end = Date.now() / 1000, begin = Math.min(trace[0].at, end - 60);
-  const most = Math.max(...trace.map((each) => Math.max(each.pace, each.limit))) * 1.1 || 1;
-  const x = (at) => (width * (at - begin)) / (end - begin), y = (value) => height - 4 - ((height - 12) * value) / most;
-  const steps = (key) => {
-    let path = "";
-    trace.forEach((each, index) => {
-      if (!each[key]) return;
-      path += `${path ? "L" : "M"}${x(each.at).toFixed(1)} ${y(each[key]).toFixed(1)}H${x(trace[index + 1]?.at ?? end).toFixed(1)}`;
-    });
-    return path;
-  };
-  const label = svg("text", { x: 0, y: 10 });
-  label.textContent = `${most.toFixed(1)}/s`;
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Pace now ${trace[trace.length - 1].pace} requests a second` },
-    svg("line", { x1: 0, x2: width, y1: height - 4, y2: height - 4 }), svg("path", { d: steps("pace"), class: "pace-line" }), svg("path", { d: steps("limit"), class: "limit-line" }), label);
-}
+export const said = (event) => `${clock(event.at)} ${event.host} ${event.words}`;
 
-// One dot a host at (smallest gap ÷ gap in force); left of 1.00 would be too early.
-export function drawProof(hosts) {
-  const ratios = hosts.filter((each) => each.required_gap_s > 0).map((each) => each.smallest_gap_s / each.required_gap_s);
-  if (!ratios.length) return fill($("proof-dots"), h("p", { class: "empty" }, "No host has had two requests yet."));
-  const width = 1000, most = Math.max(1.1, ...ratios.filter((each) => each < 2)), least = Math.min(0.98, ...ratios);
-  const x = (ratio) => 20 + (width - 40) * (Math.min(ratio, most) - least) / (most - least);
-  const stacks = new Map();
-  const dots = ratios.map((ratio) => {
-    const place = Math.round(x(ratio) / 8) * 8, above = stacks.get(place) || 0;
-    stacks.set(place, above + 1);
-    return svg("circle", { cx: place, cy: Math.max(6, 48 - above * 8), r: 3, class: ratio < 0.98 ? "dot early" : "dot" });
-  });
-  const marks = [1, (1 + most) / 2, most].map((value) => {
-    const text = svg("text", { x: x(value), y: 68, "text-anchor": "middle" });
-    text.textContent = value.toFixed(2);
-    return text;
-  });
-  fill($("proof-dots"), svg("svg", { viewBox: `0 0 ${width} 72`, preserveAspectRatio: "none", role: "img", "aria-label": `${ratios.length} hosts; smallest ratio ${Math.min(...ratios).toFixed(3)}` },
-    svg("line", { x1: 0, x2: width, y1: 54, y2: 54 }), svg("line", { x1: x(1), x2: x(1), y1: 0, y2: 54, class: "one" }), ...dots, ...marks));
+// What is under the cursor: the values, and the event that is nearest.
+function point(plot) {
+  const tip = $("tip"), index = plot.cursor.idx, left = plot.cursor.left;
+  if (index === null || index === undefined || left < 0) return tip.classList.add("hidden");
+  const at = plot.data[0][index], row = points.find((each) => each[0] === at);
+  if (!row) return tip.classList.add("hidden");
+  const near = events.filter((each) => Math.abs(plot.valToPos(each.at, "x") - left) < 8).pop();
+  fill(tip, h("b", {}, clock(near ? near.at : at)), " ", near ? `${near.host} ${near.words} · ` : "", `${rate(row[1])} pages/s, ${rate(row[2])} refused/s`);
+  tip.classList.remove("hidden");
+  const room = $("charts").clientWidth - tip.offsetWidth - 8;
+  tip.style.left = `${Math.max(0, Math.min(room, LEFT + left + 12))}px`;
+  return null;
 }

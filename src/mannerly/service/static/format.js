@@ -2,23 +2,26 @@
 
 export const NONE = "–";
 
-export const whole = (value) => (value === null || value === undefined ? NONE : Math.round(value).toLocaleString("en-US"));
+const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
+
+export const whole = (value) => (isMissing(value) ? NONE : Math.round(value).toLocaleString("en-US"));
+export const many = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
 
 export function rate(value) {
-  if (value === null || value === undefined) return NONE;
+  if (isMissing(value)) return NONE;
   return value >= 100 ? whole(value) : value >= 0.095 || value === 0 ? value.toFixed(1) : value.toPrecision(1);
 }
 
 export function share(part, all) {
-  if (!all) return "0";
+  if (!all || !part) return "0";
   const percent = (100 * part) / all;
-  return percent === 0 ? "0" : percent < 0.1 ? percent.toFixed(2) : percent.toFixed(1);
+  return percent < 0.01 ? "< 0.01" : percent < 0.1 ? percent.toFixed(2) : percent.toFixed(1);
 }
 
-// Two parts at most, rounded down: 41 s, 2 min 5 s, 2 h 7 min, 3 d 4 h.
+// Two parts at most, rounded down: 0.4 s, 41 s, 2 min 5 s, 2 h 7 min, 3 d 4 h.
 export function span(seconds) {
-  if (seconds === null || seconds === undefined) return NONE;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (isMissing(seconds)) return NONE;
+  if (seconds < 10) return `${Math.max(0, seconds).toFixed(1)} s`;
   const s = Math.floor(seconds);
   if (s < 60) return `${s} s`;
   const two = (big, bigUnit, small, smallUnit) => (small ? `${big} ${bigUnit} ${small} ${smallUnit}` : `${big} ${bigUnit}`);
@@ -28,7 +31,7 @@ export function span(seconds) {
 }
 
 export function bytes(value) {
-  if (value === null || value === undefined) return NONE;
+  if (isMissing(value)) return NONE;
   for (const unit of ["B", "kB", "MB", "GB"]) {
     if (value < 1000) return unit === "B" ? `${value} B` : `${value.toFixed(1)} ${unit}`;
     value /= 1000;
@@ -37,6 +40,7 @@ export function bytes(value) {
 }
 
 export const clock = (wall) => new Date(wall * 1000).toLocaleTimeString("en-GB");
+export const minute = (wall) => new Date(wall * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
 // Cut in the middle: the registrable domain at the end says most.
 export const middle = (text, most = 34) =>

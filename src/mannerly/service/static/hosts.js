@@ -1,19 +1,19 @@
-// The table of hosts, and the panel of one host. The server sorts, filters and pages.
+// The table of hosts. The server sorts, filters and pages; values change, but rows do not move until sorted again.
 
-import { call, get } from "./api.js";
-import { drawTrace } from "./charts.js";
-import { $, fill, h } from "./dom.js";
-import { NONE, clock, middle, rate, span, whole } from "./format.js";
+import { get } from "./api.js";
+import { $, button, fill, h } from "./dom.js";
+import { NONE, middle, rate, span, whole } from "./format.js";
+import { openHost, openedHost } from "./host_panel.js";
+import { HOST_STATES, hostState, icon } from "./icons.js";
+import { sparkline } from "./small_charts.js";
 
-export const STATES = {
-  fetching: ["●", "Fetching"], asked_to_wait: ["◷", "Asked to wait"], backing_off: ["◆", "Backing off"],
-  shared: ["⇄", "Shared"], paused: ["‖", "Paused"], given_up: ["×", "Given up"], done: ["✓", "Done"],
-};
+// label, unit, sort, class
 const COLUMNS = [
-  ["State", null, ""], ["Host", null, ""], ["Next request in", null, "n minor"], ["Pace /s", "delay", "n"],
-  ["Limit /s", null, "n minor"], ["Queue", "queued", "n minor"], ["Fetched", "fetched", "n minor"], ["Refused", "refused", "n minor"],
+  ["State", "", "state", "state"], ["Host", "", "host", "name"], ["Next request in", "", "next", "n next"], ["Waiting for", "", null, "why"],
+  ["Pace and limit, 1 h", "", null, "trace"], ["Pace", "/s", "pace", "n pace"], ["Limit", "/s", "limit", "n limit"],
+  ["Queue", "", "queued", "n queued"], ["Fetched", "", "fetched", "n fetched"], ["Refused", "", "refused", "n refused-count"],
 ];
-const view = { sort: "queued", state: "", filter: "", after: 0, limit: 20, open: null };
+const view = { sort: "queued", order: "desc", state: "", filter: "", after: 0, limit: 20, shown: [], matching: 0, asked: 0, isBusy: false };
 let base;
 
 export function startHosts(root) {
@@ -21,118 +21,99 @@ export function startHosts(root) {
   let typing;
   $("host-filter").addEventListener("input", (event) => {
     clearTimeout(typing);
-    typing = setTimeout(() => { view.filter = event.target.value; view.after = 0; refreshHosts(); }, 200);
+    typing = setTimeout(() => show({ filter: event.target.value.trim() }), 200);
   });
+  $("sort-again").addEventListener("click", () => show({}));
   refreshHosts();
 }
 
-export const mark = (state) => h("span", { class: `mark ${state}`, "aria-hidden": "true" }, (STATES[state] || ["", ""])[0]);
+// Show other hosts, or the same in a new order.
+export function show(changes) {
+  Object.assign(view, { after: 0 }, changes, { shown: [] });
+  return refreshHosts();
+}
 
-export async function refreshHosts() {
-  const query = new URLSearchParams({ sort: view.sort, limit: view.limit, after: view.after });
+// The host before or after another one in the table: for the arrows of the panel.
+export const neighbour = (host, by) => view.shown[view.shown.indexOf(host) + by];
+export const place = (host) => view.after + view.shown.indexOf(host) + 1;
+export const matching = () => view.matching;
+
+export async function refreshHosts(isTimer = false) {
+  if (isTimer && view.isBusy) return; // a slow answer must not be overtaken for ever
+  const query = new URLSearchParams({ sort: view.sort, order: view.order, limit: view.limit, after: view.after });
   if (view.state) query.set("state", view.state);
   if (view.filter) query.set("filter", view.filter);
+  for (const host of view.shown) query.append("keep", host);
+  const number = ++view.asked;
+  view.isBusy = true;
   let page;
   try {
     page = await get(`${base}/hosts?${query}`);
+    if (number !== view.asked) return; // something else was asked for since
+    view.isBusy = false;
   } catch (problem) {
-    return fill($("hosts"), h("caption", { class: "empty" }, problem.message));
+    view.isBusy = false;
+    if (!view.shown.length) fill($("hosts"), h("tbody", {}, h("tr", {}, h("td", { class: "empty" }, problem.message))));
+    return;
   }
-  $("hosts-count").textContent = whole(page.all);
+  view.shown = page.hosts.map((host) => host.host);
+  view.matching = page.matching;
+  $("sort-again").classList.toggle("hidden", !page.is_moved);
+  $("hosts-count").textContent = view.filter || view.state ? `${whole(page.matching)} of ${whole(page.all)}` : whole(page.all);
   filters(page.states, page.all);
-  if (!page.hosts.length) {
-    const clear = h("button", { type: "button", class: "text", on: { click: () => { view.filter = view.state = $("host-filter").value = ""; refreshHosts(); } } }, "Clear filter");
-    const why = view.filter ? `No host matches “${view.filter}”. ` : "No hosts yet. ";
-    fill($("hosts"), h("tbody", {}, h("tr", {}, h("td", { class: "empty" }, why, view.filter || view.state ? clear : null))));
-    return fill($("hosts-pager"));
-  }
-  fill($("hosts"), h("thead", {}, h("tr", {}, COLUMNS.map(column))), h("tbody", {}, page.hosts.map(row)));
-  const turn = (by) => () => { view.after = Math.max(0, view.after + by); refreshHosts(); };
-  fill($("hosts-pager"), h("span", {}, `${view.after + 1}–${view.after + page.hosts.length} of ${whole(page.matching)}`), h("span", { class: "space" }),
-    h("button", { type: "button", disabled: view.after === 0, on: { click: turn(-view.limit) } }, "Previous"),
-    h("button", { type: "button", disabled: page.next === null, on: { click: turn(view.limit) } }, "Next"));
+  if (!page.hosts.length) return empty();
+  draw(page);
 }
 
-function column([label, sort, kind]) {
-  if (!sort) return h("th", { class: kind, scope: "col" }, label);
-  const choose = () => { view.sort = sort; view.after = 0; refreshHosts(); };
-  return h("th", { class: kind, scope: "col", "aria-sort": view.sort === sort ? "descending" : "none" },
-    h("button", { type: "button", on: { click: choose } }, view.sort === sort ? `↓ ${label}` : label));
+function empty() {
+  const why = view.filter ? `No host matches “${view.filter}”. ` : view.state ? `No host is ${hostState(view.state)[2]} now. ` : "No hosts yet. ";
+  const clear = button({ class: "text" }, () => { $("host-filter").value = ""; show({ filter: "", state: "" }); }, "Clear filter");
+  fill($("hosts"), h("tbody", {}, h("tr", {}, h("td", { class: "empty" }, why, view.filter || view.state ? clear : null))));
+  fill($("hosts-pager"));
 }
+
+function draw(page) {
+  const focused = document.activeElement?.dataset?.host, sorted = document.activeElement?.dataset?.sort;
+  fill($("hosts"), h("thead", {}, h("tr", {}, COLUMNS.map(column))), h("tbody", {}, page.hosts.map(row)));
+  const again = focused ? `tr[data-host="${CSS.escape(focused)}"]` : sorted ? `[data-sort="${sorted}"]` : null;
+  if (again) $("hosts").querySelector(again)?.focus({ preventScroll: true });
+  const turn = (by) => () => show({ after: Math.max(0, view.after + by) });
+  fill($("hosts-pager"), h("span", {}, `${whole(view.after + 1)}–${whole(view.after + page.hosts.length)} of ${whole(page.matching)}`),
+    h("span", { class: "chart-legend" }, h("i", { class: "key pace" }), " pace", h("i", { class: "key limit" }), " limit found", h("i", { class: "key refused" }), " refused"),
+    h("span", { class: "buttons" }, button({ disabled: view.after === 0 }, turn(-view.limit), "Previous"), button({ disabled: page.next === null }, turn(view.limit), "Next")));
+}
+
+function column([label, unit, sort, kind]) {
+  const words = [label, unit ? h("span", { class: "unit" }, ` ${unit}`) : null];
+  if (!sort) return h("th", { class: kind, scope: "col" }, words);
+  const isSorted = view.sort === sort, isAscending = view.order === "asc";
+  const choose = () => show({ sort, order: isSorted ? (isAscending ? "desc" : "asc") : ["host", "state", "next"].includes(sort) ? "asc" : "desc" });
+  return h("th", { class: kind, scope: "col", "aria-sort": isSorted ? (isAscending ? "ascending" : "descending") : "none" },
+    button({ "data-sort": sort }, choose, isSorted ? h("span", { class: "arrow", "aria-hidden": "true" }, isAscending ? "↑ " : "↓ ") : null, words));
+}
+
+const LIMITS = { robots: "robots.txt", max: "max rate", "": NONE };
+const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"}` }, whole(value));
 
 function row(host) {
-  const open = () => { location.hash = ""; view.open = host.host; showHost(); refreshHosts(); };
-  const number = (value) => h("td", { class: value ? "n minor" : "n minor zero" }, whole(value));
-  return h("tr", { "data-host": host.host, class: view.open === host.host ? "open" : "", tabindex: 0, on: { click: open, keydown: (event) => event.key === "Enter" && open() } },
-    h("td", { class: "state" }, mark(host.state), " ", (STATES[host.state] || ["", host.state])[1]),
-    h("td", { class: "name", title: host.host }, middle(host.host)),
-    h("td", { class: "n minor" }, host.next_in_s === null ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s)),
-    h("td", { class: "n pace" }, rate(host.pace)),
-    h("td", { class: "n minor" }, { robots: "robots.txt", max: "max rate", "": NONE }[host.limited_by] ?? rate(host.limit)),
-    h("td", { class: host.queued ? "n queued" : "n queued zero" }, whole(host.queued)), number(host.fetched), number(host.refused));
+  const open = () => openHost(host.host), [shape, words] = hostState(host.state);
+  const next = host.next_in_s === null ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s);
+  const isQuiet = host.state === "done" || host.state === "given_up";
+  return h("tr", { "data-host": host.host, class: `${host.state}${openedHost() === host.host ? " open" : ""}`, tabindex: 0, "aria-selected": String(openedHost() === host.host),
+    on: { click: open, keydown: (event) => { if (event.key === "Enter") { event.preventDefault(); open(); } } } },
+  h("td", { class: `state tone-${host.state}` }, icon(shape), ` ${words}`),
+  h("td", { class: "name", title: host.host }, middle(host.host)),
+  h("td", { class: `n next${next === NONE ? " zero" : ""}` }, next),
+  h("td", { class: "why", title: host.because || null }, host.because || NONE),
+  h("td", { class: "trace" }, sparkline(host.trace, Date.now() / 1000)),
+  h("td", { class: "n pace" }, isQuiet ? NONE : rate(host.pace)),
+  h("td", { class: "n limit" }, LIMITS[host.limited_by] ?? rate(host.limit)),
+  count(host.queued, "queued"), count(host.fetched, "fetched"), count(host.refused, "refused-count"));
 }
 
 function filters(states, all) {
-  const button = (state, label, count) => h("button", {
-    type: "button", "aria-pressed": String(view.state === state),
-    on: { click: () => { view.state = state; view.after = 0; refreshHosts(); } },
-  }, `${label} ${whole(count)}`);
-  fill($("host-filters"), button("", "All", all),
-    Object.entries(states).filter(([, count]) => count).map(([state, count]) => button(state, STATES[state][1], count)));
-}
-
-export function closeHost() {
-  view.open = null;
-  $("host").classList.add("hidden");
-  refreshHosts();
-}
-
-export async function showHost() {
-  if (!view.open) return;
-  const panel = $("host"), name = view.open;
-  let host;
-  try {
-    host = await get(`${base}/hosts/${encodeURIComponent(name)}`);
-  } catch (problem) {
-    return;
-  }
-  if (document.activeElement && panel.contains(document.activeElement) && document.activeElement.tagName === "INPUT") return;
-  panel.classList.remove("hidden");
-  const said = h("p", { class: "answer", role: "status" });
-  const act = (change, words) => async () => {
-    try {
-      await call("PATCH", `${base}/hosts/${encodeURIComponent(name)}`, change);
-      said.className = "answer"; said.textContent = words;
-      setTimeout(() => { showHost(); refreshHosts(); }, 600);
-    } catch (problem) {
-      said.className = "answer wrong"; said.textContent = problem.message;
-    }
-  };
-  const delay = h("input", { type: "number", min: "0", step: "0.1", "aria-label": "Delay in seconds", id: "host-delay" });
-  const ahead = h("p", { class: "empty" });
-  delay.addEventListener("input", () => {
-    ahead.textContent = delay.value ? `${whole(host.queued)} URLs then take at least ${span(host.queued * Number(delay.value))}. Never faster than the host allows.` : "";
-  });
-  const fact = (label, value) => [h("dt", {}, label), h("dd", {}, value)];
-  fill(panel,
-    h("h3", {}, h("span", {}, name), h("span", { class: "space" }), h("button", { type: "button", "aria-label": "Close", on: { click: closeHost } }, "×")),
-    h("p", {}, mark(host.state), " ", (STATES[host.state] || ["", host.state])[1], host.because ? `: ${host.because}` : ""),
-    h("div", { class: "row" },
-      host.state === "paused" || host.state === "given_up"
-        ? h("button", { type: "button", id: "host-resume", on: { click: act({ paused: false }, "It goes on within a second.") } }, "Resume host")
-        : h("button", { type: "button", id: "host-pause", on: { click: act({ paused: true }, "Paused: nothing is sent within a second.") } }, "Pause host"),
-      host.failed || host.given_up ? h("button", { type: "button", id: "host-retry", on: { click: act({ retry: true }, "Queued again.") } }, `Retry ${whole(host.failed + host.given_up)} failed`) : null,
-      h("button", { type: "button", id: "host-forget", on: { click: act({ forget: true }, "Its learned pace is forgotten; a Retry-After still holds.") } }, "Forget pace")),
-    host.trace.length ? h("div", { class: "trace" }, h("h4", {}, "Pace ", h("span", {}, "and limit found, requests a second")), drawTrace(host.trace)) : null,
-    h("dl", { class: "facts" },
-      fact("Gap in force", host.delay_s ? `${host.delay_s.toFixed(3)} s (${rate(1 / host.delay_s)}/s)` : NONE),
-      fact("Smallest gap kept", host.smallest_gap_s ? `${host.smallest_gap_s.toFixed(3)} s` : NONE),
-      fact("Limit found", host.limit ? `${rate(host.limit)}/s` : NONE),
-      fact("Crawl-delay", host.crawl_delay_s ? `${host.crawl_delay_s} s` : "none"),
-      fact("Queue, fetched, refused", `${whole(host.queued)} · ${whole(host.fetched)} · ${whole(host.refused)}`),
-      host.retired ? fact("Given up", host.retired) : null),
-    h("div", { class: "row" }, h("label", { class: "grow" }, h("span", { class: "sr-only" }, "Delay in seconds"), delay), h("button", { type: "button", class: "primary", id: "host-set", on: { click: () => act({ delay_s: Number(delay.value) }, `At least ${delay.value} s between requests, within a second.`)() } }, "Set delay")),
-    ahead, said,
-    host.next_urls.length ? h("p", { class: "empty" }, `Next: ${host.next_urls[0]}`) : null,
-    host.events.length ? h("ul", { class: "events" }, host.events.map((each) => h("li", {}, h("time", {}, clock(each.at)), each.text))) : null);
+  const one = (state, label, number) => button({ "aria-pressed": String(view.state === state), "data-state": state }, () => show({ state }), `${label} `, h("span", {}, whole(number)));
+  const focused = document.activeElement?.dataset?.state;
+  fill($("host-filters"), one("", "All", all), Object.keys(HOST_STATES).filter((state) => states[state] || state === view.state).map((state) => one(state, hostState(state)[1], states[state] || 0)));
+  if (focused !== undefined) $("host-filters").querySelector(`[data-state="${focused}"]`)?.focus({ preventScroll: true });
 }

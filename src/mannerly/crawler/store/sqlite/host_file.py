@@ -4,6 +4,7 @@
     holders   processes, with their last sign of life
     leases    one row a host that is held; without its holder's row it counts as released
     wishes    who waits for a host, in order
+    times     how long leases last; fixed when the file is made
 
 A claim of many hosts is three statements, whatever their number: new leases are inserted, leases of
 others are found, known budgets are read. Only hosts that have a lease already are handled singly.
@@ -24,6 +25,7 @@ import msgspec
 
 from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 from mannerly.crawler.store.host_memory import (
+    NOTHING_KNOWN,
     PRIVATE_LESSON_S,
     Granted,
     Holder,
@@ -102,12 +104,15 @@ class HostFile:
         self, path: Path, *, boot: str = "", times: LeaseTimes | None = None, vfs: str | None = None
     ) -> None:
         self.location = str(path)
-        self.times = times or LeaseTimes()
         self._boot = boot
         with _explained(path):
             if not path.exists():
-                _create(path)
+                _create(path, times or LeaseTimes())
             self._file = Database.open(path, HOSTS, busy_ms=OPEN_BUSY_MS, vfs=vfs)
+            row = self._file.row(f"SELECT {', '.join(LeaseTimes._fields)} FROM times")  # noqa: S608
+            if row is None:
+                raise self._file.damaged("it has no times")
+        self.times = LeaseTimes(*map(float, row))
         self._numbers: dict[str, int] = {}  # of the holders of this process
 
     def join(self, holder: Holder, now: Now) -> None:
@@ -142,7 +147,8 @@ class HostFile:
             self._file.execute(_HOLD, (me.number, asked))
             held: list[Row] = self._file.execute(_HELD, (asked, me.number)).fetchall()
             stored = self._budgets(hosts, now)
-            answers: dict[str, Claimed] = {host: Granted(stored.get(host)) for host in hosts}
+            answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)
+            answers.update({host: Granted(budget) for host, budget in stored.items()})
             for host, number, gap_s, freed_at in held:
                 lease = (int(number), float(gap_s), float(freed_at))
                 answers[host] = self._contend(me, host, hosts[host], lease, stored.get(host), now)
@@ -343,14 +349,14 @@ class HostFile:
         )
 
 
-def _create(path: Path) -> None:
+def _create(path: Path, times: LeaseTimes) -> None:
     """Make an empty file. Of several processes that do this at once, one wins."""
     path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     for number in count():
         new = path.with_name(f"{path.name}.{os.getpid()}-{number}.new")
         with suppress(FileExistsError):
-            with closing(Database.create(new, HOSTS)):
-                pass
+            with closing(Database.create(new, HOSTS)) as file, file.transaction():
+                file.execute("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", times)
             break
     try:
         os.link(new, path)  # fails if another process was faster, and that is fine

@@ -234,6 +234,10 @@ HOSTS = FileKind(
         number INTEGER PRIMARY KEY, host TEXT NOT NULL, holder INTEGER NOT NULL,
         UNIQUE (host, holder)
     );
+    CREATE TABLE times (
+        lease_s REAL NOT NULL, heartbeat_s REAL NOT NULL, silent_s REAL NOT NULL,
+        grace_s REAL NOT NULL, turn_s REAL NOT NULL, round_s REAL NOT NULL
+    );
     """,
 )
 

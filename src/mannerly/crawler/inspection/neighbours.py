@@ -1,0 +1,73 @@
+"""Look into the memory of hosts that a crawl shares with others: who sends, and what is known."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.model import Now
+from mannerly.crawler.store import host_memory_location, open_host_memory
+from mannerly.crawler.store.base import StoreError
+from mannerly.politeness.clock import MonotonicClock
+
+from .view import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.store.base import CrawlStore
+    from mannerly.crawler.store.host_memory import HostBudget, HostMemory
+
+    from .view import View
+
+
+def holders(crawl: View, hosts: list[str], now: float) -> dict[str, str]:
+    """Return the names of other crawls that are sending to hosts of a crawl that runs.
+
+    Hosts that share a budget (`group_by`) are not looked up.
+    """
+    if not hosts or not crawl.store.is_running():
+        return {}
+    try:
+        with _memory(crawl.store) as memory:
+            found = {} if memory is None else memory.in_use(hosts, _now(now))
+    except StoreError:  # the crawl itself says what is wrong with it
+        return {}
+    own = crawl.store.manifest.id
+    return {host: holder.name for host, holder in found.items() if holder.crawl != own}
+
+
+def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None:
+    """Return what all crawls of this machine know of a host; None: nothing.
+
+    Raises:
+        StoreError: the memory of hosts cannot be used.
+    """
+    with _memory(store) as memory:
+        return None if memory is None else memory.budgets([host], _now(now)).get(host)
+
+
+def forget_shared(store: CrawlStore, host: str, now: float) -> None:
+    """Forget what all crawls of this machine have learned of a host.
+
+    Raises:
+        StoreError: the memory of hosts cannot be used.
+    """
+    with _memory(store) as memory:
+        if memory is not None:
+            memory.forget(host, _now(now))
+
+
+@contextmanager
+def _memory(store: CrawlStore) -> Iterator[HostMemory | None]:
+    location = host_memory_location(settings_of(store.manifest).memory, os.environ)
+    if location is None:
+        yield None
+        return
+    with closing(open_host_memory(location)) as memory:
+        yield memory
+
+
+def _now(wall: float) -> Now:
+    return Now(MonotonicClock().now(), wall)

@@ -1,0 +1,43 @@
+"""Other crawls of this machine: join them in a memory of hosts, and say which one is waited for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.shard.leases import Leases
+from mannerly.crawler.store import host_memory_location, name_of, open_host_memory
+
+from .messages import worker_id
+
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Now
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.stats import Stats
+    from mannerly.crawler.store.base import CrawlStore
+
+
+def join_others(settings: CrawlSettings, store: CrawlStore, now: Now) -> Leases | None:
+    """Join the crawls that share a memory of hosts; None: this crawl uses none.
+
+    Raises:
+        StoreError: the memory is damaged, of another version, or cannot be written.
+    """
+    location = host_memory_location(settings.memory, os.environ)
+    if location is None or not settings.politeness.enabled:
+        return None
+    return Leases(
+        open_host_memory(location),
+        crawl=store.manifest.id,
+        name=name_of(store.location),
+        worker=worker_id(os.getpid()),
+        now=now,
+    )
+
+
+def in_use(stats: Stats) -> str:
+    """Return who sends to the hosts that are left, as far as that is known."""
+    count = stats.waits.shared
+    holders = {each.held_by for each in stats.standings if each.held_by}
+    by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
+    return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"

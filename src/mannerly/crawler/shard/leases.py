@@ -1,0 +1,165 @@
+"""The part of a process in a memory of hosts: one sign of life for all hosts that it sends to.
+
+    tick    a sign of life when it is due; which hosts do others want; hand over, ask again
+    claim   ask for hosts, many at once
+    close   give all hosts back
+
+`sure_until` is the instant up to which no other crawl can have taken a host over. It is looked at
+last, when the bytes of a request leave, so a process that was stopped for a while sends nothing
+when it wakes. The memory is written in a few short transactions a second. While another process
+writes, or the disk is full, nothing is changed and it is tried again soon; if that lasts, this
+process falls silent before its leases end.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from mannerly.crawler.store.base import StoreBusy, StoreFull
+from mannerly.crawler.store.host_memory import Holder, HolderLost
+from mannerly.politeness.model import NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mannerly.crawler.model import Now
+    from mannerly.crawler.store.host_memory import Claimed, HostBudget, HostMemory
+    from mannerly.politeness.model import Instant
+
+    from .shared import SharedHosts
+
+LOOK_S = 0.5  # between two looks at what others want
+TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
+
+
+class Leases:
+    """The leases of one process. Its shards join with `add`."""
+
+    def __init__(self, memory: HostMemory, *, crawl: str, name: str, worker: str, now: Now) -> None:
+        self._memory = memory
+        self.times = memory.times
+        self._names = (crawl, name, worker)
+        self._shards: list[SharedHosts] = []
+        self._left_over: list[HostBudget] = []  # of removed shards, to be given back
+        self._next_beat = self._next_look = NEVER
+        self._holder = self._join(now)
+        self.trouble: str | None = None
+
+    def add(self, shard: SharedHosts) -> None:
+        """Include the hosts of a shard."""
+        self._shards.append(shard)
+
+    def remove(self, shard: SharedHosts, now: Now) -> None:
+        """Give the hosts of a shard back: this process does not own it any more."""
+        self._shards.remove(shard)
+        budgets = shard.last_words(now, all_of_them=True)
+        if budgets and not self.release(budgets, now):
+            self._left_over += budgets
+
+    def tick(self, now: Now) -> None:
+        """Do what is due."""
+        if now.mono >= self._next_beat:
+            self._beat(now)
+        if now.mono >= self._next_look:
+            self._next_look = now.mono + LOOK_S
+            wanted = self._memory.wanted(self._holder.id, now)
+            for shard in self._shards:
+                shard.look(wanted, now)
+        for shard in self._shards:
+            shard.tick(now)
+        if self._left_over and self.release(self._left_over, now):
+            self._left_over = []
+
+    def claim(self, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
+        """Ask for hosts; those without an answer are to be asked for again."""
+        try:
+            return self._memory.claim(self._holder.id, hosts, now)
+        except HolderLost:
+            self._start_again(now)
+        except (StoreBusy, StoreFull):
+            pass
+        return {}
+
+    def write(self, budgets: list[HostBudget], now: Now) -> bool:
+        """Write what a takeover must know; return whether it is written."""
+        try:
+            self._memory.write(self._holder.id, budgets, now)
+        except (StoreBusy, StoreFull):
+            return False
+        return True
+
+    def release(self, budgets: list[HostBudget], now: Now) -> bool:
+        """Hand hosts over; return whether it is done."""
+        try:
+            self._memory.release(self._holder.id, budgets, now)
+        except (StoreBusy, StoreFull):
+            return False
+        return True
+
+    def withdraw(self, hosts: list[str], now: Now) -> bool:
+        """Do not wait for hosts any more; return whether it is done."""
+        try:
+            self._memory.withdraw(self._holder.id, hosts, now)
+        except (StoreBusy, StoreFull):
+            return False
+        return True
+
+    def forget(self, host: str, now: Now) -> None:
+        """Forget what was learned of a host, unless another process is writing for long."""
+        with suppress(StoreBusy, StoreFull):
+            self._memory.forget(host, now)
+
+    def close(self, now: Now) -> None:
+        """Give all hosts back with what was learned of them, and close the memory."""
+        last_words = [shard.last_words(now) for shard in self._shards]
+        budgets = [budget for some in (self._left_over, *last_words) for budget in some]
+        try:
+            self._memory.leave(self._holder.id, budgets, now)
+        except (StoreBusy, StoreFull):
+            pass  # the leases end by themselves
+        finally:
+            self._memory.close()
+
+    def abandon(self) -> None:
+        """Close the memory; the leases end by themselves."""
+        self._memory.close()
+
+    def _beat(self, now: Now) -> None:
+        """Give a sign of life, together with everything that was learned since the last one."""
+        unwritten = [(shard, shard.unwritten(now)) for shard in self._shards]
+        budgets = [budget for _, some in unwritten for budget in some]
+        try:
+            self._memory.renew(self._holder.id, budgets, now)
+        except HolderLost:
+            self._start_again(now)
+            return
+        except (StoreBusy, StoreFull) as error:
+            self._next_beat = now.mono + TRY_AGAIN_S
+            self.trouble = str(error) if now.mono >= self.sure_until else None
+            return
+        for shard, some in unwritten:
+            shard.written(some)
+        self._heard(now)
+
+    def _join(self, now: Now) -> Holder:
+        holder = Holder(uuid4().hex, *self._names)
+        self._memory.join(holder, now)
+        self._heard(now)
+        return holder
+
+    def _heard(self, now: Now) -> None:
+        self.sure_until: Instant = now.mono + self.times.silent_s
+        self._next_beat = now.mono + self.times.heartbeat_s
+        self.trouble = None
+
+    def _start_again(self, now: Now) -> None:
+        """Too late: every host may have another sender by now."""
+        for shard in self._shards:
+            shard.lose_all(now)
+        self.sure_until = NEVER
+        try:
+            self._holder = self._join(now)
+        except (StoreBusy, StoreFull):
+            self._next_beat = now.mono + TRY_AGAIN_S

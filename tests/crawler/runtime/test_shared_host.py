@@ -1,0 +1,78 @@
+"""Crawls in processes of their own, on one host: the server's log has one pace, all get pages."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.harness import Crawler, eventually, kept, modest
+
+from mannerly.crawler.store import open_host_memory
+from mannerly.crawler.store.host_memory import LeaseTimes
+from mannerly.demo import DemoWeb, by_host, plain_sites, smallest_gap_s
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOTED_LATE_S = 0.06  # by a server on a busy machine
+GAP_S = 0.4
+BRIEF = LeaseTimes(lease_s=3.0, heartbeat_s=0.5, silent_s=2.0, grace_s=2.0, turn_s=1.5, round_s=6.0)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    """A memory of hosts with short leases and turns."""
+    path = tmp_path / "hosts.sqlite"
+    open_host_memory(path, times=BRIEF).close()
+    return path
+
+
+def test_two_crawls_on_one_host_send_as_one(tmp_path: Path, memory: Path) -> None:
+    settings = modest(delay_s=GAP_S, duration_s=9.0, memory=str(memory))
+    with DemoWeb(plain_sites(1, pages=200)) as web:
+        seeds = web.seeds()
+        with (
+            Crawler(settings, seeds, tmp_path / "one") as one,
+            Crawler(settings, seeds, tmp_path / "two") as two,
+        ):
+            endings = {one.left().ending, two.left().ending}
+        (log,) = by_host(web.log()).values()
+
+    pages = [len(kept(tmp_path / name).pages) for name in ("one", "two")]
+    assert endings == {"duration"}
+    assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S
+    assert min(pages) >= 2, pages
+    assert sum(pages) >= 8, pages
+
+
+def test_the_other_goes_on_after_kill_9(tmp_path: Path, memory: Path) -> None:
+    settings = modest(delay_s=GAP_S, memory=str(memory))
+    with DemoWeb(plain_sites(1, pages=200)) as web:
+        seeds = web.seeds()
+        with Crawler(settings, seeds, tmp_path / "one") as one:
+            eventually(lambda: len(web.log()) >= 3)
+            with Crawler(settings, seeds, tmp_path / "two") as two:
+                time.sleep(0.5)
+                one.kill()
+                before = len(web.log())
+                eventually(lambda: len(web.log()) >= before + 4, within_s=30.0)
+                two.kill()
+        (log,) = by_host(web.log()).values()
+
+    assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S
+
+
+def test_a_killed_crawl_is_resumed_at_once(tmp_path: Path) -> None:
+    """Its own lease does not keep it waiting, although it would last for ten minutes more."""
+    memory = tmp_path / "hosts.sqlite"
+    open_host_memory(memory, times=LeaseTimes(lease_s=600.0, silent_s=500.0)).close()
+    settings = modest(delay_s=0.1, memory=str(memory))
+    with DemoWeb(plain_sites(1, pages=20)) as web:
+        with Crawler(settings, web.seeds(), tmp_path / "one") as one:
+            eventually(lambda: len(web.log()) >= 3)
+            one.kill()
+        with Crawler(settings, web.seeds(), tmp_path / "one") as again:
+            ending = again.left().ending
+
+    assert ending == "finished"

@@ -1,0 +1,208 @@
+"""Two crawls on one host: one sends, the other waits for its turn, with one pace for both."""
+
+from __future__ import annotations
+
+from itertools import count, pairwise
+
+import pytest
+
+from mannerly.crawler.model import LocalError, Now
+from mannerly.crawler.store import open_host_memory
+from mannerly.politeness import Settings
+from mannerly.politeness.model import Reason
+
+from .shard_world import EPOCH_S, ShardWorld, brisk, flight_of
+
+NAMES = count()
+URLS = [f"http://a.example/{n}" for n in range(500)]
+
+
+class Crawls:
+    """Crawls that share a memory, and the log of their server."""
+
+    def __init__(self, *names: str, delay_s: float = 0.5, retry_after_s: int = 0) -> None:
+        self.memory = f"memory:shared-{next(NAMES)}"
+        pace = Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited", seed=1)
+        self.settings = brisk(politeness=pace)
+        self.now = Now(0.0, EPOCH_S)
+        self.worlds = {name: self.world(name) for name in names}
+        self.log: list[tuple[float, str]] = []
+        self.retry_after_s = retry_after_s  # of the next answer
+
+    def world(self, name: str) -> ShardWorld:
+        return ShardWorld(
+            *URLS, settings=self.settings, memory=self.memory, crawl=name, now=self.now
+        )
+
+    def run(self, seconds: float, step_s: float = 0.1) -> None:
+        for _ in range(round(seconds / step_s)):
+            self.now = Now(self.now.mono + step_s, self.now.wall + step_s)
+            for name, world in self.worlds.items():
+                world.now = self.now
+                self._step(name, world)
+
+    def _step(self, name: str, world: ShardWorld) -> None:
+        for request in world.shard.start_due(self.now, 99):
+            flight = flight_of(request)
+            if not world.shard.may_leave(flight, self.now.mono, ""):
+                world.answer(request, error=LocalError.HELD)
+                continue
+            self.log.append((self.now.mono, name))
+            world.shard.sent(flight, self.now.mono)
+            if request.url.endswith("robots.txt"):
+                world.answer(request, 404)
+            elif self.retry_after_s:
+                world.answer(request, 429, retry_after=str(self.retry_after_s))
+                self.retry_after_s = 0
+            else:
+                world.answer(request)
+        world.shard.commit(self.now)
+        world.shard.tick(self.now)
+        assert world.leases is not None
+        world.leases.tick(self.now)
+
+    def counts(self) -> dict[str, int]:
+        return {name: sum(by == name for _, by in self.log) for name in self.worlds}
+
+    def gaps(self) -> list[float]:
+        times = [at for at, _ in self.log]
+        return [after - before for before, after in pairwise(times)]
+
+
+def test_two_crawls_share_one_pace_and_take_turns() -> None:
+    crawls = Crawls("x", "y")
+    crawls.run(120.0)
+
+    assert min(crawls.gaps()) >= 0.5 - 1e-6
+    assert len(crawls.log) > 0.85 * 240
+    counts = crawls.counts()
+    assert counts["x"] == pytest.approx(counts["y"], rel=0.2)
+
+
+def test_five_crawls_have_equal_shares_in_five_minutes() -> None:
+    crawls = Crawls(*"vwxyz")
+    crawls.run(300.0, step_s=0.25)
+
+    assert min(crawls.gaps()) >= 0.5 - 1e-6
+    counts = crawls.counts()
+    share = len(crawls.log) / 5
+    assert all(abs(each - share) < 0.2 * share for each in counts.values()), counts
+    for name in counts:
+        times = [0.0, *(at for at, by in crawls.log if by == name)]
+        waits = [after - before for before, after in pairwise(times)]
+        assert max(waits) < 60.0
+
+
+def test_the_one_that_waits_says_for_whom() -> None:
+    crawls = Crawls("x", "y")
+    crawls.run(5.0)
+    waiting = crawls.worlds["y"]
+
+    assert crawls.counts()["y"] == 0
+    assert waiting.parts.frontier.snapshot(5.0).waiting == {Reason.SHARED: 1}
+    assert waiting.parts.shared is not None
+    assert waiting.parts.shared.holder_of("a.example") == "crawl-x"
+
+
+def test_a_retry_after_is_kept_by_whoever_comes_next() -> None:
+    crawls = Crawls("x", "y")
+    crawls.run(6.0)
+    crawls.retry_after_s = 30
+    asked_at = crawls.now.mono
+    crawls.run(60.0)
+
+    (refused,) = [at for at, _ in crawls.log if at >= asked_at][:1]
+    after = [at for at, _ in crawls.log if at > refused]
+    assert min(after) - refused >= 30.0
+    assert {by for at, by in crawls.log if at > refused} == {"x", "y"}
+
+
+@pytest.mark.parametrize("delay_s", [0.5, 20.0])
+def test_after_a_death_the_other_goes_on(delay_s: float) -> None:
+    """Within a minute, and not earlier than the gap in force after the takeover."""
+    crawls = Crawls("x", "y", delay_s=delay_s)
+    crawls.run(5.0)
+    del crawls.worlds["x"]
+    died_at = crawls.now.mono
+    crawls.run(60.0)
+
+    first = next(at for at, by in crawls.log if by == "y")
+    last = max(at for at, by in crawls.log if by == "x")
+    assert died_at + 3.0 < first < died_at + 55.0
+    assert first - last >= delay_s
+
+
+def test_a_retry_after_outlives_the_crawl_that_got_it() -> None:
+    crawls = Crawls("x", "y")
+    crawls.run(2.0)
+    crawls.retry_after_s = 40
+    crawls.run(1.0)
+    refused = max(at for at, _ in crawls.log)
+    del crawls.worlds["x"]
+    crawls.run(60.0)
+
+    assert min(at for at, by in crawls.log if by == "y") >= refused + 40.0
+
+
+def test_a_crawl_that_was_stopped_for_long_sends_nothing_when_it_wakes() -> None:
+    """Also what was connecting when it was stopped; then it waits for its turn again."""
+    crawls = Crawls("x", "y")
+    crawls.run(5.0)
+    sleeper = crawls.worlds.pop("x")
+    sleeper.now = Now(crawls.now.mono + 0.5, crawls.now.wall + 0.5)
+    (connecting,) = sleeper.shard.start_due(sleeper.now, 1)
+    crawls.run(40.0)
+    flight = flight_of(connecting)
+
+    assert crawls.log[-1][1] == "y"
+    assert not sleeper.shard.may_leave(flight, crawls.now.mono, "")
+    sleeper.now = crawls.now
+    sleeper.answer(connecting, error=LocalError.HELD)
+    crawls.worlds["x"] = sleeper
+    crawls.run(60.0)
+    assert min(crawls.gaps()) >= 0.5 - 1e-6
+    assert {by for at, by in crawls.log if at > 45.0} == {"x", "y"}
+
+
+def test_a_crawl_that_is_done_gives_the_host_away_at_once() -> None:
+    crawls = Crawls("x")
+    crawls.run(3.0)
+    done = crawls.worlds.pop("x")
+    assert done.leases is not None
+    done.leases.close(crawls.now)
+    crawls.worlds["y"] = crawls.world("y")
+    crawls.run(1.0)
+
+    assert crawls.counts()["y"] >= 1
+    assert min(crawls.gaps()) >= 0.5 - 1e-6
+
+
+def test_a_killed_crawl_goes_on_at_once_when_it_is_resumed() -> None:
+    """Its own leases do not keep it waiting; the gap counts from then."""
+    crawls = Crawls("x")
+    crawls.run(3.0)
+    crawls.worlds["x"] = crawls.world("x")
+    resumed_at = crawls.now.mono
+    crawls.run(2.0)
+
+    times = [at for at, _ in crawls.log if at > resumed_at]
+    assert resumed_at + 0.5 <= times[0] < resumed_at + 1.0
+
+
+def test_a_new_crawl_starts_with_what_others_have_learned() -> None:
+    crawls = Crawls("x")
+    crawls.settings = brisk(politeness=Settings(seed=1))
+    crawls.worlds = {"x": crawls.world("x")}
+    crawls.run(30.0)
+    world = crawls.worlds.pop("x")
+    assert world.leases is not None
+    learned = world.shard.politeness.delay_s("a.example")
+    world.leases.close(crawls.now)
+    new = crawls.worlds["y"] = crawls.world("y")
+    crawls.run(1.0)
+
+    started = new.shard.politeness.delay_s("a.example")
+    (budget,) = open_host_memory(crawls.memory).budgets(["a.example"], crawls.now).values()
+    assert learned < 0.5
+    assert started == pytest.approx(learned, rel=0.7)
+    assert budget.learned_by == "crawl-x"

@@ -1,0 +1,163 @@
+"""Take pictures of the live page, to be looked at: `python -m tests.service.pictures DIR [WHAT…]`.
+
+    few     a crawl of 13 hosts of the demonstration, each with another limit or fault
+    many    a crawl of 5,000 hosts
+    jobs    the list of jobs of a service
+
+Each at 400, 1280 and 2560 px, light and dark, and with the panel of a host open. Everything is
+real: servers, crawl, page and browser. It takes about a minute for each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.crawler.runtime.harness import SOURCE_PATH
+from tests.report.browser import ARGUMENTS, CHROMIUM
+from tests.service.running import ServiceProcess
+
+from mannerly.demo import DemoWeb, demo_sites, plain_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from playwright.sync_api import Browser, Page
+
+WIDTHS = (400, 1280, 2560)
+SCHEMES = ("light", "dark")
+MANY = 5000
+
+
+@contextmanager
+def crawled(web: DemoWeb, seeds: Sequence[str], *options: str) -> Iterator[str]:
+    """Crawl with --dashboard; yield the address of the page."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "seeds.txt"
+        file.write_text("\n".join(seeds))
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "mannerly", "crawl", str(file), "--dashboard"),
+                *("--data-dir", f"{directory}/demonstration", "--quiet", *options),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+        )
+        try:
+            assert process.stderr is not None
+            lines = iter(process.stderr.readline, "")
+            yield next(line.split()[-1] for line in lines if line.startswith("Live page:"))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def shoot(browser: Browser, address: str, into: Path, name: str, host: str = "") -> None:
+    """Take all pictures of one page."""
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            page = _opened(browser, address, width, scheme)
+            page.screenshot(path=into / f"{name}-{width}-{scheme}.png", full_page=True)
+            if host:
+                page.click(host)
+                page.wait_for_selector("#host:not(.hidden) .facts")
+                page.wait_for_timeout(500)
+                picture = into / f"{name}-{width}-{scheme}-host.png"
+                if width > 900:
+                    page.locator("#hosts-part").screenshot(path=picture)
+                else:
+                    page.screenshot(path=picture)
+            page.close()
+            print(f"{name} {width} {scheme}", flush=True)
+
+
+def _opened(browser: Browser, address: str, width: int, scheme: str) -> Page:
+    height = {400: 860, 1280: 900}.get(width, 1440)
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    page.on("console", lambda each: print("console:", each.text, flush=True))
+    page.on("pageerror", lambda each: print("error:", each, flush=True))
+    page.set_default_timeout(60_000)
+    if source := os.environ.get("MANNERLY_STATIC"):  # while the page is being changed
+        kinds = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
+        page.route(
+            "**/static/*.*",
+            lambda route: route.fulfill(
+                path=Path(source) / Path(route.request.url).name,
+                content_type=kinds.get(Path(route.request.url).suffix, "image/svg+xml"),
+            ),
+        )
+    page.goto(address)
+    page.wait_for_selector("tr[data-host], #jobs", timeout=60_000)
+    page.wait_for_timeout(2500)
+    return page
+
+
+def few(browser: Browser, into: Path) -> None:
+    """Thirteen hosts; one is paused, one asks to wait, one does not exist."""
+    with DemoWeb(demo_sites()) as web:
+        seeds = [*web.seeds(), f"http://{web.hosts[0].replace('127.0.0.2', '127.9.9.9')}/"]
+        with crawled(web, seeds, "--allow-net", "127.0.0.0/8", "--seeding-strategy", "none") as at:
+            time.sleep(float(os.environ.get("MANNERLY_WAIT", "60")))
+            host = web.host("retry-after")
+            shoot(browser, at, into, "few", f"tr[data-host='{host}']")
+
+
+def many(browser: Browser, into: Path) -> None:
+    """Five thousand hosts, at a request a second each at most."""
+    with DemoWeb(plain_sites(MANY, pages=40)) as web:
+        options = ("--allow-net", "127.0.0.0/8", "--seeding-strategy", "none", "--max-rate", "1")
+        with crawled(web, web.seeds(), *options) as at:
+            time.sleep(float(os.environ.get("MANNERLY_WAIT", "40")))
+            shoot(browser, at, into, "many", "tr[data-host] >> nth=3")
+
+
+def jobs(browser: Browser, into: Path) -> None:
+    """The list of jobs of a service: running, waiting, paused, finished and failed ones."""
+    options = {"seeding_strategy": "none", "max_rate": 20, "start_rate": 20}
+    with (
+        DemoWeb(plain_sites(4, pages=300)) as web,
+        tempfile.TemporaryDirectory() as root,
+        ServiceProcess(Path(root), "--jobs", "2") as service,
+    ):
+        done = service.create(web.url("plain-0"), options={**options, "max_urls": 5}, name="short")
+        service.create("http://127.0.0.1:9/", name="nobody there", options={"give_up_after": 1})
+        while service.state(done) != "finished":
+            time.sleep(0.2)
+        for number in (1, 2, 3):
+            more = {"schedule": "0 3 * * *"} if number == 2 else {}
+            kind = "check" if number == 3 else "crawl"
+            service.create(web.url(f"plain-{number}"), options=options, kind=kind, **more)
+        paused = service.create(web.url("plain-0"), options=options, name="held back")
+        service.call("POST", f"/api/jobs/{paused}/pause")
+        time.sleep(3)
+        shoot(browser, service.address, into, "jobs")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Take the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    into, wanted = Path(arguments[0]), arguments[1:] or ("few", "many", "jobs")
+    into.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        for what in wanted:
+            {"few": few, "many": many, "jobs": jobs}[what](browser, into)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
