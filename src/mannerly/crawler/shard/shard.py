@@ -249,9 +249,7 @@ class Shard:
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
         self._emit(
-            told.PageSettled(
-                entry, record, outcome, latency_s, passed_over, is_local, is_unchanged
-            )
+            told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
         )
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
