@@ -4,11 +4,13 @@
     fleet       the contract of a crawl that several runs share
     contract    the test suite that every implementation passes
     sqlite      a crawl in a directory of SQLite files
+    valkey      a crawl in a Redis or Valkey server; records: its page records, in files
     memory      a shard in this process; memory_crawl: a crawl of them
     host_memory what crawls share about hosts (`HostMemory`), and the right to send to a host
 
 A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
-store of another kind, such as `memory:NAME`. The functions here take any location:
+store of another kind, such as `memory:NAME` or `redis://HOST:PORT/DB#NAME`. The functions here take
+any location:
 
     crawl = create_crawl("crawl-example", Manifest.new(seeds=[…], settings={}, shards=4, …))
     crawl = open_crawl("crawl-example")
@@ -54,6 +56,10 @@ OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
     "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
+    **dict.fromkeys(
+        ("redis", "rediss", "valkey", "valkeys"),
+        "mannerly.crawler.store.valkey.crawl:ValkeyCrawl",
+    ),
 }
 """By scheme: the module and the class of the implementation."""
 
