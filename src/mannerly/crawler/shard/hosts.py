@@ -11,7 +11,7 @@ core says of a group holds for all its hosts, including those that are met later
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 LONGEST_UNSURE_S = 86_400.0  # of a wait from before a reboot: it may be over long since
-
-
-# Fields of a record that the audit of the spacing fills.
-_NOTED = (
-    *("smallest_gap_s", "required_gap_s", "smallest_gap_at", "early", "retry_afters"),
-    "retry_afters_broken",
-)
 
 
 _UNKNOWN = HostRecord("")  # most hosts have counts and nothing else
@@ -253,16 +246,20 @@ class HostRecords:
             if self.shared is not None:
                 self.shared.learned(lesson)
         changed = [
-            record._replace(**self._dates(host, record, now))
-            for host, record in self._departed.items()
+            self._current(host, record, record, now) for host, record in self._departed.items()
         ]
-        changed += [self._current(host, now) for host in self._touched]
+        for host in self._touched:
+            counts = self._counts[host]
+            changed.append(self._current(host, counts, counts.record or _UNKNOWN, now))
         return changed
 
-    def _current(self, host: str, now: Now) -> HostRecord:
-        """Return the record of a host as it is now; nearly every page brings one of these."""
-        counts = self._counts[host]
-        known = counts.record or _UNKNOWN
+    def _current(
+        self, host: str, counts: _Counts | HostRecord, known: HostRecord, now: Now
+    ) -> HostRecord:
+        """Return the record of a host as it is now; nearly every page brings one of these.
+
+        With the next instant at which it may be contacted: a crash must not shorten a wait.
+        """
         wait_s = self._politeness.not_before(host) - now.mono
         noted = self._audit.noted(self._politeness.key(host))
         values = (  # in the order of the class: by keywords it takes ten times as long
@@ -291,29 +288,6 @@ class HostRecords:
             noted.retry_afters_broken or known.retry_afters_broken,
         )
         return HostRecord._make(values)
-
-    def _dates(self, host: str, known: HostRecord, now: Now) -> dict[str, Any]:
-        """Return the next instant at which it may be contacted: a crash must not shorten a wait.
-
-        With it come the instants of its record, and what the audit has noted so far.
-        """
-        wait_s = self._politeness.not_before(host) - now.mono
-        spacing = self._audit.noted(self._politeness.key(host))
-        dates = {
-            "next_at": now.wall + wait_s if wait_s > WORTH_KEEPING_S else 0.0,
-            "updated_at": now.wall,
-            "updated_mono": now.mono,
-            "boot": self._boot,
-            "smallest_gap_s": spacing.smallest_gap_s,
-            "required_gap_s": spacing.required_gap_s,
-            "smallest_gap_at": _at(spacing.smallest_at, now),
-            "early": spacing.early,
-            "retry_afters": spacing.retry_afters,
-            "retry_afters_broken": spacing.retry_afters_broken,
-        }
-        for name in _NOTED:  # what was noted in earlier runs stays where this one has nothing
-            dates[name] = dates[name] or getattr(known, name)
-        return dates
 
     def committed(self) -> None:
         """The changes are in the store."""
