@@ -57,7 +57,7 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Set
 
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
@@ -70,6 +70,9 @@ _ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
 # An answer that came longer ago has been returned before anything is sent. A busy loop may need as
 # long for a turn: with 0.05 s, 6 to 27 % of all requests of a busy machine were held.
 FRESH_S = 0.25
+
+_NO_HOSTS: Set[str] = frozenset()
+_REFUSALS = 400  # statuses from here on may forbid what would be sent next
 
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
@@ -113,6 +116,7 @@ class CurlFetcher:
         self._may_leave: Callable[[Request, Instant, str], bool] = always
         self._read_until = -math.inf  # what came before this instant was returned by `wait`
         self._has_read_first = False
+        self._refusing: Set[str] = _NO_HOSTS  # in answers that were read and not returned yet
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -179,11 +183,13 @@ class CurlFetcher:
         is_woken = False
         if self._paused:
             self._go_on()
-        if now - self._read_until > FRESH_S and not self._has_read_first:
-            # Otherwise requests were held that may go. Once in a row: a late loop must send, too.
-            self._has_read_first = self._reads_something()
-            if self._has_read_first:
+        if now - self._read_until > FRESH_S and self._reads_something():
+            # Otherwise requests were held that may go. Once in a row: a late loop must send, too,
+            # but not to hosts that have just refused.
+            if not self._has_read_first:
+                self._has_read_first = True
                 return self._finished()
+            self._refusing = {each.request.host for each in self._done if not _is_fine(each)}
         self._has_read_first = False
         while True:
             now = time.monotonic()
@@ -220,6 +226,7 @@ class CurlFetcher:
 
     def _finished(self) -> list[Fetched]:
         finished, self._done = self._done, []
+        self._refusing = _NO_HOSTS
         return finished
 
     def ask(self, may_leave: Callable[[Request, Instant, str], bool]) -> None:
@@ -285,6 +292,8 @@ class CurlFetcher:
 
     def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
+        if request.host in self._refusing:
+            return False
         if now - self._read_until > FRESH_S and self._has_company(request):
             return False
         if not self._may_leave(request, now, address):
@@ -367,6 +376,10 @@ class CurlFetcher:
 
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
+
+
+def _is_fine(fetched: Fetched) -> bool:
+    return fetched.status is not None and fetched.status < _REFUSALS
 
 
 def _lack(code: int) -> LocalError | None:
