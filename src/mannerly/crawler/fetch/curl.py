@@ -57,7 +57,7 @@ from .transfer import FOREVER, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Set
+    from collections.abc import Callable
 
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
@@ -71,7 +71,7 @@ _ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
 # long for a turn: with 0.05 s, 6 to 27 % of all requests of a busy machine were held.
 FRESH_S = 0.25
 
-_NO_HOSTS: Set[str] = frozenset()
+_NO_HOSTS: frozenset[str] = frozenset()
 _REFUSALS = 400  # statuses from here on may forbid what would be sent next
 
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
@@ -116,7 +116,7 @@ class CurlFetcher:
         self._may_leave: Callable[[Request, Instant, str], bool] = always
         self._read_until = -math.inf  # what came before this instant was returned by `wait`
         self._has_read_first = False
-        self._refusing: Set[str] = _NO_HOSTS  # in answers that were read and not returned yet
+        self._refusing = _NO_HOSTS  # in answers that were read and not returned yet
         self._is_closed = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
@@ -189,7 +189,9 @@ class CurlFetcher:
             if not self._has_read_first:
                 self._has_read_first = True
                 return self._finished()
-            self._refusing = {each.request.host for each in self._done if not _is_fine(each)}
+            self._refusing = frozenset(
+                each.request.host for each in self._done if not _is_fine(each)
+            )
         self._has_read_first = False
         while True:
             now = time.monotonic()
