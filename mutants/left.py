@@ -153,16 +153,16 @@ LEFT = (
         "take a busy file for one without news",
         "P7",
         _BOOK,
-        "        except StoreBusy:\n            return True\n",
-        "        except StoreBusy:\n            return False\n",
+        "        except (StoreBusy, StoreAway):\n            return True\n",
+        "        except (StoreBusy, StoreAway):\n            return False\n",
         (f"{_BOOK_TESTS}::test_a_busy_file_is_read_later",),
     ),
     Mutant(
         "let a busy file end the run",
         "P6",
         _BOOK,
-        "        except (StoreBusy, StoreFull) as error:",
-        "        except StoreFull as error:",
+        "        except (StoreBusy, StoreFull, StoreAway) as error:",
+        "        except (StoreFull, StoreAway) as error:",
         (f"{_BOOK_TESTS}::test_a_process_that_holds_the_file_ends_no_run",),
     ),
     Mutant(
@@ -191,6 +191,19 @@ LEFT = (
             (
                 "crawler/runtime/test_starved.py::"
                 "test_two_lacks_of_descriptors_with_time_between_are_two"
+            ),
+        ),
+    ),
+    Mutant(
+        "let a look at a crawl end its start",
+        "P6",
+        "crawler/store/sqlite/database.py",
+        "        cache_bytes: int = 1 << 20,\n        busy_ms: int = _RECOVERY_MS,\n",
+        "        cache_bytes: int = 1 << 20,\n        busy_ms: int = 0,\n",
+        (
+            (
+                "crawler/store/test_store_directory.py::"
+                "test_the_owner_waits_for_a_file_that_is_locked_for_a_moment"
             ),
         ),
     ),

@@ -215,8 +215,10 @@ def tls_options(address: Address) -> dict[str, Any]:
     return options
 
 
-def info(text: bytes | str) -> dict[str, str]:
-    """Return the lines of an INFO answer by their names."""
+def info(text: bytes | str | dict[str, Any]) -> dict[str, str]:
+    """Return the lines of an INFO answer by their names; the client library may have split it."""
+    if isinstance(text, dict):
+        return {name: str(value) for name, value in text.items()}
     lines = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     pairs = [line.partition(":") for line in lines.splitlines()]
     return {name: value.strip() for name, colon, value in pairs if colon}

@@ -30,6 +30,7 @@ from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 
 from .address import parse
 from .client import ScriptRefused, ValkeyServer
+from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
@@ -99,6 +100,7 @@ class ValkeyCrawl:
             "manifest": text_of(_Kept(SCHEMA, **_values(manifest))),
         }
         try:
+            require_keeping(server)
             server.call("create", [keys.manifest, keys.meta, keys.orders, keys.cards], payload)
         except ScriptRefused as error:
             server.close()

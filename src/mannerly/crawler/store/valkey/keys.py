@@ -3,7 +3,7 @@
     mannerly:crawls              set: the names of all crawls
     mannerly:{NAME}:…            the crawl: see `CrawlKeys`
     mannerly:{NAME:17}:…         shard 17 of the crawl: see below
-    mannerly:host:…              the hosts of all crawls (`host_memory`)
+    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`)
 
 Keys of a shard; scripts make them from the first one:
 

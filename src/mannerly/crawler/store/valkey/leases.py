@@ -20,6 +20,7 @@ from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
 from mannerly.crawler.store.records.writer import RecordWriter
 from mannerly.crawler.store.sqlite.notes import ParsingNote
 
+from .health import require_keeping
 from .home import Home
 from .outbox import Outbox
 from .shard import ValkeyShard
@@ -59,6 +60,7 @@ class ValkeyFleet:
         """Work on the crawl with `home` as the data directory of this run; return its name."""
         crawl = self._crawl
         if self._home is None:
+            require_keeping(crawl.server)
             self._home = Home(home, crawl.manifest.id, crawl.location)
             self.member = self._home.member
             crawl.keep_in(segments or home)
