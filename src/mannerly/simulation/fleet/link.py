@@ -16,7 +16,7 @@ from mannerly.crawler.store.valkey.client import TIMEOUT_S, ValkeyServer
 from .server import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mannerly.crawler.store.valkey.address import Address
     from mannerly.crawler.store.valkey.client import Command
@@ -50,7 +50,11 @@ class Link(ValkeyServer):
         self._model = server
         self._seen_run = 0
 
-    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+    def _exchange(
+        self,
+        commands: Sequence[Command],
+        options: Mapping[str, str] | None = None,  # noqa: ARG002 - of the client library
+    ) -> list[Any]:
         model = self._model
         if not model.is_up or self.cut in (Cut.THERE, Cut.BOTH):
             raise self._timed_out()
