@@ -34,7 +34,6 @@ from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LEASE_S, RENEW_S, CrawlGone, StoreAway
-from mannerly.crawler.store.sqlite.files import write_file
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
@@ -301,7 +300,7 @@ class World:
         home.mkdir()
         # A member's name decides which shards it takes: it is random unless it has one already.
         card = MemberCard(CRAWL, f"w{number}", LOCATION)
-        write_file(home / CARD, msgspec.json.encode(card))
+        (home / CARD).write_bytes(msgspec.json.encode(card))
         member = Member(
             number,
             home,
