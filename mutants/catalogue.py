@@ -6,6 +6,7 @@ from .bounded import BOUNDED
 from .left import LEFT
 from .polite import POLITE
 from .safe import SAFE
+from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE, *LEFT)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT)

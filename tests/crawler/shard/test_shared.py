@@ -117,6 +117,28 @@ def test_a_retry_after_is_kept_by_whoever_comes_next() -> None:
     assert {by for at, by in crawls.log if at > refused} == {"x", "y"}
 
 
+def test_a_host_is_handed_over_when_its_requests_are_answered() -> None:
+    """The last answer may ask for a pause, which holds for the next crawl."""
+    crawls = Crawls("x", "y")
+    crawls.run(8.0)
+    holder = crawls.worlds.pop("x")
+    holder.now = crawls.now = Now(crawls.now.mono + 0.5, crawls.now.wall + 0.5)
+    (slow,) = holder.start(1)
+    for _ in range(100):
+        crawls.run(0.1)
+        holder.now = crawls.now
+        assert holder.leases is not None
+        holder.leases.tick(holder.now)
+    before = crawls.counts()["y"]
+    holder.answer(slow, 429, retry_after="30")
+    answered_at = crawls.now.mono
+    crawls.worlds["x"] = holder
+    crawls.run(50.0)
+
+    assert before == 0
+    assert min(at for at, _ in crawls.log if at > answered_at) >= answered_at + 30.0
+
+
 @pytest.mark.parametrize("delay_s", [0.5, 20.0])
 def test_after_a_death_the_other_goes_on(delay_s: float) -> None:
     """Within a minute, and not earlier than the gap in force after the takeover."""

@@ -242,7 +242,6 @@ class SharedHosts:
 
     def _refused(self, key: str, by: Holder | None, now: Now) -> None:
         self._away[key] = _Away(now.mono + ASK_AGAIN_S, by)
-        self._politeness.lend(key, now=now.mono)
 
     def _grant(self, key: str, budget: HostBudget | None, now: Now) -> None:
         state = self._politeness.state(key)
