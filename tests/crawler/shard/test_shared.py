@@ -186,6 +186,24 @@ def test_a_crawl_that_was_stopped_for_long_sends_nothing_when_it_wakes() -> None
     assert {by for at, by in crawls.log if at > 45.0} == {"x", "y"}
 
 
+def test_a_paused_crawl_does_not_keep_others_waiting() -> None:
+    """Neither one that is paused as a whole, nor one that has paused the host."""
+    crawls = Crawls("x", "y")
+    crawls.run(5.0)
+    paused = crawls.worlds["x"]
+    assert paused.leases is not None
+    paused.leases.is_resting = True
+    paused.shard.politeness.pause("a.example", now=crawls.now.mono)
+    crawls.run(30.0)
+    alone = [by for at, by in crawls.log if at > 7.0]
+    paused.leases.is_resting = False
+    crawls.run(30.0)
+    still = [by for at, by in crawls.log if at > 37.0]
+
+    assert alone.count("y") > 0.9 * 28.0 / 0.5
+    assert {*alone, *still} == {"y"}
+
+
 def test_a_crawl_that_is_done_gives_the_host_away_at_once() -> None:
     crawls = Crawls("x")
     crawls.run(3.0)
