@@ -195,6 +195,19 @@ LEFT = (
         ),
     ),
     Mutant(
+        "let a look at a crawl end its start",
+        "P6",
+        "crawler/store/sqlite/database.py",
+        "        cache_bytes: int = 1 << 20,\n        busy_ms: int = _RECOVERY_MS,\n",
+        "        cache_bytes: int = 1 << 20,\n        busy_ms: int = 0,\n",
+        (
+            (
+                "crawler/store/test_store_directory.py::"
+                "test_the_owner_waits_for_a_file_that_is_locked_for_a_moment"
+            ),
+        ),
+    ),
+    Mutant(
         "move only the key of an unreadable row aside",
         "P1",
         _DOCTOR,

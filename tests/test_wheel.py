@@ -58,6 +58,8 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
 
     assert "mannerly/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    scripts = {each.name for each in (ROOT / "src").rglob("*.lua")}
+    assert scripts == {name.rpartition("/")[2] for name in names if name.endswith(".lua")} != set()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"mannerly"}
 
 

@@ -313,3 +313,70 @@ def test_the_command_says_what_changed_and_exports_it(site: Site, tmp_path: Path
         json.loads(line)["url"].removeprefix(site.url) for line in out.read_text().splitlines()
     }
     assert paths == {"/", "/p3", "/new"}
+
+
+def _lose_an_answer(place: Path, lost: str) -> None:
+    """Damage the answer of one page in its segment, and repair the crawl."""
+    with mannerly.open(place) as stored, stored.view() as opened:
+        places = {
+            record.url: at for reader in opened.readers for _, record, at in reader.kept_pages()
+        }
+    at = next(at for url, at in places.items() if url.endswith(lost))
+    assert at is not None
+    with (place / at.segment).open("r+b") as file:
+        file.seek(at.offset + 20)
+        file.write(b"\0" * 8)
+    repaired = CliRunner().invoke(app, ["doctor", "--repair", str(place)])
+    assert repaired.exit_code == 0, repaired.output
+
+
+def test_a_page_whose_answer_is_lost_is_asked_for_as_a_whole(site: Site, tmp_path: Path) -> None:
+    """A 304 would not bring it back; all other pages are asked for as always."""
+    place = tmp_path / "crawl"
+    crawl(site, place, keep_bodies=True)
+    _lose_an_answer(place, "/p3")
+    site.log.clear()
+
+    found = recrawl(place)
+
+    statuses = {path: status for path, status, _ in site.log if path in site.versions}
+    assert statuses == dict.fromkeys(site.versions, 304) | {"/p3": 200}
+    assert found["/p3"].change == "same"
+    with mannerly.open(place) as stored:
+        assert list(stored.missing()) == []
+
+
+def test_a_lost_answer_that_comes_back_changes_nothing_else(site: Site, tmp_path: Path) -> None:
+    """What the last recrawl has found about the page stays, whichever change that was."""
+    place = tmp_path / "crawl"
+    crawl(site, place, keep_bodies=True)
+    site.versions |= {"/p3": 2}
+    before = recrawl(place)["/p3"]
+    _lose_an_answer(place, "/p3")
+    site.log.clear()
+
+    retried = CliRunner().invoke(app, ["retry", str(place), "--missing", "-q"])
+
+    assert retried.exit_code == 0, retried.output
+    assert [(path, status) for path, status, _ in site.log] == [("/p3", 200)]
+    after = records(place)["/p3"]
+    assert (after.change, after.previous_digest) == ("changed", before.previous_digest)
+    assert after.fetched_at > before.fetched_at
+
+
+def test_a_lost_answer_of_a_first_crawl_leaves_its_page_new(site: Site, tmp_path: Path) -> None:
+    """Also if the request fails: then the record is as it was, with the error."""
+    place = tmp_path / "crawl"
+    crawl(site, place, keep_bodies=True)
+    for path in ("/p3", "/p5"):
+        _lose_an_answer(place, path)
+    site.statuses = {"/p5": 503}
+
+    CliRunner().invoke(app, ["retry", str(place), "--missing", "-q"])
+
+    found = records(place)
+    assert (found["/p3"].change, found["/p3"].previous_status) == ("new", None)
+    kept = found["/p5"]
+    assert (kept.status, kept.error, kept.change) == (200, "http_503", "new")
+    with mannerly.open(place) as stored:
+        assert [url.removeprefix(site.url) for url in stored.missing()] == ["/p5"]

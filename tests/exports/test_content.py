@@ -144,6 +144,24 @@ def test_no_name_in_a_folder_comes_from_a_site(crawl: tuple[Path, str], tmp_path
     assert {row["file"] for row in index} == {file_name(row["url"], Content.TEXT) for row in index}
 
 
+def test_second_export_leaves_no_file_of_the_first(crawl: tuple[Path, str], tmp_path: Path) -> None:
+    """Files that the new index does not name are removed; what others have put there stays."""
+    directory, _ = crawl
+    folder = tmp_path / "pages"
+    export(directory, f"{folder}/", content=Content.HTML)
+    (folder / "notes.txt").write_text("mine")
+    with (folder / "index.jsonl").open("a") as index:
+        index.write('{"file":"../victim.md"}\n{"file":"notes.txt"}\nno json\n')
+    (tmp_path / "victim.md").write_text("as it was")
+
+    export(directory, f"{folder}/", content=Content.MARKDOWN)
+
+    suffixes = {path.suffix for path in folder.glob("??/*")}
+    assert suffixes == {".md"}
+    assert (folder / "notes.txt").exists()
+    assert (tmp_path / "victim.md").exists()
+
+
 def test_folder_does_not_follow_a_link(crawl: tuple[Path, str], tmp_path: Path) -> None:
     """A link in place of a subfolder would lead elsewhere."""
     directory, url = crawl
@@ -223,11 +241,12 @@ def test_items_have_tables_only(tmp_path: Path) -> None:
 
 
 def test_content_is_only_for_formats_that_have_it(crawl: tuple[Path, str], tmp_path: Path) -> None:
-    """CSV has the columns that it always has."""
+    """CSV has the columns that it always has, and the export says so."""
     directory, _ = crawl
 
-    export(directory, str(tmp_path / "pages.csv"), content=Content.TEXT)
+    done = export(directory, str(tmp_path / "pages.csv"), content=Content.TEXT)
 
+    assert "Use .jsonl, .parquet or a folder/" in done.described()[1]
     with (tmp_path / "pages.csv").open() as file:
         assert "content" not in next(csv.reader(file))
 

@@ -26,9 +26,9 @@ _SITEMAPS = "crawler/web/test_sitemaps.py"
 _URLS = "crawler/web/test_urls.py"
 _ROBOTS = "crawler/runtime/test_robots_fetch.py"
 _SITES = "crawler/runtime/test_hostile_sites.py"
+_SERVICE = "hostile/test_service.py"
 
 MACHINES = "crawls on many machines"
-LIVE = "the report and the live page"
 
 
 class Row(NamedTuple):
@@ -344,7 +344,16 @@ FAULTS = (
             "crawler/runtime/test_stuck.py::test_a_helper_that_dies_costs_no_link",
         ),
     ),
-    Row("F30", "a live page that hangs, a thousand readers", "", waits_for=LIVE),
+    Row(
+        "F30",
+        "a live page that dies, hangs, or has a thousand readers that never read",
+        "The crawl ends as usual; 200 readers are served, the others refused.",
+        (
+            "service/test_live_page.py::test_page_that_dies_costs_the_crawl_nothing",
+            f"{_SERVICE}::test_page_that_hangs_costs_the_crawl_nothing",
+            f"{_SERVICE}::test_thousand_readers_that_never_read_cost_the_crawl_nothing",
+        ),
+    ),
     Row(
         "F31",
         "a program that blocks between two pages, or the event loop in a slot",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hostile.rows import FAULTS, LIVE, MACHINES, Row
+from tests.hostile.rows import FAULTS, MACHINES, Row
 
 _ANSWERS = "hostile/test_answers.py"
 _AROUND = "hostile/test_surroundings.py"
@@ -15,6 +15,7 @@ _PAGES = "hostile/test_pages.py"
 _CREDENTIALS = "cli/test_credentials.py"
 _COOKIES = "crawler/fetch/test_cookies.py"
 _OPTIONS = "cli/test_network_options.py"
+_SERVICE = "hostile/test_service.py"
 
 THREATS = (
     Row(
@@ -181,17 +182,60 @@ THREATS = (
             "report/test_browser.py::test_nothing_that_was_crawled_runs",
             "report/test_browser.py::test_a_policy_stands_in_front_of_the_script",
             "report/test_browser.py::test_data_cannot_end_its_element",
+            "service/test_live_page.py::test_crawled_text_never_becomes_markup",
+            f"{_SERVICE}::test_json_of_the_stream_cannot_break_out",
         ),
     ),
-    *(
-        Row(f"S{number}", what, "", waits_for=LIVE)
-        for number, what in (
-            (17, "a live page that others can reach"),
-            (18, "names that are bound to the live page's address"),
-            (19, "requests that another site makes the browser send"),
-            (20, "tokens in URLs and logs"),
-            (21, "abuse of the control interface"),
-        )
+    Row(
+        "S17",
+        "a live page or service that others can reach",
+        "It listens on loopback; beyond that everything about a crawl needs the token.",
+        (
+            f"{_SERVICE}::test_beyond_loopback_everything_needs_the_token",
+            "service/test_access.py::test_everything_about_crawls_needs_the_token",
+        ),
+    ),
+    Row(
+        "S18",
+        "names that are bound to the live page's address (DNS rebinding)",
+        "Every route, the event stream included, refuses a Host that is not its own.",
+        (
+            f"{_SERVICE}::test_every_route_refuses_names_that_are_not_ours",
+            "service/test_access.py::test_other_names_are_refused",
+            "service/test_access.py::test_second_host_header_is_refused",
+        ),
+    ),
+    Row(
+        "S19",
+        "requests that another site makes the browser send",
+        "A form, a fetch without CORS and a preflight change nothing, and can read nothing.",
+        (
+            f"{_SERVICE}::test_other_site_in_a_browser_changes_nothing",
+            "service/test_access.py::test_pages_of_other_sites_change_nothing",
+            "service/test_access.py::test_bodies_of_forms_are_refused",
+        ),
+    ),
+    Row(
+        "S20",
+        "tokens in URLs, logs and files",
+        "A token is in the fragment and in a header alone, is printed once, and its file is 0600.",
+        (
+            f"{_SERVICE}::test_page_keeps_the_token_out_of_addresses",
+            f"{_SERVICE}::test_beyond_loopback_everything_needs_the_token",
+        ),
+    ),
+    Row(
+        "S21",
+        "abuse of the control interface: nonsense, floods, private seeds, paths, large bodies",
+        "Each is refused with a reason; none sends faster than robots.txt allows; all are logged.",
+        (
+            f"{_SERVICE}::test_nonsense_is_answered_with_a_problem",
+            f"{_SERVICE}::test_no_order_sends_faster_than_robots_txt_allows",
+            f"{_SERVICE}::test_changes_are_logged_and_floods_of_them_refused",
+            f"{_SERVICE}::test_seeds_at_private_addresses_are_refused",
+            f"{_SERVICE}::test_path_tricks_find_nothing",
+            f"{_SERVICE}::test_oversized_bodies_are_cut_off",
+        ),
     ),
     Row("S22", "a shared store without a password", "", waits_for=MACHINES),
     Row(

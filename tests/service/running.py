@@ -29,10 +29,10 @@ class ServiceProcess:
     """One service; it can be killed and started again on the same directory and port."""
 
     def __init__(self, root: Path, *options: str) -> None:
-        self._port = free_port()
+        self.port = free_port()
         self._command = [
             *(sys.executable, "-m", "mannerly", "serve", "--data-root", str(root)),
-            *("--listen", f"127.0.0.1:{self._port}", "--allow-net", "127.0.0.0/8", *options),
+            *("--listen", f"127.0.0.1:{self.port}", "--allow-net", "127.0.0.0/8", *options),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -45,7 +45,7 @@ class ServiceProcess:
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._port}/"
+        return f"http://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -73,7 +73,7 @@ class ServiceProcess:
         """Return the status and the JSON of an answer."""
         data = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": "application/json"}
-        url = f"http://127.0.0.1:{self._port}{path}"
+        url = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(url, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:

@@ -66,6 +66,9 @@ def retry(
             total = crawl.status().total
             found = _skipped(crawl, skipped)
             lost = _missing(crawl) if missing else 0
+            if missing and not (lost or failed or given_up or skipped):
+                note("No page has lost its answer: there is nothing to fetch again")
+                return
             crawl.retry(
                 failed=failed, given_up=given_up, skipped=skipped, missing=missing, host=host
             )

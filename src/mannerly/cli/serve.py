@@ -96,9 +96,22 @@ def serve(
             webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
         app = service_app(service, hosts=[shown(host), *(allow_host or ())], token=token)
+        _log_changes()
         note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
         config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
         uvicorn.Server(config).run()
+
+
+def _log_changes() -> None:
+    """Print a line on standard error for every change that a client makes, and for problems."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("mannerly.service")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def _secret(file: Path) -> str:

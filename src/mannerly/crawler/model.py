@@ -56,6 +56,9 @@ class Kind(IntEnum):
     CHECK_GET = 6  # the same with GET, after HEAD was refused
 
 
+LISTS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
+
+
 # ---------------------------------------------------------------------- URLs on their way
 
 

@@ -101,10 +101,10 @@ class Waits:
 class Latencies(Counter[int]):
     """Response times in steps of about an eighth: a number a step, whatever their number."""
 
-    def note(self, latency_s: float) -> None:
-        """Count one response."""
+    def note(self, latency_s: float, times: int = 1) -> None:
+        """Count one response, or several of the same time."""
         mantissa, exponent = frexp(latency_s)
-        self[exponent * _STEPS + int((mantissa - 0.5) * 2 * _STEPS)] += 1
+        self[exponent * _STEPS + int((mantissa - 0.5) * 2 * _STEPS)] += times
 
     def within(self, share: float) -> float:
         """Return the seconds within which this share of all responses came; 0 if there are none."""
@@ -461,11 +461,12 @@ class StatsFold:
     def _waits(self, event: told.HostWaits) -> None:
         # What a host asks for was counted when it asked.
         if event.reason != Reason.RETRY_AFTER:
-            self._blocked(event.reason, event.wait_s)
+            self._blocked(event.reason, event.wait_s, event.times)
 
-    def _blocked(self, reason: str, seconds: float) -> None:
+    def _blocked(self, reason: str, seconds: float, times: int = 1) -> None:
         if seconds > 0.0:  # "forever" counts as a day, which is longer than any bucket
-            self.stats.blocked.setdefault(str(reason), Latencies()).note(min(seconds, _DAY_S))
+            waits = self.stats.blocked.setdefault(str(reason), Latencies())
+            waits.note(min(seconds, _DAY_S), times)
 
     def _cancelled(self, _event: Cancelled) -> None:
         self.stats.cancellations += 1

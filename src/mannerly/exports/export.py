@@ -111,7 +111,12 @@ def export(
 
 
 def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: Choice) -> Exported:
+    notes: tuple[str, ...] = ()
     if not wanted.has_content(content):
+        if content is not Content.NONE:
+            notes = (
+                "It has no content: .csv has no column for it. Use .jsonl, .parquet or a folder/",
+            )
         content = Content.NONE
     with crawl.view() as opened:
         if wanted.format is Format.PARQUET:
@@ -126,7 +131,7 @@ def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: C
                 rows = chain(rows, _without_record(opened))
         with destination(wanted) as file:
             count = _write(rows, wanted.format, file, include_skipped=choice.include_skipped)
-    return Exported(wanted.text, wanted.format, count)
+    return Exported(wanted.text, wanted.format, count, notes=notes)
 
 
 def _export_archive(crawl: StoredCrawl, wanted: Target) -> Exported:

@@ -6,6 +6,7 @@
               `Origin` must be ours, and `Sec-Fetch-Site` same-origin or none. There is no CORS.
     token     Beyond loopback every request but those for the page's own files and for /healthz and
               /readyz needs `Authorization: Bearer TOKEN`. Tokens are compared in constant time.
+    audit     Every change that is asked for is logged: who, what, and the answer.
     size      A body has at most `MAX_BODY` bytes, and must be `application/json`.
     rate      One client address may change something `CHANGES` times a second.
 
@@ -15,6 +16,7 @@ Every answer carries a Content-Security-Policy that allows nothing but the files
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("mannerly.service")
 
 MAX_BODY = 4 * 1024 * 1024  # 10,000 seeds of 400 bytes
 CHANGES = 20.0  # a second, with as many at once
@@ -72,6 +76,10 @@ class Access:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if scope["method"] not in SAFE_METHODS:
+                    client = (scope.get("client") or ("unknown", 0))[0]
+                    words = (client, scope["method"], scope["path"], message["status"])
+                    log.info("change by %s: %s %r, answered %d", *words)
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers[name] = value

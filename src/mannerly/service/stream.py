@@ -8,13 +8,15 @@ states, and costs no memory.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.responses import StreamingResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from starlette.types import Receive, Scope, Send
 
 INTERVAL_S = 0.25
 ALIVE_S = 15.0  # between two comments while nothing changes, so that a dead connection is noticed
@@ -34,32 +36,44 @@ class LiveStream:
         self.readers = 0
 
     def response(self) -> StreamingResponse:
-        """Return an answer that never ends."""
-        return StreamingResponse(
+        """Return an answer that never ends; it counts as a reader from now on."""
+        self.readers += 1
+        return _Counted(
+            self,
             self._events(),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
     async def _events(self) -> AsyncIterator[bytes]:
-        self.readers += 1
         sent, quiet_s = -1, 0.0
-        try:
-            while True:
-                version, event = self._event()
-                if version != sent:
-                    sent, quiet_s = version, 0.0
-                    yield event
-                elif quiet_s >= ALIVE_S:
-                    quiet_s = 0.0
-                    yield b": alive\n\n"
-                await asyncio.sleep(INTERVAL_S)
-                quiet_s += INTERVAL_S
-        finally:
-            self.readers -= 1
+        while True:
+            version, event = self._event()
+            if version != sent:
+                sent, quiet_s = version, 0.0
+                yield event
+            elif quiet_s >= ALIVE_S:
+                quiet_s = 0.0
+                yield b": alive\n\n"
+            await asyncio.sleep(INTERVAL_S)
+            quiet_s += INTERVAL_S
 
     def _event(self) -> tuple[int, bytes]:
         version, state = self._state()
         if version != self._encoded[0]:
             self._encoded = (version, b"data: " + msgspec.json.encode(state) + b"\n\n")
         return self._encoded
+
+
+class _Counted(StreamingResponse):
+    """The answer to one reader: whatever ends it, the reader is not counted any more."""
+
+    def __init__(self, stream: LiveStream, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._stream.readers -= 1

@@ -5,7 +5,8 @@ to be connected, redirects are not followed, and the answer is thrown away. With
 header `X-Mannerly-Signature` is `sha256=` and the HMAC of the body, in hexadecimal digits.
 
 A job keeps that its webhook is owed until it was accepted (any 2xx) or tried `len(WAITS_S) + 1`
-times, so that a restart of the service loses none; then it may arrive twice.
+times, so that a restart of the service loses none. If the service is killed between the answer and
+its note, it is sent again: `X-Mannerly-Delivery` is the same then, the job and the run that ended.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ log = logging.getLogger("mannerly.service")
 WAITS_S = (5.0, 30.0, 300.0)  # between two tries
 TIMEOUT_S = 10
 SIGNATURE = "X-Mannerly-Signature"
+DELIVERY = "X-Mannerly-Delivery"
 
 
 class WebhookError(Exception):
@@ -63,9 +65,12 @@ class Webhooks:
     async def _send(self, job: Job) -> None:
         assert job.webhook is not None, "it is owed"
         body = msgspec.json.encode({"event": "ended", "job": job})
+        delivery = f"{job.id}/{job.run.number}"
         for wait_s in (*WAITS_S, None):
             try:
-                await asyncio.to_thread(post, job.webhook, body, self._guard, self._secret)
+                await asyncio.to_thread(
+                    post, job.webhook, body, self._guard, self._secret, delivery
+                )
                 break
             except WebhookError as error:
                 log.warning("the webhook of job %s failed: %s", job.id, error)
@@ -96,7 +101,7 @@ def signature(body: bytes, secret: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def post(url: str, body: bytes, guard: NetworkGuard, secret: str | None) -> None:
+def post(url: str, body: bytes, guard: NetworkGuard, secret: str | None, delivery: str) -> None:
     """Send one webhook, and wait for the answer.
 
     Raises:
@@ -106,13 +111,15 @@ def post(url: str, body: bytes, guard: NetworkGuard, secret: str | None) -> None
     if origin is None:
         raise WebhookError("not a URL")
     host = origin[1]
+    opened: list[socket.socket] = []  # pycurl duplicates them
 
     def open_socket(_purpose: int, peer: pycurl.CurlSockAddr) -> socket.socket | int:
         if guard.judge(peer.addr[0], peer.addr[1], host) is not AddressVerdict.ALLOWED:
             return pycurl.SOCKET_BAD  # type: ignore[no-any-return]
-        return socket.socket(peer.family, peer.socktype, peer.protocol)
+        opened.append(socket.socket(peer.family, peer.socktype, peer.protocol))
+        return opened[-1]
 
-    headers = ["Content-Type: application/json", "Expect:"]
+    headers = ["Content-Type: application/json", "Expect:", f"{DELIVERY}: {delivery}"]
     if secret is not None:
         headers.append(f"{SIGNATURE}: {signature(body, secret)}")
     handle = pycurl.Curl()
@@ -135,5 +142,7 @@ def post(url: str, body: bytes, guard: NetworkGuard, secret: str | None) -> None
         raise WebhookError(str(error.args[-1])) from error
     finally:
         handle.close()
+        for each in opened:
+            each.close()
     if not 200 <= status < 300:
         raise WebhookError(f"the server answered {status}")

@@ -47,7 +47,7 @@ _CLAIMS = {
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
              + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND status NOT NULL))
-             + (lists != (SELECT count(*) FROM pages WHERE kind != 0))
+             + (lists != (SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)))
              + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL))
              + (skipped != (SELECT count(*) FROM skipped))
              + (given_up != (SELECT count(*) FROM given_up))

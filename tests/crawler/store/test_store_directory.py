@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from mannerly.crawler.store import exists, open_crawl, wipe
@@ -300,3 +302,16 @@ def test_wiping_waits_for_no_worker(path):
             wipe(path)
 
         assert exists(path)
+
+
+def test_the_owner_waits_for_a_file_that_is_locked_for_a_moment(path: Path) -> None:
+    """`status` closes a shard's file while a crawl opens it: SQLite locks it for that."""
+    with closing(SqliteCrawl.open(str(path))) as crawl:
+        reader = apsw.Connection(str(path / "shard-0.db"))
+        list(reader.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE"))
+        closing_soon = threading.Timer(0.2, reader.close)
+        closing_soon.start()
+        shard = crawl.claim(0, ShardOptions(1000))
+        closing_soon.join()
+
+        assert shard.counts().queued == 0

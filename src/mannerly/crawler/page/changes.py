@@ -47,8 +47,10 @@ def compared(found: Harvest, before: PageRecord) -> Harvest:
         change = PageChange.SAME if before.status in GONE else PageChange.REMOVED
     elif not _is_good(now):
         if _is_good(before):
-            error = now.error or f"http_{now.status}"
-            return _unchanged(found, before._replace(error=error), None, before)
+            failed = before._replace(error=now.error or f"http_{now.status}")
+            if before.change:  # it was checked in this round
+                return found._replace(record=failed, found=[], elements=None, is_unchanged=True)
+            return _unchanged(found, failed, None, before)
         change = None
     elif not _is_good(before):
         change = PageChange.NEW

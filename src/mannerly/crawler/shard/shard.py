@@ -34,7 +34,7 @@ from .elsewhere import PageResult
 from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
 from .given_up import dropped_because
 from .judge import Judge
-from .looks import HostLooks, next_wait
+from .looks import HostLooks, NextWaits
 from .parts import make_parts
 from .reading import credible, harvest_safely
 from .remaining import Remaining
@@ -112,7 +112,7 @@ class Shard:
         self.judge = Judge(parts)
         self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
         self._looks = HostLooks() if watched is not Watched.NO else None
-        self._tells_waits = watched is Watched.CLOSELY
+        self._waits = NextWaits() if watched is Watched.CLOSELY else None
         self._reader = reader
         self._consumer = consumer
         self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
@@ -175,8 +175,8 @@ class Shard:
         host = flight.item.host
         self.parts.hosts.sent(host)
         self._emit(self.parts.audit.sent(host, flight.permit, instant))
-        if self._tells_waits:
-            wait = next_wait(host, self.parts, instant)
+        if self._waits is not None:
+            wait = self._waits.after(host, self.parts, instant)
             if wait is not None:
                 self._emit(wait)
 

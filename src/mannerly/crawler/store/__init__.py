@@ -4,11 +4,13 @@
     fleet       the contract of a crawl that several runs share
     contract    the test suite that every implementation passes
     sqlite      a crawl in a directory of SQLite files
+    valkey      a crawl in a Redis or Valkey server; records: its page records, in files
     memory      a shard in this process; memory_crawl: a crawl of them
     host_memory what crawls share about hosts (`HostMemory`), and the right to send to a host
 
 A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
-store of another kind, such as `memory:NAME`. The functions here take any location:
+store of another kind, such as `memory:NAME` or `redis://HOST:PORT/DB#NAME`. The functions here take
+any location:
 
     crawl = create_crawl("crawl-example", Manifest.new(seeds=[…], settings={}, shards=4, …))
     crawl = open_crawl("crawl-example")
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from .base import CrawlStore, Manifest
     from .host_memory import HostMemory, LeaseTimes
+    from .valkey.health import ServerFact
 
 __all__ = [
     "OLDEST_SQLITE",
@@ -39,6 +42,7 @@ __all__ = [
     "Implementation",
     "create_crawl",
     "examine",
+    "examine_server",
     "exists",
     "host_memory_location",
     "name_of",
@@ -54,6 +58,10 @@ OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
     "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
+    **dict.fromkeys(
+        ("redis", "rediss", "valkey", "valkeys"),
+        "mannerly.crawler.store.valkey.crawl:ValkeyCrawl",
+    ),
 }
 """By scheme: the module and the class of the implementation."""
 
@@ -167,7 +175,8 @@ def open_host_memory(
     """Open a memory of hosts, and create it if there is none.
 
     Args:
-        location: the path of a file, or `memory:NAME` for one in this process.
+        location: the path of a file, `memory:NAME` for one in this process, or the URL of a Redis
+            or Valkey server.
         boot: the name of the machine's boot, within which monotonic instants compare; by default
             the system is asked for it.
         times: how long leases last. A file keeps those with which it was made.
@@ -179,12 +188,27 @@ def open_host_memory(
         from .memory_hosts import MemoryHosts
 
         return MemoryHosts(location, times)
+    if isinstance(location, str) and location.partition("://")[0] in SCHEMES:
+        from .valkey.hosts import ValkeyHosts
+
+        return ValkeyHosts(location, times)
     from pathlib import Path
 
     from .boot import boot_id
     from .sqlite.host_file import HostFile
 
     return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
+
+
+def examine_server(url: str) -> list[ServerFact]:
+    """Return the properties of a Redis or Valkey server, with what is wrong with each.
+
+    Raises:
+        StoreError: it cannot be reached, or the address is not acceptable.
+    """
+    from .valkey.health import examine_server as look
+
+    return look(url)
 
 
 def _implementation(location: str | Path) -> Implementation:

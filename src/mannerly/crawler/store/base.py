@@ -1,6 +1,6 @@
 """The contracts of a crawl's state: `CrawlStore` for the whole crawl, `ShardStore` for one shard.
 
-SQLite and memory implement both; `contract` is the suite that every implementation passes. Nothing
+SQLite, Valkey and memory implement both; `contract` is the suite that they pass. Nothing
 outside this package knows a file, a table or a path. It is long because the contracts are in prose.
 
 A shard's store has one owner. It holds five sets of URLs, and every URL of the shard that was ever
@@ -402,7 +402,7 @@ class CrawlStore(Protocol):
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.
 
-        A crawl that runs share (`fleet`) is joined instead, and this does nothing.
+        A run that has joined a crawl that is shared (`fleet`) is not alone: this does nothing then.
 
         Raises:
             StoreInUse: another run is working on it.

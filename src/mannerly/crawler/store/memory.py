@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.control import Recrawl
 from mannerly.crawler.model import (
+    LISTS,
     Candidate,
     Entry,
     Kind,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import RetryUrls
 
-LISTS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
 
 Inboxes = dict[int, list[list[Candidate]]]
 

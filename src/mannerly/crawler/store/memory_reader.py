@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import (
+    LISTS,
     ArchivePlace,
     Candidate,
     Entry,
@@ -123,7 +124,7 @@ class MemoryReader(ShardReader):
             waiting=len(data.waiting),
             fetched=len(data.pages) - failed,
             failed=failed,
-            lists=len(data.recorded) - len(data.pages),
+            lists=sum(data.entries[seq].kind in LISTS for seq in data.recorded),
             skipped=len(data.skipped),
             given_up=len(data.given_up),
             outgoing=sum(len(links) for _, links in data.outbox),

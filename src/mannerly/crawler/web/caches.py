@@ -48,18 +48,6 @@ def cache_state(headers: Mapping[str, str]) -> CacheState:
     return state
 
 
-def cache_words(headers: Mapping[str, str]) -> str | None:
-    """Return the words of the cache for the record of a page, as they were sent."""
-    get = headers.get
-    return (
-        get("x-cache")
-        or get("cf-cache-status")
-        or get("cache-status")
-        or get("x-cache-status")
-        or get("x-proxy-cache")
-    )
-
-
 def _named(headers: Mapping[str, str]) -> CacheState:
     if said := headers.get("cache-status"):
         return _rfc_9211(said)

@@ -163,6 +163,7 @@
     const most = columns.map((column, at) =>
       column.cell === "bar" ? Math.max(0, ...rows.map((row) => row.cells[at] || 0)) : 0);
     const mainAt = Math.max(0, columns.findIndex((column) => column.width));
+    const others = columns.filter((column, at) => at !== mainAt && column.phone === "shown").length;
     if (section.id === "broken" && rows.length) state.open.set(0, 4);
 
     const table = make("table");
@@ -207,7 +208,7 @@
     }
     function classOf(column, at) {
       let names = column.phone === "shown" || at === mainAt ? "" : " hide";
-      if (at === mainAt) names += " " + column.width + (column.cell === "chain" ? " chain-cell" : " main-cell");
+      if (at === mainAt) names += " " + column.width + (column.cell === "chain" ? " chain-cell" : " main-cell") + (others < 2 ? " roomy" : "");
       else if (column.cell === "url") names += " url-cell";
       else if (column.cell === "share") names += " share-cell";
       return names;

@@ -21,6 +21,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     ReportContract  checked links, and answers over time
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
+    FleetContract   several runs on one crawl; only for stores that can be shared
 
 A memory of hosts has a suite of its own (`hosts.HostMemoryContract`).
 """
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from .again import RecrawlContract
 from .crawl import CrawlContract
+from .fleet import FleetContract
 from .kept import KeptContract
 from .links import LinkContract
 from .report import ReportContract
@@ -39,6 +41,7 @@ from .values import START, candidate, counts, enter, new_manifest, offer, page
 __all__ = [
     "START",
     "CrawlContract",
+    "FleetContract",
     "KeptContract",
     "LinkContract",
     "RecrawlContract",
@@ -64,4 +67,4 @@ class StoreContract(
     KeptContract,
     CrawlContract,
 ):
-    """The whole suite."""
+    """The whole suite, but for `FleetContract`."""

@@ -64,6 +64,12 @@ class ReturnedFrame(msgspec.Struct, tag="q", array_like=True, frozen=True):
     seqs: list[int]
 
 
+class AskedFrame(msgspec.Struct, tag="a", array_like=True, frozen=True):
+    """URLs are queued again, and keep what was recorded of them until the next answer."""
+
+    seqs: list[int]
+
+
 class ListedFrame(msgspec.Struct, tag="l", array_like=True, frozen=True):
     """Sitemaps list these pages."""
 
@@ -78,7 +84,9 @@ class CheckedFrame(msgspec.Struct, tag="c", array_like=True, frozen=True):
     seqs: list[int]
 
 
-Frame: TypeAlias = RecordedFrame | DroppedFrame | ReturnedFrame | ListedFrame | CheckedFrame
+Frame: TypeAlias = (
+    RecordedFrame | DroppedFrame | ReturnedFrame | AskedFrame | ListedFrame | CheckedFrame
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode

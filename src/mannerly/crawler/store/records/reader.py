@@ -24,6 +24,7 @@ from mannerly.crawler.store.memory_reader import SitemapSays
 from mannerly.crawler.store.sqlite.files import open_regular
 
 from .frames import (
+    AskedFrame,
     CheckedFrame,
     DroppedFrame,
     ListedFrame,
@@ -131,17 +132,15 @@ class LogReader:
         match frame:
             case RecordedFrame():
                 self._recorded(frame, at)
-            case DroppedFrame(round_number, entry, reason):
-                url = self._url(entry)
-                if url.round < round_number:
-                    url.round = round_number
-                    if url.record_at is not None:
-                        url.error = reason
-                    elif not is_given_up(reason):
-                        url.reason_at = at
+            case DroppedFrame():
+                self._dropped(frame, at)
             case ReturnedFrame(seqs):
                 for seq in seqs:
                     self._returned(seq)
+            case AskedFrame(seqs):
+                for seq in seqs:
+                    if seq in self._urls:  # else its segment is missing
+                        self._urls[seq].round = -1
             case CheckedFrame(round_number, seqs):
                 for seq in seqs:
                     self._urls[seq].round = self._urls[seq].checked_round = round_number
@@ -165,6 +164,15 @@ class LogReader:
             url.elements_at = at
         elif not frame.keeps_elements:
             url.elements_at = None
+
+    def _dropped(self, frame: DroppedFrame, at: tuple[int, int]) -> None:
+        url = self._url(frame.entry)
+        if url.round < frame.round:
+            url.round = frame.round
+            if url.record_at is not None:
+                url.error = frame.reason
+            elif not is_given_up(frame.reason):
+                url.reason_at = at
 
     def _returned(self, seq: int) -> None:
         url = self._urls.get(seq)
@@ -202,6 +210,11 @@ class LogReader:
         """Return the elements of one page; None if there are none, or no such page."""
         url = self._find(page)
         return None if url is None else self._elements(url)
+
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        url = self._urls.get(seq)
+        return url is not None and url.place is not None
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
@@ -243,6 +256,15 @@ class LogReader:
             frame = self._frame(url.record_at) if url.record_at is not None else None
             if isinstance(frame, RecordedFrame) and (record := self._record(url)) is not None:
                 yield frame.entry, record
+
+    def unchecked_entries(self) -> Iterator[tuple[Entry, PageRecord]]:
+        """Yield those of `recorded_entries` that were not checked in this round."""
+        for url in self._in_order(0, None):
+            frame = self._frame(url.record_at) if url.record_at is not None else None
+            if isinstance(frame, RecordedFrame) and url.round < self.round:
+                record = self._record(url)
+                if record is not None:
+                    yield frame.entry, record
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record of a URL, by its number."""

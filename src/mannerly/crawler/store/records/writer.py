@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.model import Kind
 from mannerly.crawler.store.segments import SegmentWriter
 
-from .frames import CheckedFrame, DroppedFrame, ListedFrame, RecordedFrame, ReturnedFrame, pack
+from .frames import (
+    AskedFrame,
+    CheckedFrame,
+    DroppedFrame,
+    ListedFrame,
+    RecordedFrame,
+    ReturnedFrame,
+    pack,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,6 +89,10 @@ class RecordWriter:
     def returned(self, seqs: Iterable[int]) -> None:
         """Note that URLs are queued again, without what was recorded of them."""
         self._append(ReturnedFrame(list(seqs)))
+
+    def asked_again(self, seqs: Iterable[int]) -> None:
+        """Note that URLs are queued again, and keep what was recorded of them meanwhile."""
+        self._append(AskedFrame(list(seqs)))
 
     def checked(self, seqs: Iterable[int], round_number: int) -> None:
         """Note that a sitemap says of these pages that they have not changed."""

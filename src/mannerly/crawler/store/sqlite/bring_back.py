@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import Recrawl
-from mannerly.crawler.model import Kind
+from mannerly.crawler.model import LISTS, Kind
 from mannerly.crawler.store.base import BroughtBack
 from mannerly.crawler.store.lastmod import spares_request
 
@@ -207,8 +207,8 @@ def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -
     change.database.executemany(
         "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
     )
-    lists = sum(entry.kind != Kind.PAGE for entry in entries)
-    change.add(failed=lists - len(entries), lists=-lists)
+    pages = sum(entry.kind == Kind.PAGE for entry in entries)
+    change.add(failed=-pages, lists=-sum(entry.kind in LISTS for entry in entries))
 
 
 def _remove_given_up(change: Change, keys: list[Row]) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import apsw
 
-from mannerly.crawler.model import Candidate, Entry, Kind, RobotsRecord, is_given_up
+from mannerly.crawler.model import LISTS, Candidate, Entry, Kind, RobotsRecord, is_given_up
 from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
 
 from .bring_back import keep_order
@@ -185,7 +185,7 @@ class Change:
         numbers = self._elements(batch, taken, known)
         records: list[Row] = []
         again: list[Row] = []
-        lists = failed = 0
+        others = lists = failed = 0
         position, current = self.totals["next_position"], self.totals["round"]
         for entry, record in pages:
             seq = entry.seq
@@ -199,7 +199,8 @@ class Change:
                     place = (position + len(records), seq, host)
                     records.append((*place, *values, *_page_values(record)))
                 if entry.kind != PAGE_KIND:
-                    lists += 1
+                    others += 1
+                    lists += entry.kind in LISTS
                 elif record.status is None:
                     failed += 1
         skipped, given_up = self._dropped(dropped, taken, known)
@@ -209,7 +210,7 @@ class Change:
         self.database.executemany(_GIVE_UP, given_up)
         self.add(
             next_position=len(records),
-            fetched=len(records) + len(again) - lists - failed,
+            fetched=len(records) + len(again) - others - failed,
             failed=failed,
             lists=lists,
             skipped=len(skipped),
@@ -257,7 +258,10 @@ class Change:
     def _uncount(self, kind: int, is_failed: int, _: int) -> None:
         """Count a record as replaced."""
         self.totals["rechecks"] -= 1
-        self.totals["lists" if kind != PAGE_KIND else "failed" if is_failed else "fetched"] -= 1
+        if kind in LISTS:
+            self.totals["lists"] -= 1
+        elif kind == PAGE_KIND:
+            self.totals["failed" if is_failed else "fetched"] -= 1
 
     def _left(self, entry: Entry) -> int:
         """Count an entry as gone from its host's queue; return the host's number."""

@@ -19,7 +19,7 @@ _COUNTED = {
     "waiting": "SELECT count(*) FROM waiting",
     "fetched": "SELECT count(*) FROM pages WHERE kind = 0 AND status IS NOT NULL",
     "failed": "SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL",
-    "lists": "SELECT count(*) FROM pages WHERE kind != 0",
+    "lists": "SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)",  # see `model.LISTS`
     "skipped": "SELECT count(*) FROM skipped",
     "given_up": "SELECT count(*) FROM given_up",
     "outgoing": "SELECT coalesce(sum(count), 0) FROM outbox",

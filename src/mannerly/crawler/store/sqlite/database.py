@@ -47,7 +47,9 @@ PAGE_BYTES = 4096
 CHECKPOINT_PAGES = 4000
 _LOG_BYTES_KEPT = 32 << 20
 
-_RECOVERY_MS = 1000  # a reader waits up to this long while the writer recovers its log
+# A reader waits up to this long while the writer recovers its log, and the writer while the last
+# reader closes the file: SQLite locks it for a moment then.
+_RECOVERY_MS = 1000
 
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
@@ -129,7 +131,7 @@ class Database:
         *,
         durable: bool = False,
         cache_bytes: int = 1 << 20,
-        busy_ms: int = 0,
+        busy_ms: int = _RECOVERY_MS,
         vfs: str | None = None,
     ) -> Self:
         """Open a file for its writer, or for one of several that wait `busy_ms` for each other.

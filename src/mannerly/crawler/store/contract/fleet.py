@@ -1,0 +1,289 @@
+"""The promises of a crawl that several runs share, one a test (`store.fleet`)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.control import AddSeeds, Pause, SetOption
+from mannerly.crawler.model import HostRecord
+from mannerly.crawler.store import create_crawl, exists, wipe
+from mannerly.crawler.store.base import Batch, StoreInUse, WorkerCard
+from mannerly.crawler.store.fleet import CrawlGone, LeaseLost
+
+from .opening import OPTIONS, Opening
+from .values import START, candidate, counts, enter, new_manifest, page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.crawler.model import Entry
+    from mannerly.crawler.store.base import CrawlStore, ShardStore
+    from mannerly.crawler.store.fleet import Fleet
+
+
+class Joined(NamedTuple):
+    """A run that has joined the crawl."""
+
+    crawl: CrawlStore
+    fleet: Fleet
+
+    def renew(self) -> list[int]:
+        """Give a sign of life; return the shards that were lost."""
+        card = WorkerCard(self.fleet.member, "machine", 4711, [], 0, time.time())
+        return self.fleet.renew(card, now=time.monotonic())
+
+
+class FleetContract(Opening):
+    """Members, leases, fencing, rest and pages. Subclass it with `StoreContract`."""
+
+    def let_leases_end(self) -> None:
+        """Wait until leases that are not renewed have ended, by the clock of the store."""
+        raise NotImplementedError
+
+    def member(self, location: str, home: Path) -> Joined:
+        """Join a crawl that was created before."""
+        crawl = self.open(location)
+        assert crawl.fleet is not None, "the crawl can be shared"
+        crawl.fleet.join(home)
+        return Joined(crawl, crawl.fleet)
+
+    def members(self, location: str, tmp_path: Path, *, shards: int = 2) -> tuple[Joined, Joined]:
+        """Create a crawl that two members have joined."""
+        create_crawl(location, new_manifest(shards)).close()
+        return self.member(location, tmp_path / "one"), self.member(location, tmp_path / "two")
+
+    def test_a_member_keeps_its_name(self, location: str, tmp_path: Path) -> None:
+        """A run that is started again in the same directory is the same member."""
+        one, two = self.members(location, tmp_path)
+        name = one.fleet.member
+        one.crawl.close()
+
+        again = self.member(location, tmp_path / "one")
+
+        assert again.fleet.member == name != ""
+        assert two.fleet.member not in ("", name)
+
+    def test_a_directory_has_one_process(self, location: str, tmp_path: Path) -> None:
+        """A second one is refused."""
+        import pytest
+
+        self.members(location, tmp_path)
+
+        with pytest.raises(StoreInUse):
+            self.member(location, tmp_path / "one")
+
+    def test_a_directory_of_a_crawl_that_is_gone_is_refused(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """Another crawl under the same name is not its crawl."""
+        import pytest
+
+        for each in self.members(location, tmp_path):
+            each.crawl.close()
+        wipe(location)
+        create_crawl(location, new_manifest()).close()
+
+        with pytest.raises(CrawlGone):
+            self.member(location, tmp_path / "one")
+
+    def test_shards_are_claimed_and_released_one_by_one(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """Another member is refused, and let in after the release."""
+        import pytest
+
+        one, two = self.members(location, tmp_path)
+        before = one.fleet.unclaimed()
+        store = one.crawl.claim(0, OPTIONS)
+        with pytest.raises(StoreInUse):
+            two.crawl.claim(0, OPTIONS)
+        meanwhile = two.fleet.unclaimed()
+        store.close()
+
+        two.crawl.claim(0, OPTIONS)
+
+        assert (before, meanwhile, one.fleet.unclaimed()) == ([0, 1], [1], [1])
+
+    def test_the_next_owner_finds_everything(self, location: str, tmp_path: Path) -> None:
+        """Queue, totals and hosts; numbers go on."""
+        one, two = self.members(location, tmp_path)
+        store = one.crawl.claim(0, OPTIONS)
+        done, queued = enter(store, candidate("/done"), candidate("/queued"))
+        store.commit(Batch(pages=[(done, page(done))], hosts=[HostRecord("a.example", fetched=1)]))
+        store.close()
+
+        store = two.crawl.claim(0, OPTIONS)
+        (new,) = enter(store, candidate("/done"), candidate("/new"))
+
+        assert store.queued("a.example", after=START, limit=9) == [queued, new]
+        assert store.host("a.example") == HostRecord("a.example", fetched=1)
+        assert store.counts() == counts(queued=2, fetched=1, hosts=1)
+
+    def test_a_lease_that_is_renewed_stays(self, location: str, tmp_path: Path) -> None:
+        """Its owner is sure of it for some time to come, and others are refused."""
+        import pytest
+
+        one, two = self.members(location, tmp_path)
+        store = one.crawl.claim(0, OPTIONS)
+        first = store.sure_until
+
+        lost = one.renew()
+
+        assert lost == []
+        assert store.sure_until > first
+        with pytest.raises(StoreInUse):
+            two.crawl.claim(0, OPTIONS)
+
+    def test_a_lease_that_has_ended_is_taken_over(self, location: str, tmp_path: Path) -> None:
+        """The old owner's next batch is refused whole, and it learns of its loss."""
+        import pytest
+
+        one, two = self.members(location, tmp_path)
+        stale = one.crawl.claim(0, OPTIONS)
+        (entry,) = enter(stale, candidate())
+        self.let_leases_end()
+
+        store = two.crawl.claim(0, OPTIONS)
+        with pytest.raises(LeaseLost):
+            stale.commit(Batch(pages=[(entry, page(entry))], found=[candidate("/new")]))
+        lost = one.renew()
+
+        assert store.counts() == counts(queued=1, hosts=1)
+        assert store.queued("a.example", after=START, limit=9) == [entry]
+        assert lost == [0]
+
+    def test_a_lease_that_nobody_took_can_be_renewed(self, location: str, tmp_path: Path) -> None:
+        """The server was away for a while, and its members come back."""
+        one, _ = self.members(location, tmp_path)
+        store = one.crawl.claim(0, OPTIONS)
+        self.let_leases_end()
+
+        lost = one.renew()
+
+        assert lost == []
+        assert enter(store, candidate())
+
+    def test_a_released_shard_is_not_written_to(self, location: str, tmp_path: Path) -> None:
+        """Closing is final, also while the lease would still hold."""
+        import pytest
+
+        one, _ = self.members(location, tmp_path)
+        store = one.crawl.claim(0, OPTIONS)
+        store.close()
+
+        with pytest.raises(LeaseLost):
+            enter(store, candidate())
+
+    def test_cards_of_all_members_are_shown(self, location: str, tmp_path: Path) -> None:
+        """Until they are not heard of any more."""
+        one, two = self.members(location, tmp_path)
+        for each in (one, two):
+            each.renew()
+        shown = {card.id for card in two.crawl.workers()}
+
+        self.let_leases_end()
+        two.renew()
+
+        assert shown == {one.fleet.member, two.fleet.member}
+        assert [card.id for card in two.crawl.workers()] == [two.fleet.member]
+
+    def test_a_crawl_is_finished_when_all_shards_rest(self, location: str, tmp_path: Path) -> None:
+        """With several owners, and also after the shards were released."""
+        one, two = self.members(location, tmp_path)
+        stores = [one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)]
+        (entry,) = enter(stores[0], candidate())
+        too_early = one.fleet.rest(0), one.fleet.finished()
+        stores[0].commit(Batch(pages=[(entry, page(entry))]))
+        half = one.fleet.rest(0), one.fleet.finished()
+
+        both = two.fleet.rest(1), two.fleet.finished()
+        for store in stores:
+            store.close()
+
+        assert (too_early, half, both) == ((False, False), (True, False), (True, True))
+        assert one.fleet.finished()
+
+    def test_a_letter_under_way_keeps_both_shards_from_rest(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """The sender until it was read, the receiver until it is done with it."""
+        one, two = self.members(location, tmp_path)
+        sender, owner = one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)
+        (entry,) = enter(sender, candidate())
+        rested = two.fleet.rest(1)
+        sender.commit(
+            Batch(pages=[(entry, page(entry))], outgoing=[(1, candidate(host="b.example"))])
+        )
+        sender.deliver()
+        under_way = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
+
+        (received,) = self._received(owner)
+        read = one.fleet.rest(0), two.fleet.rest(1), one.fleet.finished()
+        owner.commit(Batch(pages=[(received, page(received))]))
+        done = two.fleet.rest(1), one.fleet.finished()
+
+        assert rested
+        assert under_way == (False, False, False)
+        assert read == (True, False, False)
+        assert done == (True, True)
+
+    def _received(self, owner: ShardStore) -> list[Entry]:
+        """Receive until something has come: a store need not look all the time."""
+        for _ in range(100):
+            if new := owner.receive(10).new:
+                return new
+            time.sleep(0.01)
+        return []
+
+    def test_an_order_ends_the_rest(self, location: str, tmp_path: Path) -> None:
+        """Until every shard has acted on it; one for the runtime alone does not."""
+        one, _ = self.members(location, tmp_path, shards=1)
+        store = one.crawl.claim(0, OPTIONS)
+        one.fleet.rest(0)
+        one.crawl.order(Pause())
+        before = one.fleet.finished()
+
+        number = one.crawl.order(AddSeeds(("https://a.example/",)))
+        meanwhile = one.fleet.finished(), one.fleet.rest(0), one.fleet.finished()
+        store.commit(Batch(applied=number))
+        after = one.fleet.rest(0), one.fleet.finished()
+
+        assert (before, meanwhile, after) == (True, (False, False, False), (True, True))
+
+    def test_pages_are_granted_once(self, location: str, tmp_path: Path) -> None:
+        """Together all members get no more than the limit, less what they give back."""
+        one, two = self.members(location, tmp_path)
+        without_limit = one.fleet.take_pages(10)
+        one.crawl.order(SetOption("max_urls", 100))
+
+        granted = [one.fleet.take_pages(60), two.fleet.take_pages(60), two.fleet.take_pages(1)]
+        one.fleet.return_pages(5)
+
+        assert without_limit == 10
+        assert granted == [60, 30, 0]
+        assert two.fleet.take_pages(9) == 5
+
+    def test_a_crawl_that_was_wiped_is_gone_for_its_members(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """Nothing of it is made again, and no member takes it for finished."""
+        import pytest
+
+        one, two = self.members(location, tmp_path)
+        store = one.crawl.claim(0, OPTIONS)
+        enter(store, candidate())
+        self.lose_everything(location)
+
+        with pytest.raises(CrawlGone):
+            enter(store, candidate("/new"))
+        with pytest.raises(CrawlGone):
+            two.crawl.claim(1, OPTIONS)
+        for each in (two.fleet.unclaimed, two.fleet.finished, two.renew):
+            with pytest.raises(CrawlGone):
+                each()
+        assert not exists(location)
+
+    def lose_everything(self, location: str) -> None:
+        """Have the store lose its data."""
+        raise NotImplementedError

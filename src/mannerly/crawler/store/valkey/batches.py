@@ -1,0 +1,159 @@
+"""A batch as the payload of `commit.lua`, and what its answer means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mannerly.crawler.control import Recrawl, encode
+from mannerly.crawler.model import LISTS as LIST_KINDS
+from mannerly.crawler.model import Entry, Kind, is_given_up
+from mannerly.crawler.store.base import Batch, Committed
+
+from .host_codec import pack_host, pack_robots
+from .packing import fingerprint, pack, pack_entry, queued_text, score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mannerly.crawler.control import RetryUrls
+    from mannerly.crawler.model import Candidate, PageRecord
+
+    from .client import Payload, ValkeyServer
+    from .writes import Answer
+
+LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
+
+
+def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
+    """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit."""
+    hosts: dict[str, int] = {}
+    retries = [
+        each
+        for each in batch.retries
+        if not isinstance(each, Recrawl) or each.round > round_number  # else it has begun
+    ]
+    rounds = [each.round for each in retries if isinstance(each, Recrawl)]
+    pages: list[Any] = []
+    entries: dict[str, str] = {}
+    dropped: list[Any] = []
+    for entry, record in batch.pages:
+        if record.status is None:
+            entries[str(len(pages) + 1)] = pack_entry(entry)
+        pages += (*_queued(hosts, entry), kind_of_record(entry, record))
+    for entry, reason in batch.dropped:
+        given_up: str | bool = False
+        if is_given_up(reason):
+            given_up = f"{reason}\0{pack_entry(entry)}"
+        dropped += (*_queued(hosts, entry), given_up)
+    found = offered(batch.found, hosts)
+    return {
+        "pages": pages,
+        "entries": entries,
+        "dropped": dropped,
+        "found": found,
+        "hosts": list(hosts),
+        "records": flat((each.host, pack_host(each, server)) for each in batch.hosts),
+        "robots": flat((name, pack_robots(each, server)) for name, each in batch.robots.items()),
+        "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
+        "traffic": flat((interval, *sums) for interval, sums in batch.traffic.items()),
+        "sg": flat((name, str(length)) for name, length in batch.segments.items()),
+        "round": max([round_number, *rounds]),
+        "retries": [order for each in retries for order in _stages(each)],
+        "applied": batch.applied,
+    }
+
+
+def offered(candidates: Sequence[Candidate], hosts: dict[str, int]) -> list[Any]:
+    """Return candidates as `arrive.lua` takes them; their hosts join `hosts`."""
+    values: list[Any] = []
+    for url, host, depth, priority, parent, hops, kind in candidates:
+        values += fingerprint(url)
+        score(priority, 0)  # refuses one that does not fit
+        values += (_place(hosts, host), priority, pack(url, host, depth, parent, hops, kind))
+    return values
+
+
+def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
+    """Return the new ones among the candidates that were offered, as entries."""
+    new = [
+        Entry(answer.first + at, url, host, depth, priority, parent, hops, kind)
+        for at, place in enumerate(answer.new[: answer.queued])
+        for url, host, depth, priority, parent, hops, kind in (candidates[place],)
+    ]
+    return Committed(new, len(answer.new) - answer.queued)
+
+
+def kind_of_record(entry: Entry, record: PageRecord) -> str:
+    """Return the letter by which `commit.lua` counts a record."""
+    return kind_letters(entry.kind)[record.status is None]
+
+
+def kind_letters(kind: Kind) -> str:
+    """Return the letters of a record with a status, and of one without."""
+    return "pf" if kind == Kind.PAGE else "lm" if kind in LIST_KINDS else "cd"
+
+
+def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return the values of all rows, one after the other."""
+    return [value for row in rows for value in row]
+
+
+class Sent:
+    """A batch whose commit was sent, and how much of it: it may grow before it is offered again."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._lengths = {name: len(getattr(batch, name)) for name in _LISTS}
+        self._traffic = {interval: list(sums) for interval, sums in batch.traffic.items()}
+        self._lastmods = dict(batch.lastmods)
+
+    def rest(self) -> Batch:
+        """Return what has joined the batch since."""
+        batch = self.batch
+        return Batch(
+            **{name: getattr(batch, name)[length:] for name, length in self._lengths.items()},
+            hosts=batch.hosts,
+            robots=batch.robots,
+            elements=batch.elements,
+            unchanged=batch.unchanged,
+            lastmods=_more(batch.lastmods, self._lastmods),
+            applied=batch.applied,
+            traffic={at: list(sums) for at, sums in _more(batch.traffic, self._traffic).items()},
+            kept=batch.kept,
+            items=batch.items,
+            segments=batch.segments,
+        )
+
+
+_LISTS = ("pages", "found", "outgoing", "dropped", "retries", "listed")
+
+
+def _more(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, tuple[int, int]]:
+    """Return pairs of sums, less what they were before."""
+    more = {}
+    for key, (one, other) in now.items():
+        first, second = before.get(key, (0, 0))
+        if (one, other) != (first, second):
+            more[key] = (one - first, other - second)
+    return more
+
+
+def _queued(hosts: dict[str, int], entry: Entry) -> tuple[int, int, int, str]:
+    """Return where an entry is queued: place of its host, priority, number, text."""
+    return _place(hosts, entry.host), entry.priority, entry.seq, queued_text(entry)
+
+
+def _place(hosts: dict[str, int], host: str) -> int:
+    """Return the place of a host in the list of a payload; Lua counts from 1."""
+    place = hosts.get(host)
+    if place is None:
+        place = hosts[host] = len(hosts) + 1
+    return place
+
+
+def _stages(order: RetryUrls | Recrawl) -> list[str]:
+    """Return an order as it is kept; a recrawl has two stages."""
+    text = encode(order).decode()
+    return (
+        [f"{LISTS} {text}", f"{PAGES} {text}"] if isinstance(order, Recrawl) else [f"retry {text}"]
+    )

@@ -1,0 +1,291 @@
+"""One connection to a server: scripts by digest, short timeouts, errors in the words of the store.
+
+The client library's own retries are off: it would send a commit twice and wait for many seconds.
+A call that fails says whether to try again (`StoreAway`), to wait for room (`StoreFull`), or to
+stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
+
+`run` names the run of the server that the connection is to: it changes with a restart and with a
+failover, and is asked for whenever a connection is made.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from mannerly.crawler.store.base import StoreError, StoreFull
+from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+
+from .address import AddressRefused, password_of, require_safe
+from .scripts import script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .address import Address
+
+TIMEOUT_S = 2.0
+_encode = msgspec.msgpack.Encoder().encode
+
+Command: TypeAlias = tuple[str | bytes | int | float, ...]
+Payload: TypeAlias = dict[str, Any]
+
+# By the first word of the server's error.
+_AWAY = ("LOADING", "BUSY", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
+_FULL = ("OOM", "MISCONF")
+_REFUSED = ("NOAUTH", "WRONGPASS", "NOPERM")
+
+
+class ScriptRefused(StoreError):  # noqa: N818 - the answer of a script
+    """A script answered with an error of its own; `word` is its first word."""
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+class ValkeyServer:
+    """A connection to a server, made when it is first needed and again when it was lost."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        mono: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.address = address
+        self.run = ""  # of the server; "" before the first connection
+        self.version = ""
+        self.ahead_s = 0.0  # the server's clock, before our wall clock
+        self.busy_s = 0.0  # waited for answers so far
+        self._timeout_s = timeout_s
+        self._mono = mono
+        self._wall = wall
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Server {self.address.server}>"
+
+    # ------------------------------------------------------------------ calls
+
+    def call(self, name: str, keys: Sequence[str], payload: Payload) -> Any:
+        """Run a script, and return its answer.
+
+        Raises:
+            StoreAway: it is not known whether it ran.
+            StoreError: it was refused.
+        """
+        (answer,) = self.calls([(name, keys, payload)])
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
+
+    def calls(self, calls: Sequence[tuple[str, Sequence[str], Payload]]) -> list[Any]:
+        """Run several scripts in one exchange; return their answers, errors among them.
+
+        Raises:
+            StoreAway: it is not known which of them ran.
+        """
+        commands: list[Command] = [
+            ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
+            for name, keys, payload in calls
+        ]
+        answers = self._exchange(commands)
+        missing = [at for at, each in enumerate(answers) if _is_unknown_script(each)]
+        if missing:  # a server that was restarted has none
+            for name in dict.fromkeys(calls[at][0] for at in missing):
+                self.ask("SCRIPT", "LOAD", script(name).text)
+            again = self._exchange([commands[at] for at in missing])
+            for at, answer in zip(missing, again, strict=True):
+                answers[at] = answer
+        return [_known(each, self.address) for each in answers]
+
+    def ask(self, *command: str | bytes | float) -> Any:
+        """Run a command that changes nothing, and return its answer."""
+        (answer,) = self.ask_all([command])
+        return answer
+
+    def ask_all(self, commands: Sequence[Command]) -> list[Any]:
+        """Run several commands that change nothing, in one exchange."""
+        if not commands:
+            return []
+        answers = [_known(each, self.address) for each in self._exchange(commands)]
+        for answer in answers:
+            if isinstance(answer, StoreError):
+                raise answer
+        return answers
+
+    def change(self, *command: str | bytes | float) -> Any:
+        """Run a command that changes something and may be repeated."""
+        return self.ask(*command)
+
+    def now(self) -> float:
+        """Return the server's time, by our clock and what is known of the difference."""
+        return self._wall() + self.ahead_s
+
+    def saw(self, server_ms: int, asked_at: float) -> None:
+        """Learn the difference of the clocks: the server's time, and our wall time before."""
+        self.ahead_s = server_ms / 1000.0 - (asked_at + self._wall()) / 2.0
+
+    def close(self) -> None:
+        """Close the connection; closing twice is harmless."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    # ------------------------------------------------------------------ the connection
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        import redis
+
+        began = self._mono()
+        try:
+            client = self._client or self._connect()
+            if len(commands) == 1:
+                try:
+                    return [client.execute_command(*commands[0])]
+                except redis.ResponseError as error:
+                    return [error]
+            pipeline = client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            answers: list[Any] = pipeline.execute(raise_on_error=False)
+            for answer in answers:
+                if isinstance(answer, redis.ConnectionError | redis.TimeoutError):
+                    raise answer
+        except redis.AuthenticationError as error:
+            raise _refused(str(error), self.address) from None
+        except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+            raise _gone_away(error, self.address) from error
+        finally:
+            self.busy_s += self._mono() - began
+        return answers
+
+    def _connect(self) -> Any:
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        address = self.address
+        password = password_of(address)
+        require_safe(address, password)
+        self._client = redis.Redis(
+            host=address.host,
+            port=address.port,
+            db=address.database,
+            username=address.user or None,
+            password=password,
+            socket_timeout=self._timeout_s,
+            socket_connect_timeout=self._timeout_s,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),
+            retry_on_error=[],
+            health_check_interval=0,
+            max_connections=1,
+            protocol=2,
+            # Its type says that it takes nothing; it takes the connection.
+            **{"redis_connect_func": self._connected, **tls_options(address)},
+        )
+        return self._client
+
+    def _connected(self, connection: Any) -> None:
+        """Greet the server on a new connection, and ask which run of it this is."""
+        connection.on_connect()
+        connection.send_command("INFO", "server")
+        facts = info(connection.read_response())
+        self.run = facts.get("run_id", "")
+        self.version = facts.get("valkey_version") or facts.get("redis_version", "")
+
+
+def tls_options(address: Address) -> dict[str, Any]:
+    """Return what the client library needs to know for TLS."""
+    import os
+
+    from .address import CA_FILE_VARIABLE
+
+    if not address.is_tls:
+        return {}
+    options: dict[str, Any] = {"ssl": True, "ssl_cert_reqs": "required"}
+    if ca_file := os.environ.get(CA_FILE_VARIABLE):
+        options["ssl_ca_certs"] = ca_file
+    return options
+
+
+def info(text: bytes | str | dict[str, Any]) -> dict[str, str]:
+    """Return the lines of an INFO answer by their names; the client library may have split it."""
+    if isinstance(text, dict):
+        return {name: str(value) for name, value in text.items()}
+    lines = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    pairs = [line.partition(":") for line in lines.splitlines()]
+    return {name: value.strip() for name, colon, value in pairs if colon}
+
+
+def _is_unknown_script(answer: object) -> bool:
+    import redis
+
+    # Some versions of the client take the first word off, and raise a class of its own.
+    return isinstance(answer, redis.exceptions.NoScriptError) or (
+        isinstance(answer, redis.ResponseError) and str(answer).startswith("NOSCRIPT")
+    )
+
+
+def _known(answer: Any, address: Address) -> Any:
+    """Return an answer, or the error of the store that an error of the server means."""
+    import redis
+
+    if not isinstance(answer, redis.RedisError):
+        return answer
+    text = _whole(answer)
+    word = text.partition(" ")[0]
+    if word == "GONE":
+        return CrawlGone(
+            f"the crawl {address.name} is not in {address.server} any more: it was wiped, or the "
+            "server lost its data"
+        )
+    if word == "LOST":
+        return LeaseLost(text.partition(" ")[2])
+    if word in _AWAY:
+        return StoreAway(f"{address.server} cannot be written to now: {text}")
+    if word in _FULL:
+        return StoreFull(f"{address.server} has no room: {text}")
+    if word in _REFUSED:
+        return _refused(text, address)
+    return ScriptRefused(word, f"{address.server} refused a command: {text}")
+
+
+def _whole(error: Exception) -> str:
+    """Return the server's error with its first word, which the client library takes off."""
+    import redis
+
+    text = str(error)
+    words: dict[type[Exception], str] = {
+        redis.exceptions.BusyLoadingError: "LOADING",
+        redis.exceptions.ReadOnlyError: "READONLY",
+        redis.exceptions.OutOfMemoryError: "OOM",
+        redis.exceptions.NoPermissionError: "NOPERM",
+        redis.exceptions.AuthenticationError: "NOAUTH",
+    }
+    for kind, word in words.items():
+        if isinstance(error, kind) and not text.startswith(word):
+            return f"{word} {text}"
+    return text
+
+
+def _refused(text: str, address: Address) -> StoreError:
+    return AddressRefused(
+        f"{address.server} refused us: {text}. Check the user and the password "
+        "(MANNERLY_REDIS_URL or --redis-password-file), and what the user may do"
+    )
+
+
+def _gone_away(error: Exception, address: Address) -> StoreError:
+    import redis
+
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return StoreAway(f"{address.server} is loading its data")
+    reason = str(error) or type(error).__name__
+    return StoreAway(f"{address.server} cannot be reached: {reason}")

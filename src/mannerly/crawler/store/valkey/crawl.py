@@ -1,0 +1,394 @@
+"""A crawl in a server: `CrawlStore`, at `redis://HOST:PORT/DB#NAME`.
+
+It is created in two steps: its manifest, which decides who of two creators wins, and the states of
+its shards. A crawl whose creator died in between is completed by the process that opens it.
+
+Any number of runs may work on it as a fleet (`fleet.join`). A run that does not join but holds the
+crawl is alone, as on a disk.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Self
+from uuid import uuid4
+
+import msgspec
+
+from mannerly.crawler.control import decode as decode_control
+from mannerly.crawler.control import encode as encode_control
+from mannerly.crawler.control import is_for_shards
+from mannerly.crawler.store.base import (
+    Manifest,
+    StoreError,
+    StoreInUse,
+    StoreMissing,
+    WorkerCard,
+)
+from mannerly.crawler.store.boot import boot_id
+from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+
+from .address import parse
+from .client import ScriptRefused, ValkeyServer
+from .health import require_keeping
+from .host_codec import Clocks
+from .keys import CRAWLS, CrawlKeys
+from .leases import ValkeyFleet
+from .mailbox import Mailbox
+from .packing import Poisoned, text_of, unpack_letter
+from .reader import ValkeyReader, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from mannerly.crawler.control import Control
+    from mannerly.crawler.model import Candidate
+    from mannerly.crawler.store.base import ShardOptions
+
+    from .client import Payload
+    from .shard import ValkeyShard
+
+MAX_SHARDS = 16_384  # a cluster has as many slots
+SCHEMA = 1  # of everything that is kept in the server
+_CLOCKS_AGREE_S = 2.0
+_PIECE = 500  # letters, or scripts of one exchange
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The manifest as it is kept."""
+
+    schema: int
+    id: str
+    created_at: float
+    shards: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHARDS)]
+    seeds: list[str]
+    settings: dict[str, Any]
+
+
+_decode_manifest = msgspec.json.Decoder(_Kept).decode
+_decode_card = msgspec.json.Decoder(WorkerCard).decode
+
+
+class ValkeyCrawl:
+    """`CrawlStore` in a Redis or Valkey server."""
+
+    def __init__(
+        self,
+        server: ValkeyServer,
+        manifest: Manifest,
+        *,
+        mono: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.server = server
+        self.location = server.address.location
+        self.manifest = manifest
+        self.keys = CrawlKeys(server.address.name)
+        self.mono, self.wall = mono, wall
+        self.segment_folder: Path | None = None
+        self.folders: list[Path] = []
+        self.mail = Mailbox(server, self.keys, mono)
+        self.fleet = ValkeyFleet(self)
+        self._boot = boot_id()
+        self._holder = ""  # our token, if this run holds the crawl alone
+        self._cards: set[str] = set()
+        self._orders: list[tuple[int, Control]] = []
+
+    # ------------------------------------------------------------------ creating and opening
+
+    @classmethod
+    def create(cls, location: str, manifest: Manifest) -> Self:
+        """Create a crawl under a name that is not in use."""
+        server = ValkeyServer(parse(location))
+        keys = CrawlKeys(server.address.name)
+        payload: Payload = {
+            "id": manifest.id,
+            "manifest": text_of(_Kept(SCHEMA, **_values(manifest))),
+        }
+        try:
+            require_keeping(server)
+            server.call("create", [keys.manifest, keys.meta, keys.orders, keys.cards], payload)
+        except ScriptRefused as error:
+            server.close()
+            if error.word != "EXISTS":
+                raise
+            raise StoreError(
+                f"{location} holds a crawl already: resume it, or start over with --fresh"
+            ) from None
+        server.change("SADD", CRAWLS, server.address.name)
+        crawl = cls(server, manifest)
+        crawl.complete()
+        return crawl
+
+    @classmethod
+    def open(cls, location: str) -> Self:
+        """Open a crawl that was created earlier.
+
+        Raises:
+            StoreMissing: there is none.
+            StoreAway: the server cannot be reached.
+            StoreError: it is of another version, or damaged.
+        """
+        server = ValkeyServer(parse(location))
+        keys = CrawlKeys(server.address.name)
+        data, is_ready = server.ask_all([("GET", keys.manifest), ("HGET", keys.meta, "ready")])
+        if data is None:
+            server.close()
+            raise StoreMissing(f"there is no crawl in {location}")
+        crawl = cls(server, _manifest(data, keys.manifest))
+        if not is_ready:
+            crawl.complete()
+        return crawl
+
+    @classmethod
+    def exists(cls, location: str) -> bool:
+        """Return whether there is a crawl under this name."""
+        server = ValkeyServer(parse(location))
+        try:
+            return bool(server.ask("EXISTS", CrawlKeys(server.address.name).manifest))
+        finally:
+            server.close()
+
+    @classmethod
+    def wipe(cls, location: str) -> None:
+        """Remove a crawl; nothing happens if there is none."""
+        try:
+            crawl = cls.open(location)
+        except StoreMissing:
+            return
+        try:
+            if crawl.is_running():
+                raise StoreInUse(f"{location} is in use: stop it first")
+            keys, server = crawl.keys, crawl.server
+            server.change("SREM", CRAWLS, server.address.name)
+            server.change("DEL", keys.manifest, keys.meta, keys.orders, keys.cards)
+            crawl.wipe_shards(range(crawl.manifest.shards))
+        finally:
+            crawl.close()
+
+    @classmethod
+    def examine(cls, location: str) -> list[str]:
+        """Return what is wrong with a crawl's state, one sentence each; nothing if it is sound."""
+        crawl = cls.open(location)
+        try:
+            wrong = []
+            for shard in range(crawl.manifest.shards):
+                try:
+                    with crawl.read(shard) as reader:
+                        for _ in reader.hosts():
+                            pass
+                        for _ in reader.unfinished():
+                            pass
+                except Poisoned as error:
+                    wrong.append(f"shard {shard}: {error}")
+            return wrong
+        finally:
+            crawl.close()
+
+    repair = examine
+
+    def __repr__(self) -> str:
+        return f"<ValkeyCrawl {self.location} of {self.manifest.shards} shards>"
+
+    def complete(self) -> None:
+        """Make the states of all shards, as far as they are missing."""
+        shards = range(self.manifest.shards)
+        payload: Payload = {"id": self.manifest.id}
+        for _ in range(2):
+            calls = [("init", [self.keys.shard(shard)], payload) for shard in shards]
+            answers = self.server.calls(calls)
+            for answer in answers:
+                if isinstance(answer, StoreError):
+                    raise answer
+            left = [shard for shard, answer in zip(shards, answers, strict=True) if not answer]
+            if not left:
+                break
+            self.wipe_shards(left)  # of an earlier crawl, whose wipe was cut short
+        self.server.change("HSET", self.keys.meta, "ready", 1)
+
+    def wipe_shards(self, shards: Sequence[int]) -> None:
+        """Remove everything that is kept of shards."""
+        for answer in self.server.calls(
+            [("wipe", [self.keys.shard(shard)], {}) for shard in shards]
+        ):
+            if isinstance(answer, StoreError):
+                raise answer
+
+    # ------------------------------------------------------------------ runs
+
+    def keep_in(self, folder: Path) -> None:
+        """Write records to a folder, and read them there, too."""
+        self.segment_folder = folder
+        self.read_from([folder])
+
+    def read_from(self, folders: Sequence[Path]) -> None:
+        """Look for records in these folders, too: the data directories of members."""
+        self.folders += [folder for folder in folders if folder not in self.folders]
+
+    def hold(self) -> None:
+        """Become the one run of this crawl, until `close`; nothing to do for a member."""
+        if self.fleet.member:
+            return
+        token = self._holder or uuid4().hex
+        is_free = not self._holder and any(card.id not in self._cards for card in self.workers())
+        if is_free or not self._hold(token, self.fleet.ttl_ms):
+            raise StoreInUse(f"{self.location} is in use by another run")
+        self._holder = token
+
+    def _hold(self, token: str, ttl_ms: int) -> bool:
+        payload: Payload = {"id": self.manifest.id, "token": token, "ttl": ttl_ms}
+        return bool(self.server.call("hold", [self.keys.meta, self.keys.cards], payload))
+
+    def claim(self, shard: int, options: ShardOptions) -> ValkeyShard:
+        """Become the owner of a shard, until its store is closed."""
+        return self.fleet.claim(shard, options)
+
+    def renew(self, card: WorkerCard) -> None:
+        """Give a sign of life, and show what this worker does. Claims are kept by it."""
+        if self._holder:
+            self._hold(self._holder, self.fleet.ttl_ms)
+        self.fleet.renew(card, now=self.mono())
+
+    def card_call(self, worker: str, card: WorkerCard | None) -> tuple[str, list[str], Payload]:
+        """Return the call that shows a card, or takes it away."""
+        payload: Payload = {
+            "id": self.manifest.id,
+            "worker": worker,
+            "card": "" if card is None else text_of(card),
+        }
+        if card is not None:
+            self._cards.add(worker)
+        return "card", [self.keys.meta, self.keys.cards], payload
+
+    def retire(self, worker: str) -> None:
+        """Take a worker's card away: it has ended."""
+        self._cards.discard(worker)
+        self.server.call(*self.card_call(worker, None))
+
+    def workers(self) -> list[WorkerCard]:
+        """Return the cards of the workers that gave a sign of life within the time of a lease."""
+        rows, (seconds, micros) = self.server.ask_all([("HGETALL", self.keys.cards), ("TIME",)])
+        now = int(seconds) + int(micros) / 1e6
+        cards = []
+        for _, value in pairs(rows):
+            seen_ms, _, text = value.partition(b" ")
+            try:
+                card, age_s = _decode_card(text), now - int(seen_ms) / 1000.0
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
+            if age_s < self.fleet.lease_s:
+                seen_at = self.wall() - age_s
+                if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:
+                    card = card._replace(seen_at=seen_at)
+                cards.append(card)
+        return sorted(cards)
+
+    def is_running(self) -> bool:
+        """Return whether a process works on this crawl."""
+        until, (seconds, _) = self.server.ask_all(
+            [("HGET", self.keys.meta, "holds_until"), ("TIME",)]
+        )
+        if until is not None and int(until) > int(seconds) * 1000:
+            return True
+        return len(self.fleet.unclaimed()) < self.manifest.shards or bool(self.workers())
+
+    def last_activity(self) -> float:
+        """Return the wall time of the last commit, or of the crawl's beginning."""
+        keys = [self.keys.shard(shard) for shard in range(self.manifest.shards)]
+        times = self.server.ask_all([("HGET", key, "at") for key in keys])
+        last_ms = max([int(each) for each in times if each is not None], default=0)
+        return last_ms / 1000.0 - self.server.ahead_s if last_ms else self.manifest.created_at
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, shard: int) -> ValkeyReader:
+        """Open a reader beside the shard's owner."""
+        return ValkeyReader(self.server, self.keys.of_shard(shard, ""), self.clocks, self.folders)
+
+    def clocks(self) -> Clocks:
+        """Return this machine's clocks."""
+        return Clocks(self.server, self._boot, self.mono(), self.wall())
+
+    def unread(self, shard: int) -> int:
+        """Return how many links wait in a shard's inbox."""
+        return int(self.server.ask("HGET", self.keys.shard(shard), "unread") or 0)
+
+    def unread_links(self, shard: int) -> Iterator[Candidate]:
+        """Yield the links that wait there."""
+        key = self.keys.of_shard(shard, "i")
+        start = 0
+        while letters := self.server.ask("LRANGE", key, start, start + _PIECE - 1):
+            for letter in letters:
+                yield from unpack_letter(letter, key).links
+            start += _PIECE
+
+    # ------------------------------------------------------------------ notes and orders
+
+    def acknowledge(self, shard: int, seq: int) -> None:
+        """Note, without a commit, that the program is done with a page."""
+        self.note(shard, "done", seq, "")
+
+    def note(self, shard: int, what: str, seq: int, token: str) -> None:
+        """Keep a note about a page, without a commit."""
+        payload: Payload = {"id": self.manifest.id, "what": what, "seq": seq, "token": token}
+        self.server.call("note", [self.keys.shard(shard)], payload)
+
+    def order(self, control: Control) -> int:
+        """Append a control record, durably; return its number."""
+        payload: Payload = {"id": self.manifest.id, "order": encode_control(control).decode()}
+        number: int = self.server.call("order", [self.keys.meta, self.keys.orders], payload)
+        return number
+
+    def orders(self, *, after: int = 0) -> list[tuple[int, Control]]:
+        """Return the control records with larger numbers, in order."""
+        values = self.server.ask("LRANGE", self.keys.orders, len(self._orders), -1)
+        for value in values:
+            try:
+                control = decode_control(value)
+            except msgspec.MsgspecError as error:
+                raise Poisoned(f"an order in {self.keys.orders} is damaged ({error})") from None
+            self._orders.append((len(self._orders) + 1, control))
+        return self._orders[after:]
+
+    def last_order(self) -> int:
+        """Return the number of the last control record that shards act on; 0 if there is none."""
+        known = self.orders()
+        return next((number for number, order in reversed(known) if is_for_shards(order)), 0)
+
+    def gone(self) -> CrawlGone:
+        """Return the error that says that the crawl is not in the store any more."""
+        return CrawlGone(
+            f"the crawl {self.server.address.name} is not in {self.server.address.server} any "
+            "more: it was wiped, or the server lost its data"
+        )
+
+    def close(self) -> None:
+        """Release everything; closing twice is harmless."""
+        for shard in list(self.fleet.claimed.values()):
+            shard.close()
+        with suppress(StoreAway, CrawlGone):
+            for worker in sorted(self._cards):
+                self.retire(worker)
+            if self._holder:
+                self._hold(self._holder, 0)
+        self._holder = ""
+        self.fleet.leave()
+        self.server.close()
+
+
+def _manifest(data: bytes, key: str) -> Manifest:
+    try:
+        kept = _decode_manifest(data)
+    except msgspec.MsgspecError as error:
+        raise Poisoned(f"the manifest in {key} is damaged ({error})") from None
+    if kept.schema != SCHEMA:
+        raise StoreError(
+            f"{key} was written by another release (schema {kept.schema}, here {SCHEMA}): use that"
+        )
+    return Manifest(**_values(kept))
+
+
+def _values(of: Manifest | _Kept) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in ("id", "created_at", "shards", "seeds", "settings")}

@@ -1,0 +1,99 @@
+"""The data directory of one member: its name, its crawl, and the files with its records.
+
+`member.json` tells which crawl it belongs to and under which name; `member.lock` is held by the one
+process that uses it. The password of the server is in neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import msgspec
+
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.fleet import CrawlGone
+from mannerly.crawler.store.sqlite.files import DIRECTORY_MODE, read_file, write_file
+from mannerly.crawler.store.sqlite.lock import OwnerLock
+from mannerly.crawler.store.sqlite.manifest import MANIFEST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CARD = "member.json"
+LOCK = "member.lock"
+
+
+class MemberCard(msgspec.Struct, frozen=True):
+    """The content of `member.json`."""
+
+    crawl: str  # the id of the crawl
+    member: str
+    location: str
+
+
+_decode = msgspec.json.Decoder(MemberCard).decode
+
+
+class Home:
+    """A data directory that is held by this process.
+
+    Raises:
+        StoreInUse: another process has it.
+        CrawlGone: it belongs to a crawl that is not in the store any more.
+        StoreError: it belongs to another crawl, or cannot be used.
+    """
+
+    def __init__(self, path: Path, crawl: str, location: str) -> None:
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
+        except OSError as error:
+            raise StoreError(f"cannot create the directory {path}: {error.strerror}") from error
+        if (path / MANIFEST).exists():
+            raise StoreError(
+                f"{path} holds a crawl of its own: choose another --data-dir for this worker"
+            )
+        self.path = path
+        self._lock = OwnerLock(path / LOCK, what=path)
+        try:
+            card = read_card(path)
+            if card is None:
+                name = f"w{uuid4().hex[:12]}"
+                card = MemberCard(crawl, name, location)
+                write_file(path / CARD, msgspec.json.encode(card))
+            _check(card, path, crawl, location)
+        except BaseException:
+            self._lock.release()
+            raise
+        self.member = card.member
+
+    def close(self) -> None:
+        """Let another process have it; closing twice is harmless."""
+        self._lock.release()
+
+
+def read_card(path: Path) -> MemberCard | None:
+    """Return the card of a data directory; None if it is no member's.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        return _decode(read_file(path / CARD))
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StoreError(f"cannot read {path / CARD}: {error}") from None
+
+
+def _check(card: MemberCard, path: Path, crawl: str, location: str) -> None:
+    if card.crawl == crawl:
+        return
+    if card.location == location:
+        raise CrawlGone(
+            f"{path} belongs to a crawl that is not in {location} any more: it was wiped, or the "
+            "server lost its data. --fresh begins a new one"
+        )
+    raise StoreError(
+        f"{path} belongs to the crawl {card.location}: choose another --data-dir for {location}"
+    )

@@ -1,0 +1,102 @@
+"""Records of hosts as text, with instants on the server's clock.
+
+A machine's wall clock may be wrong by hours, so an instant that is written by one machine and read
+by another is kept on the server's clock. The reader gets it on its own wall clock, and as an
+instant of its own monotonic clock (`boot`, `updated_mono`), so that it knows how much is left of a
+wait. A record that was made without a boot has no clock to convert from, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from mannerly.crawler.model import HostRecord, RobotsRecord
+
+from .packing import Poisoned, text_of
+
+if TYPE_CHECKING:
+    from .client import ValkeyServer
+
+_INSTANTS = (
+    "blocked_until",
+    "next_at",
+    "updated_at",
+    "failing_since",
+    "breaker_until",
+    "smallest_gap_at",
+)
+_CLOCKS_AGREE_S = 5.0
+_ON_SERVER = "server"  # the boot of a record whose instants are on the server's clock
+
+_decode_host = msgspec.json.Decoder(HostRecord).decode
+_decode_robots = msgspec.json.Decoder(RobotsRecord).decode
+
+
+class Clocks(NamedTuple):
+    """This machine's clocks, to convert with."""
+
+    server: ValkeyServer
+    boot: str
+    mono: float
+    wall: float
+
+
+def pack_host(record: HostRecord, server: ValkeyServer) -> str:
+    """Return a record as text, its instants on the server's clock."""
+    if record.boot:
+        record = _shifted(record, server.ahead_s)._replace(boot=_ON_SERVER, updated_mono=0.0)
+    return text_of(record)
+
+
+def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:
+    """Return a record, its instants on this machine's clocks.
+
+    Raises:
+        Poisoned: this is no record; the message names the key.
+    """
+    try:
+        record = _decode_host(data)
+    except msgspec.MsgspecError as error:
+        raise Poisoned(f"a host's record in {key} is damaged ({error})") from None
+    if record.boot != _ON_SERVER:
+        return record
+    record = _shifted(record, -clocks.server.ahead_s)
+    age_s = max(0.0, clocks.wall - record.updated_at)
+    return record._replace(boot=clocks.boot, updated_mono=clocks.mono - age_s)
+
+
+def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:
+    """Return a robots.txt as text."""
+    return text_of(_moved(record, server.ahead_s))
+
+
+def unpack_robots(data: bytes, key: str, clocks: Clocks) -> RobotsRecord:
+    """Return a robots.txt.
+
+    Raises:
+        Poisoned: this is no robots.txt; the message names the key.
+    """
+    try:
+        return _moved(_decode_robots(data), -clocks.server.ahead_s)
+    except msgspec.MsgspecError as error:
+        raise Poisoned(f"a robots.txt in {key} is damaged ({error})") from None
+
+
+def _shifted(record: HostRecord, by_s: float) -> HostRecord:
+    return record._replace(
+        **{name: at + by_s for name in _INSTANTS if (at := getattr(record, name))}
+    )
+
+
+def _moved(record: RobotsRecord, by_s: float) -> RobotsRecord:
+    """Move the instants of a robots.txt, which matter in hours, where clocks really differ."""
+    if abs(by_s) < _CLOCKS_AGREE_S:
+        return record
+    since = record.failing_since
+    return record._replace(
+        fetched_at=record.fetched_at + by_s,
+        expires_at=record.expires_at + by_s,
+        failing_since=since + by_s if since else since,
+    )

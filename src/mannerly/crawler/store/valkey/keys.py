@@ -1,0 +1,58 @@
+"""The names of all keys. Those of a shard have one hash tag, so that they are in one slot.
+
+    mannerly:crawls              set: the names of all crawls
+    mannerly:{NAME}:…            the crawl: see `CrawlKeys`
+    mannerly:{NAME:17}:…         shard 17 of the crawl: see below
+    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`)
+
+Keys of a shard; scripts make them from the first one:
+
+    s        hash: id, lease (token, member, until, claim), number and answer of the last write,
+             counters, cursor of the retries
+    k:N      set: known URLs by fingerprint, in bucket N
+    n        hash: every known host: how many of its URLs are queued, with which priorities
+    l:P:HOST list: those of priority P, by seq
+    q:HOST   sorted set: those that came back with their old seq, by (priority, seq)
+    w wz     list and sorted set: the waiting room, by seq
+    f fe     sorted set and hash: failed URLs, by time and by seq
+    g ge     sorted set and hash: URLs that were given up
+    a        hash: queued URLs that have a record of an earlier round, by seq
+    h        hash: records of hosts
+    r        hash: robots.txt by origin
+    v        hash: how often the lastmod of a host's sitemap was right and wrong
+    t        hash: traffic by interval
+    o oc     hashes: letters to other shards, and how far each of them has come
+    i ic     list and hash: letters from other shards, and cursors
+    lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies
+    y        list: orders to bring URLs back
+    x        hash: pages during whose parsing an owner died
+    d        set: pages that the program is done with
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+PREFIX = "mannerly:"
+CRAWLS = PREFIX + "crawls"
+
+
+class CrawlKeys:
+    """The keys of one crawl."""
+
+    def __init__(self, name: str) -> None:
+        tag = quote(name, safe="-._~")  # a colon would make NAME:17 ambiguous
+        self._tag = tag
+        base = f"{PREFIX}{{{tag}}}:"
+        self.manifest = base + "manifest"  # string: identity, seeds, settings
+        self.meta = base + "meta"  # hash: id, hold, granted pages
+        self.orders = base + "orders"  # list of control records
+        self.cards = base + "cards"  # hash: members that work on the crawl
+
+    def shard(self, number: int) -> str:
+        """Return the key of a shard's state. Those of its other values begin like it."""
+        return f"{PREFIX}{{{self._tag}:{number}}}:s"
+
+    def of_shard(self, number: int, suffix: str) -> str:
+        """Return another key of a shard."""
+        return f"{PREFIX}{{{self._tag}:{number}}}:{suffix}"

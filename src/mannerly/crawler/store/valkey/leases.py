@@ -1,0 +1,279 @@
+"""The claims of one process on shards of a crawl, and its place among the members: `Fleet`.
+
+A claim is a token in the shard's state, valid until an instant of the server's clock. `renew`
+prolongs all claims of this process in one exchange. An owner is sure of a shard until MARGIN_S
+before its lease could end, counted from before the exchange was begun (`sure_until`).
+
+A lease that has ended and that no other member has claimed is still its owner's: its token is
+there, so there was no other owner. It may be renewed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from mannerly.crawler.control import in_force
+from mannerly.crawler.store.base import StoreError, StoreInUse
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
+from mannerly.crawler.store.records.writer import RecordWriter
+from mannerly.crawler.store.sqlite.notes import ParsingNote
+
+from .health import require_keeping
+from .home import Home
+from .outbox import Outbox
+from .shard import ValkeyShard
+from .writes import Writes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mannerly.crawler.store.base import ShardOptions, WorkerCard
+    from mannerly.politeness.model import Instant
+
+    from .client import Payload
+    from .crawl import ValkeyCrawl
+
+
+class ValkeyFleet:
+    """The members of a crawl and its shards, for one process."""
+
+    lease_s = LEASE_S
+
+    def __init__(self, crawl: ValkeyCrawl) -> None:
+        self.member = ""
+        self.takeovers = 0  # shards that were claimed here after their owner was lost
+        self.lost = 0  # shards that this process has lost
+        self.claimed: dict[int, ValkeyShard] = {}
+        self._crawl = crawl
+        self._home: Home | None = None
+
+    @property
+    def ttl_ms(self) -> int:
+        """Return how long a lease holds, as scripts take it."""
+        return int(self.lease_s * 1000)
+
+    # ------------------------------------------------------------------ members
+
+    def join(self, home: Path, segments: Path | None = None) -> str:
+        """Work on the crawl with `home` as the data directory of this run; return its name."""
+        crawl = self._crawl
+        if self._home is None:
+            require_keeping(crawl.server)
+            self._home = Home(home, crawl.manifest.id, crawl.location)
+            self.member = self._home.member
+            crawl.keep_in(segments or home)
+        return self.member
+
+    def leave(self) -> None:
+        """Let another process have the data directory."""
+        home, self._home = self._home, None
+        if home is not None:
+            home.close()
+
+    def unclaimed(self) -> list[int]:
+        """Return the shards that have no owner now."""
+        crawl = self._crawl
+        keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
+        *rows, (seconds, micros) = crawl.server.ask_all(
+            [*(("HMGET", key, "id", "token", "until") for key in keys), ("TIME",)]
+        )
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        free = []
+        for shard, (known, token, until) in enumerate(rows):
+            if known is None or known.decode() != crawl.manifest.id:
+                raise crawl.gone()
+            if not token or int(until) <= now_ms:
+                free.append(shard)
+        return free
+
+    def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
+        """Prolong the claims of this process and show its card; return the shards it has lost."""
+        crawl = self._crawl
+        payloads: list[tuple[str, list[str], Payload]] = [crawl.card_call(card.id, card)]
+        shards = [shard for shard in self.claimed.values() if not shard.is_lost]
+        for shard in shards:
+            payload: Payload = {
+                "id": crawl.manifest.id,
+                "token": shard.token,
+                "ttl": self.ttl_ms,
+            }
+            payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
+        asked_at = crawl.wall()
+        shown, *answers = crawl.server.calls(payloads)
+        lost = [number for number, shard in self.claimed.items() if shard.is_lost]
+        for shard, answer in zip(shards, answers, strict=True):
+            if isinstance(answer, Exception):
+                raise answer
+            is_ours, server_ms, unread = answer
+            if is_ours:
+                shard.sure_until = now + self.lease_s - MARGIN_S
+                crawl.server.saw(server_ms, asked_at)
+                crawl.mail.seen(shard.number, unread)
+            else:
+                shard.lose()
+                lost.append(shard.number)
+        self.lost += len(lost)
+        for number in lost:
+            self.claimed[number].close()
+        if isinstance(shown, CrawlGone):
+            raise shown
+        return lost
+
+    # ------------------------------------------------------------------ shards
+
+    def claim(self, number: int, options: ShardOptions) -> ValkeyShard:
+        """Become the owner of a shard, until its store is closed."""
+        crawl = self._crawl
+        folder = crawl.segment_folder
+        if folder is None:
+            raise StoreError(f"{crawl.location}: join the crawl with a data directory first")
+        token = uuid4().hex
+        note = (
+            _ServerNote(crawl, number, token)
+            if self._home is None
+            else _FileNote(self._home.path, number)
+        )
+        payload: Payload = {
+            "id": crawl.manifest.id,
+            "token": token,
+            "member": self.member or f"pid {os.getpid()}",
+            "ttl": self.ttl_ms,
+            "parsing": note.seq,
+        }
+        key = crawl.keys.shard(number)
+        began = crawl.mono()
+        asked_at = crawl.wall()
+        word, *rest = crawl.server.call("claim", [key], payload)
+        if word != b"yours":
+            note.close()
+            raise _refusal(word, rest, number, crawl.location)
+        claim, server_ms, is_takeover = rest
+        crawl.server.saw(server_ms, asked_at)
+        self.takeovers += is_takeover
+        stem = f"{self.member or 'shard'}-{number}-{claim}"
+        server, keys = crawl.server, crawl.keys
+        shard = ValkeyShard(
+            number,
+            crawl.manifest.shards,
+            options.frontier_limit,
+            server=server,
+            keys=keys,
+            clocks=crawl.clocks,
+            folders=crawl.folders,
+            writes=Writes(server, key, crawl.manifest.id, token),
+            records=RecordWriter(folder, stem, claim, durable=options.durable),
+            outbox=Outbox(number, server, keys, crawl.manifest.id, crawl.mono),
+            mail=crawl.mail,
+            note=note,
+            on_close=self._released,
+        )
+        shard.sure_until = began + self.lease_s - MARGIN_S
+        shard.segment_stem = stem
+        self.claimed[number] = shard
+        crawl.mail.watch(number)
+        shard.load()
+        return shard
+
+    def _released(self, shard: ValkeyShard) -> None:
+        """Let go of a shard, so that the next owner need not wait."""
+        if self.claimed.get(shard.number) is shard:
+            del self.claimed[shard.number]
+            self._crawl.mail.unwatch(shard.number)
+        if not shard.is_lost:
+            shard.release()
+
+    def rest(self, shard: int) -> bool:
+        """Note that there is nothing to do in a shard of this process; return whether it holds."""
+        store = self.claimed.get(shard)
+        if store is None:
+            raise LeaseLost(f"shard {shard} is not claimed by this process")
+        last = self._crawl.last_order()
+        return store.applied() >= last and store.rest(last)
+
+    def finished(self) -> bool:
+        """Return whether every shard rests: the crawl is finished."""
+        first = self._resting()
+        return first is not None and self._resting() == first
+
+    def _resting(self) -> list[int] | None:
+        """Return the epochs of all shards and the last order; None: one does not rest."""
+        crawl = self._crawl
+        keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
+        rows = crawl.server.ask_all(
+            [("HMGET", key, "id", "rests", "epoch", "orders") for key in keys]
+        )
+        last = crawl.last_order()
+        epochs = []
+        for known, rests, epoch, orders in rows:
+            if known is None or known.decode() != crawl.manifest.id:
+                raise crawl.gone()
+            if rests != b"1" or int(orders) < last:
+                return None
+            epochs.append(int(epoch))
+        return [*epochs, last]
+
+    # ------------------------------------------------------------------ --max-urls
+
+    def take_pages(self, wanted: int) -> int:
+        """Return how many of `wanted` pages may be started: less if `--max-urls` is near."""
+        return self._pages(wanted)
+
+    def return_pages(self, pages: int) -> None:
+        """Give back pages that were taken and not started."""
+        if pages > 0:
+            self._pages(-pages)
+
+    def _pages(self, pages: int) -> int:
+        crawl = self._crawl
+        asked = crawl.manifest.settings.get("max_urls")
+        limit = in_force(crawl.orders()).options.get("max_urls", asked)
+        payload: Payload = {
+            "id": crawl.manifest.id,
+            "pages": pages,
+            "limit": int(limit) if isinstance(limit, int | float) else -1,
+        }
+        granted: int = crawl.server.call("pages", [crawl.keys.meta], payload)
+        return granted
+
+
+def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> StoreInUse:
+    member, left_ms = rest
+    left_s = int(left_ms) / 1000.0
+    if word == b"restarted":
+        return StoreInUse(
+            f"shard {number} of {location} may be in use: the server was restarted, and its last "
+            f"owner has {left_s:.0f} s to be heard"
+        )
+    return StoreInUse(
+        f"shard {number} of {location} is in use by {bytes(member).decode('utf-8', 'replace')}"
+    )
+
+
+class _ServerNote:
+    """Tells the server which page is being parsed: for an owner without a data directory."""
+
+    def __init__(self, crawl: ValkeyCrawl, number: int, token: str) -> None:
+        self._crawl, self._number, self._token = crawl, number, token
+        self.seq = 0
+
+    def write(self, seq: int) -> None:
+        self._crawl.note(self._number, "parsing", seq, self._token)
+
+    def close(self) -> None:
+        """Do nothing: the note stays."""
+
+
+class _FileNote:
+    """Notes it in a mapped file of the member, which costs nothing and outlives the process."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._note = ParsingNote(folder, number)
+        self.seq = self._note.cell[0]
+
+    def write(self, seq: int) -> None:
+        self._note.cell[0] = seq
+
+    def close(self) -> None:
+        self._note.close()

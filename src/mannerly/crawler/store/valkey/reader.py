@@ -1,0 +1,374 @@
+"""One shard in a server, for readers beside its owner: `ShardReader`.
+
+What is left to do comes from the server, records come from files (`store.records`). Every question
+is one or a few exchanges; long answers come in pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mannerly.crawler.model import HostRecord, Skipped, Traffic
+from mannerly.crawler.store.base import ShardReader
+from mannerly.crawler.store.records.reader import LogReader
+from mannerly.crawler.store.records.writer import Extent
+
+from .host_codec import unpack_host, unpack_robots
+from .packing import (
+    MAX_SEQ,
+    Poisoned,
+    fingerprint,
+    number_of,
+    score,
+    unpack,
+    unpack_candidates,
+    unpack_entry,
+    unpack_waiting,
+)
+from .writes import counts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from mannerly.crawler.model import (
+        ArchivePlace,
+        Candidate,
+        Entry,
+        PageItems,
+        PageRecord,
+        RobotsRecord,
+    )
+    from mannerly.crawler.store.base import Counts
+
+    from .client import ValkeyServer
+    from .host_codec import Clocks
+
+COUNTERS = (
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
+    *("retries", "rechecks", "round", "applied", "seq"),
+)
+_PIECE = 1000  # entries of one exchange
+_SCAN = 20_000  # entries that one script looks at, some milliseconds
+_ENDS = 2  # of a number of a bucket: how often it is looked up again while buckets are split
+
+
+class GivenUp(NamedTuple):
+    """A URL that was given up, and the reason."""
+
+    entry: Entry
+    reason: str
+
+
+class ValkeyReader(ShardReader):
+    """`ShardReader` of a shard in a server.
+
+    Args:
+        server: the connection, shared with others.
+        base: the beginning of the shard's keys.
+        clocks: returns this machine's clocks, to convert instants with.
+        folders: where logs of records are looked for.
+    """
+
+    def __init__(
+        self, server: ValkeyServer, base: str, clocks: Callable[[], Clocks], folders: Sequence[Path]
+    ) -> None:
+        self._server = server
+        self._base = base
+        self._clocks = clocks
+        self._records = LogReader(folders)
+
+    # ------------------------------------------------------------------ the queue
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
+        return self._window(host, after, limit)[1]
+
+    def _window(
+        self, host: str, after: tuple[int, int], limit: int, *, text: str = "", scan: int = MAX_SEQ
+    ) -> tuple[tuple[int, int] | None, list[Entry]]:
+        """Return the next entries, and the cursor of the last one that was looked at."""
+        payload = {
+            "host": host,
+            "priority": after[0],
+            "seq": after[1],
+            "limit": limit,
+            "text": text,
+            "scan": scan,
+        }
+        last, *rows = self._server.call("window", [self._base + "s"], payload)
+        entries = []
+        for row in rows:
+            priority, seq, data = row.split(b" ", 2)
+            key = f"{self._base}l:{int(priority)}:{host}"
+            entries.append(unpack(data, host, score(int(priority), int(seq)), key))
+        if not last:
+            return None, entries
+        priority, seq = last.split(b" ")
+        return (int(priority), int(seq)), entries
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host with queued URLs, and how many; without the waiting room."""
+        for host, count in self._hash("n"):
+            if (number := self._number("n", count.partition(b" ")[0])) > 0:
+                yield host.decode(), number
+
+    def counts(self) -> Counts:
+        """Return exact totals."""
+        values, hosts = self._server.ask_all(
+            [("HMGET", self._base + "s", *COUNTERS), ("HLEN", self._base + "n")]
+        )
+        return counts_of([self._number("s", each or b"0") for each in values] + [hosts])
+
+    def last_position(self) -> int:
+        """Return the position of the last record; 0 if there is none."""
+        return self._log().last_position()
+
+    # ------------------------------------------------------------------ hosts
+
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
+        data, is_known = self._server.ask_all(
+            [("HGET", self._base + "h", host), ("HEXISTS", self._base + "n", host)]
+        )
+        if data is not None:
+            return unpack_host(data, self._base + "h", self._clocks())
+        return HostRecord(host=host) if is_known else None
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Yield every host, by name."""
+        names = sorted(host for host, _ in self._hash("n"))
+        for start in range(0, len(names), _PIECE):
+            piece = names[start : start + _PIECE]
+            records = self._server.ask("HMGET", self._base + "h", *piece)
+            clocks = self._clocks()
+            for name, data in zip(piece, records, strict=True):
+                if data is None:
+                    yield HostRecord(host=name.decode())
+                else:
+                    yield unpack_host(data, self._base + "h", clocks)
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """Return the robots.txt kept for an origin."""
+        data = self._server.ask("HGET", self._base + "r", origin)
+        return None if data is None else unpack_robots(data, self._base + "r", self._clocks())
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        intervals: dict[int, list[int]] = {}
+        for field, value in self._hash("t"):
+            interval, _, which = field.partition(b" ")
+            sums = intervals.setdefault(self._number("t", interval), [0, 0])
+            sums[which == b"refused"] = self._number("t", value)
+        yield from [Traffic(each, *intervals[each]) for each in sorted(intervals)]
+
+    # ------------------------------------------------------------------ records
+
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages between two positions, the second included."""
+        yield from self._log().pages(after=after, last=last)
+
+    def elements(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
+        yield from self._log().elements(after=after, last=last)
+
+    def elements_of(self, url: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+        return self._log().elements_of(url)
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked."""
+        yield from self._log().checked()
+
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages, and where the answer of each is kept."""
+        yield from self._log().kept_pages(after=after, last=last)
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL."""
+        yield from self._log().items()
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name, in the order of their beginning."""
+        return {name: values[0] for name, values in self._files("sg").items()}
+
+    def logs(self) -> dict[str, Extent]:
+        """Return what is committed of every log of records, in the order of their beginning."""
+        return {name: Extent(*values[:2]) for name, values in self._files("lg").items()}
+
+    @property
+    def missing(self) -> int:
+        """Return how many pages have their record in none of the folders."""
+        return self._log().missing
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield every URL that is skipped."""
+        yield from self._log().skipped()
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up."""
+        for entry, reason in self._given_up():
+            yield Skipped(entry.url, reason, entry.depth, entry.parent)
+
+    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host that was given up or has URLs that were, and how many."""
+        hosts = Counter(each.entry.host for each in self._given_up())
+        retired = [record.host for record in self.hosts() if record.retired is not None]
+        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
+
+    # ------------------------------------------------------------------ URLs
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Return where a URL of this shard stands; None if it is unknown."""
+        if not self._is_known(url):
+            return None
+        for entry, reason in self._given_up():
+            if entry.url == url:
+                return Skipped(url, reason, entry.depth, entry.parent)
+        if (found := self._log().find(url)) is not None:
+            return found
+        return next((entry for entry in self._in_queue(url) if entry.url == url), None)
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Yield links to other shards that were not handed over yet."""
+        letters = sorted(
+            (tuple(self._number("o", part) for part in name.split(b":")), data)
+            for name, data in self._hash("o")
+        )
+        posted = self._letter_cursors("posted")
+        for (shard, number), data in letters:
+            if number > posted.get(shard, 0):
+                yield from unpack_candidates(data.partition(b" ")[2], self._base + "o")
+
+    def urls(self) -> Iterator[str]:
+        """Yield every URL known to the shard, each once."""
+        seen = set(self._log().urls())
+        yield from seen
+        for entry in self.unfinished():
+            if entry.url not in seen:
+                seen.add(entry.url)
+                yield entry.url
+
+    def close(self) -> None:
+        """Close the files."""
+        self._records.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _log(self) -> LogReader:
+        """Return the records, as they are committed now."""
+        files, values = self._files("lg"), self._server.ask("HGET", self._base + "s", "round")
+        extents = {name: Extent(*each[:2]) for name, each in files.items()}
+        self._records.update(extents, self._number("s", values or b"0"))
+        return self._records
+
+    def _files(self, suffix: str) -> dict[str, list[int]]:
+        """Return the committed numbers of files, in the order of their beginning."""
+        rows = []
+        for name, data in self._hash(suffix):
+            first, *values = [self._number(suffix, part) for part in data.split(b" ")]
+            rows.append((first, name.decode(), values))
+        return {name: values for _, name, values in sorted(rows)}
+
+    def _given_up(self) -> Iterator[GivenUp]:
+        for _, data in self._hash("ge"):
+            reason, _, packed = data.partition(b"\0")
+            yield GivenUp(unpack_entry(packed, self._base + "ge"), reason.decode())
+
+    def _failed(self) -> Iterator[Entry]:
+        for _, data in self._hash("fe"):
+            yield unpack_entry(data.partition(b" ")[2], self._base + "fe")
+
+    def unfinished(self) -> Iterator[Entry]:
+        """Yield everything that is queued, waits, has failed or was given up."""
+        for host, _ in self.queued_hosts():
+            after = (-1, -1)
+            while piece := self.queued(host, after=after, limit=_PIECE):
+                yield from piece
+                after = (piece[-1].priority, piece[-1].seq)
+        yield from self._waiting()
+        yield from self._failed()
+        yield from [each.entry for each in self._given_up()]
+
+    def _in_queue(self, url: str) -> Iterator[Entry]:
+        """Yield entries of the queue and the waiting room that may be this URL's."""
+        host = url.split("/", 3)[2] if url.count("/") >= 2 else ""
+        path = url.partition("://")[2].partition("/")[2]
+        after: tuple[int, int] | None = (-1, -1)
+        while after is not None:
+            after, found = self._window(host, after, _PIECE, text=path, scan=_SCAN)
+            yield from found
+        yield from self._waiting()
+
+    def _waiting(self) -> Iterator[Entry]:
+        """Yield the entries of the waiting room."""
+        for suffix, command in (("wz", "ZRANGE"), ("w", "LRANGE")):
+            key, start = self._base + suffix, 0
+            more = ("WITHSCORES",) if suffix == "wz" else ()
+            while piece := self._server.ask(command, key, start, start + _PIECE - 1, *more):
+                if suffix == "wz":
+                    for data, at in pairs(piece):
+                        yield unpack_waiting(data, int(float(at)), key)
+                else:
+                    for data in piece:
+                        yield unpack_waiting(data[4:], number_of(data), key)
+                start += _PIECE
+
+    def _is_known(self, url: str) -> bool:
+        print_, address = fingerprint(url)
+        for _ in range(_ENDS):  # its bucket may be split between the two questions
+            buckets = self._number(
+                "s", self._server.ask("HGET", self._base + "s", "buckets") or b"16"
+            )
+            bucket = bucket_of(address, buckets)
+            if self._server.ask("SISMEMBER", f"{self._base}k:{bucket}", print_):
+                return True
+        return False
+
+    def _letter_cursors(self, which: str) -> dict[int, int]:
+        """Return how far letters to each shard have come: `last`, `posted` or `passed`."""
+        cursors = {}
+        for field, value in self._hash("oc"):
+            shard, _, kind = field.partition(b":")
+            if kind.decode() == which:
+                cursors[self._number("oc", shard)] = self._number("oc", value)
+        return cursors
+
+    def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""
+        key, cursor = self._base + suffix, b"0"
+        while True:
+            cursor, found = self._server.ask("HSCAN", key, cursor, "COUNT", _PIECE)
+            yield from pairs(found)
+            if int(cursor) == 0:
+                return
+
+    def _number(self, suffix: str, value: bytes) -> int:
+        try:
+            return int(value)
+        except ValueError:
+            raise Poisoned(f"{self._base}{suffix} holds {value[:40]!r} for a number") from None
+
+
+def bucket_of(address: int, buckets: int) -> int:
+    """Return the bucket of a fingerprint, as `arrive.lua` computes it."""
+    size = 16
+    while size < buckets:
+        size *= 2
+    at = address % size
+    return at if at < buckets else address % (size // 2)
+
+
+def pairs(answer: Any) -> Iterator[tuple[bytes, Any]]:
+    """Yield the pairs of an answer, whatever the client library has made of it."""
+    if isinstance(answer, dict):
+        yield from answer.items()
+    elif answer and isinstance(answer[0], tuple | list):
+        yield from answer
+    else:
+        yield from zip(answer[::2], answer[1::2], strict=True)

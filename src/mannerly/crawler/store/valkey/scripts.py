@@ -1,0 +1,41 @@
+"""The Lua scripts, a file each. They are loaded once into a server and called by their digest.
+
+`owner.lua` is put in front of those that an owner of a shard calls: it checks the fence.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import NamedTuple
+
+_PARTS = {
+    "commit": ("queue", "letters", "arrive"),
+    "receive": ("queue", "arrive"),
+    "admit": ("queue",),
+    "bring_back": ("queue",),
+    "cursor": ("letters",),
+}
+_OWNED = ("commit", "admit", "receive", "bring_back", "cursor", "rest", "release", "forget")
+
+
+class Script(NamedTuple):
+    """A script and its digest."""
+
+    name: str
+    text: str
+    digest: str
+
+
+@cache
+def script(name: str) -> Script:
+    """Return a script by the name of its file."""
+    folder = files(__package__) / "scripts"
+    parts = [folder / "clock.lua"]
+    if name in _OWNED:
+        parts.append(folder / "owner.lua")
+    parts += [folder / f"{each}.lua" for each in _PARTS.get(name, ())]
+    parts.append(folder / f"{name}.lua")
+    text = "\n".join([part.read_text("utf-8") for part in parts])
+    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())

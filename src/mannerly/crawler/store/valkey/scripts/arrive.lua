@@ -1,0 +1,87 @@
+-- Invariant: a URL is known from the moment it arrives, and is queued or waits exactly once.
+--
+-- Fingerprints are in sets of integers, which take 8 bytes a URL while they are small
+-- (set-max-intset-entries, 512): so there are as many buckets as there have to be. They grow one at
+-- a time (linear hashing): when the average passes LOAD, one bucket is split in two.
+local LOAD = 230
+local FIRST = 16
+local SPLITS = 16 -- in one call; a split takes about 0.1 ms
+
+local function bucket_of(address, buckets)
+  local size = FIRST
+  while size < buckets do size = size * 2 end
+  local at = address % size
+  if at >= buckets then at = address % (size / 2) end
+  return at
+end
+
+local function split(buckets)
+  local size = FIRST
+  while size <= buckets do size = size * 2 end
+  local from = buckets - size / 2
+  local moved = {}
+  for _, print in ipairs(redis.call('SMEMBERS', P .. 'k:' .. from)) do
+    -- The last twelve digits of a number decide its last twelve bits.
+    local address = (tonumber(string.sub(print, -12)) % 4096) * 16 + from % 16
+    if address % size == buckets then moved[#moved + 1] = print end
+  end
+  if #moved > 0 then
+    redis.call('SREM', P .. 'k:' .. from, unpack(moved))
+    redis.call('SADD', P .. 'k:' .. buckets, unpack(moved))
+  end
+end
+
+-- `found` has five values for each candidate: fingerprint, address of its bucket, place of its host
+-- in `hosts`, priority, packed entry. Returns the places of new ones and how many were queued.
+local function arrive(found, hosts, limit)
+  local known = redis.call('HMGET', S, 'known', 'buckets')
+  local count, buckets = tonumber(known[1]) or 0, tonumber(known[2]) or FIRST
+  local new, room = {}, limit - (C.queued - C.waiting)
+  if C.waiting > 0 then room = 0 end
+  local queues, is_met, waiting = {}, {}, {}
+  local queued = 0
+  local prefix = P .. 'k:'
+  for i = 1, #found, 5 do
+    local host = found[i + 2]
+    if redis.call('SADD', prefix .. bucket_of(found[i + 1], buckets), found[i]) == 1 then
+      count = count + 1
+      C.seq = C.seq + 1
+      new[#new + 1] = (i - 1) / 5
+      if queued < room then
+        queued = queued + 1
+        local name, priority = hosts[host], found[i + 3]
+        local queue = queues[name]
+        if not queue then
+          queue = {}
+          queues[name] = queue
+        end
+        local entries = queue[priority]
+        if not entries then
+          entries = {}
+          queue[priority] = entries
+        end
+        entries[#entries + 1] = number_text(C.seq) .. found[i + 4]
+      else
+        waiting[#waiting + 1] = number_text(C.seq) .. hosts[host] .. '\0' .. found[i + 3] .. '\0'
+          .. found[i + 4]
+        is_met[hosts[host]] = true
+      end
+    end
+  end
+  for name, queue in pairs(queues) do
+    for priority, entries in pairs(queue) do append(name, priority, entries) end
+  end
+  for name in pairs(is_met) do redis.call('HSETNX', P .. 'n', name, 0) end
+  for first = 1, #waiting, 2000 do
+    redis.call('RPUSH', P .. 'w', unpack(waiting, first, math.min(first + 1999, #waiting)))
+  end
+  C.waiting = C.waiting + #waiting
+  C.queued = C.queued + #new
+  for _ = 1, SPLITS do
+    if count <= LOAD * buckets then break end
+    split(buckets)
+    buckets = buckets + 1
+  end
+  if #new > 0 then redis.call('HSET', S, 'known', count, 'buckets', buckets) end
+  return new, queued
+end

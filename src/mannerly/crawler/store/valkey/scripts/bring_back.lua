@@ -1,0 +1,52 @@
+-- Invariant: a URL that comes back leaves the set that it was in and joins the queue or the waiting
+-- room in one write, with its number; one that is not in that set any more stays where it is.
+-- `back` has six values each: set (f, g, k skipped, p f l m: checked again), seq, host, priority,
+-- packed entry, kind of record. The owner has read them from the sets and from its files.
+if is_repeated then return held[4] end
+local placed, waiting = {}, 0
+local room = A.limit - (C.queued - C.waiting)
+for i = 1, #A.back, 6 do
+  local set, seq, host = A.back[i], A.back[i + 1], A.back[i + 2]
+  local is_there = true
+  if set == 'f' or set == 'g' then
+    is_there = redis.call('ZREM', P .. set, seq) == 1
+    redis.call('HDEL', P .. set .. 'e', seq)
+    if is_there and set == 'g' then C.given_up = C.given_up - 1 end
+    if is_there and set == 'f' then
+      local kind = A.back[i + 5]
+      if kind == 'f' then C.failed = C.failed - 1 end
+      if kind == 'm' then C.lists = C.lists - 1 end
+    end
+  elseif set == 'k' then
+    C.skipped = C.skipped - 1
+  else -- it has a record, and keeps it
+    is_there = redis.call('HSETNX', P .. 'a', seq, A.back[i + 5]) == 1
+    if is_there then C.rechecks = C.rechecks + 1 end
+  end
+  if is_there then
+    C.queued = C.queued + 1
+    if C.waiting == 0 and room > 0 then
+      room = room - 1
+      redis.call('ZADD', P .. 'q:' .. host, A.back[i + 3] * 134217728 + seq, A.back[i + 4])
+      host_of(host).count = host_of(host).count + 1
+      placed[#placed + 1] = (i - 1) / 6
+    else
+      redis.call('ZADD', P .. 'wz', seq, host .. '\0' .. A.back[i + 3] .. '\0' .. A.back[i + 4])
+      C.waiting = C.waiting + 1
+      waiting = waiting + 1
+    end
+  end
+end
+flush_hosts()
+for i = 1, #A.lg, 2 do
+  local known = redis.call('HGET', P .. 'lg', A.lg[i])
+  local number = known and string.match(known, '^%d+') or redis.call('HLEN', P .. 'lg')
+  redis.call('HSET', P .. 'lg', A.lg[i], number .. ' ' .. A.lg[i + 1])
+end
+if A.order == '' then
+  redis.call('LPOP', P .. 'y')
+  C.retries = C.retries - 1
+else
+  redis.call('LSET', P .. 'y', 0, A.order)
+end
+return done({placed = placed, waiting = waiting})

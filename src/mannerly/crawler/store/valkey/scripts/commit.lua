@@ -1,0 +1,117 @@
+-- Invariant: a batch is applied whole. A page counts only if its URL is still queued, so nothing is
+-- recorded twice; what it brought, and the lengths of the files with its record, come with it.
+if is_repeated then return held[4] end
+
+local hosts = A.hosts
+local is_checked_again = C.rechecks > 0
+local has_suspects = redis.call('EXISTS', P .. 'x') == 1
+local has_done = redis.call('EXISTS', P .. 'd') == 1
+local parsing = tonumber(redis.call('HGET', S, 'parsing')) or 0
+
+local function take(host, priority, seq, entry)
+  if not remove(hosts[host], priority, seq, entry) then return nil end
+  C.queued = C.queued - 1
+  if seq == parsing then redis.call('HSET', S, 'parsing', '0') end
+  if has_suspects then redis.call('HDEL', P .. 'x', seq) end
+  if has_done then redis.call('SREM', P .. 'd', seq) end
+  return seq
+end
+
+-- The kind of record that a queued URL has already: p page, f failed page, l list, m failed list,
+-- c checked link, d failed one (which are not counted).
+local function earlier(seq)
+  if not is_checked_again then return nil end
+  local kind = redis.call('HGET', P .. 'a', seq)
+  if not kind then return nil end
+  redis.call('HDEL', P .. 'a', seq)
+  C.rechecks = C.rechecks - 1
+  return kind
+end
+
+local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks'}
+local IS_FAILED = {f = true, m = true, d = true}
+C.checks = 0
+
+-- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
+-- `entries`, too.
+local counted = 0
+for i = 1, #A.pages, 5 do
+  local seq = take(A.pages[i], A.pages[i + 1], A.pages[i + 2], A.pages[i + 3])
+  if seq then
+    counted = counted + 1
+    local kind = A.pages[i + 4]
+    local before = earlier(seq)
+    if before then
+      C[COUNTED[before]] = C[COUNTED[before]] - 1
+      if IS_FAILED[before] then
+        redis.call('ZREM', P .. 'f', seq)
+        redis.call('HDEL', P .. 'fe', seq)
+      end
+    end
+    C[COUNTED[kind]] = C[COUNTED[kind]] + 1
+    if IS_FAILED[kind] then
+      redis.call('ZADD', P .. 'f', redis.call('HINCRBY', S, 'stamp', 1), seq)
+      redis.call('HSET', P .. 'fe', seq, C.round .. ' ' .. A.entries[tostring(i)])
+    end
+  end
+end
+
+-- Dropped ones likewise; instead of the kind, the reason and entry of given-up ones.
+for i = 1, #A.dropped, 5 do
+  local seq = take(A.dropped[i], A.dropped[i + 1], A.dropped[i + 2], A.dropped[i + 3])
+  if seq and not earlier(seq) then
+    local given_up = A.dropped[i + 4]
+    if given_up then
+      C.given_up = C.given_up + 1
+      redis.call('ZADD', P .. 'g', redis.call('HINCRBY', S, 'stamp', 1), seq)
+      redis.call('HSET', P .. 'ge', seq, given_up)
+    else
+      C.skipped = C.skipped + 1
+    end
+  end
+end
+
+local new, queued = arrive(A.found, hosts, A.limit)
+flush_hosts()
+
+note_letters()
+for i = 1, #A.letters, 4 do -- shard, number, links, packed links
+  redis.call('HSET', P .. 'o', A.letters[i] .. ':' .. A.letters[i + 1],
+    A.letters[i + 2] .. ' ' .. A.letters[i + 3])
+  redis.call('HSET', P .. 'oc', A.letters[i] .. ':last', A.letters[i + 1])
+  C.outgoing = C.outgoing + A.letters[i + 2]
+end
+
+for i = 1, #A.records, 2 do
+  redis.call('HSET', P .. 'h', A.records[i], A.records[i + 1])
+  redis.call('HSETNX', P .. 'n', A.records[i], 0)
+end
+for i = 1, #A.robots, 2 do redis.call('HSET', P .. 'r', A.robots[i], A.robots[i + 1]) end
+for i = 1, #A.votes, 3 do
+  redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])
+  redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' wrong', A.votes[i + 2])
+end
+for i = 1, #A.traffic, 3 do
+  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' all', A.traffic[i + 1])
+  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' refused', A.traffic[i + 2])
+end
+
+-- Files: name and value; they are numbered in the order of their beginning.
+for _, key in ipairs({'lg', 'sg'}) do
+  local files = A[key]
+  for i = 1, #files, 2 do
+    local known = redis.call('HGET', P .. key, files[i])
+    local number = known and string.match(known, '^%d+') or redis.call('HLEN', P .. key)
+    redis.call('HSET', P .. key, files[i], number .. ' ' .. files[i + 1])
+  end
+end
+
+if A.round > C.round then C.round = A.round end
+for _, order in ipairs(A.retries) do
+  redis.call('RPUSH', P .. 'y',
+    (redis.call('HGET', S, 'stamp') or 0) .. ' 0 ' .. order) -- up to which stamp, from which on
+  C.retries = C.retries + 1
+end
+if A.applied > C.applied then C.applied = A.applied end
+
+return done({new = new, queued = queued, first = C.seq - #new + 1, counted = counted})

@@ -1,0 +1,86 @@
+-- Invariant: a host's queue is its lists, one for each priority, each in the order of arrival, and a
+-- sorted set of URLs that came back with their old number. `n` has how many there are in all, and the
+-- priorities whose list is not empty: `COUNT PRIORITY PRIORITY …`. A list takes 3 bytes more than
+-- its entries, a sorted set 60.
+--
+-- An entry of a list begins with its number: four characters of seven bits, the highest first.
+local function number_text(seq)
+  return string.char(math.floor(seq / 2097152) % 128, math.floor(seq / 16384) % 128,
+    math.floor(seq / 128) % 128, seq % 128)
+end
+
+local function list_key(name, priority)
+  return P .. 'l:' .. string.format('%.0f', priority) .. ':' .. name
+end
+
+-- Changes of `n` are made at the end: `flush_hosts`.
+local touched = {}
+local function host_of(name)
+  local host = touched[name]
+  if not host then
+    host = {count = 0, priorities = {}}
+    local value = redis.call('HGET', P .. 'n', name)
+    if value then
+      local is_first = true
+      for number in string.gmatch(value, '%d+') do
+        if is_first then
+          host.count, is_first = tonumber(number), false
+        else
+          host.priorities[tonumber(number)] = true
+        end
+      end
+    end
+    touched[name] = host
+  end
+  return host
+end
+
+local function flush_hosts()
+  for name, host in pairs(touched) do
+    local priorities = {}
+    for priority in pairs(host.priorities) do priorities[#priorities + 1] = priority end
+    table.sort(priorities)
+    for i, priority in ipairs(priorities) do priorities[i] = string.format('%.0f', priority) end
+    table.insert(priorities, 1, string.format('%.0f', host.count))
+    redis.call('HSET', P .. 'n', name, table.concat(priorities, ' '))
+  end
+end
+
+local function append(name, priority, entries)
+  local host = host_of(name)
+  local key = list_key(name, priority)
+  for first = 1, #entries, 2000 do
+    redis.call('RPUSH', key, unpack(entries, first, math.min(first + 1999, #entries)))
+  end
+  host.count = host.count + #entries
+  host.priorities[priority] = true
+end
+
+-- Remove an entry; return whether it was there. Most are near the beginning of their list. One that
+-- is written in another way than it was is looked for by its number.
+local function remove(name, priority, seq, entry)
+  local host = host_of(name)
+  local key = list_key(name, priority)
+  local found = 0
+  if host.priorities[priority] then
+    found = redis.call('LREM', key, 1, entry)
+    if found == 0 then
+      local number = string.sub(entry, 1, 4)
+      for start = 0, redis.call('LLEN', key) - 1, 1000 do
+        for _, other in ipairs(redis.call('LRANGE', key, start, start + 999)) do
+          if string.sub(other, 1, 4) == number then
+            found = redis.call('LREM', key, 1, other)
+          end
+        end
+        if found > 0 then break end
+      end
+    end
+    if found > 0 and redis.call('EXISTS', key) == 0 then host.priorities[priority] = nil end
+  end
+  if found == 0 then
+    local place = priority * 134217728 + seq
+    found = redis.call('ZREMRANGEBYSCORE', P .. 'q:' .. name, place, place)
+  end
+  host.count = host.count - found
+  return found > 0
+end

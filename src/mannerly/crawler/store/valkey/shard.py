@@ -1,0 +1,393 @@
+"""One shard in a server, for its owner: `ShardStore`.
+
+The owner is the only one who writes to its shard, apart from letters that arrive. So totals are
+known here without asking, and what was read stays true until the next write. Every change is one
+numbered script (`writes`). Records are written to a file first; the length that the script commits
+makes them valid.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mannerly.crawler.store.base import (
+    BroughtBack,
+    Committed,
+    ShardStore,
+    StoreFull,
+    by_shard,
+    check_recipients,
+)
+from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+
+from .batches import Sent, commit_payload, committed, flat, offered
+from .packing import number_of, unpack_letter, unpack_waiting
+from .reader import COUNTERS, ValkeyReader, pairs
+from .returning import Returning
+from .writes import counts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+    from mannerly.crawler.model import Candidate, Entry, PageRecord
+    from mannerly.crawler.store.base import Batch, Counts
+    from mannerly.crawler.store.records.reader import LogReader
+    from mannerly.crawler.store.records.writer import RecordWriter
+
+    from .client import Payload, ValkeyServer
+    from .host_codec import Clocks
+    from .keys import CrawlKeys
+    from .mailbox import Mailbox
+    from .outbox import Outbox
+    from .writes import Answer, Writes
+
+LETTERS = 64  # that are read at once
+_OUTGOING = 7  # its place among the counters
+_ROUND, _APPLIED = 10, 11
+_NOTHING = Committed([], 0)
+
+
+class Note(Protocol):
+    """Keeps the number of the page that is being parsed, without a commit."""
+
+    seq: int  # of the last owner, if it died meanwhile; else 0
+
+    def write(self, seq: int) -> None:
+        """Note a page; 0: none."""
+
+    def close(self) -> None:
+        """Keep no note any more."""
+
+
+class ValkeyShard(ValkeyReader, ShardStore):
+    """`ShardStore` of a shard in a server."""
+
+    def __init__(
+        self,
+        number: int,
+        shards: int,
+        limit: int,
+        *,
+        server: ValkeyServer,
+        keys: CrawlKeys,
+        clocks: Callable[[], Clocks],
+        folders: Sequence[Path],
+        writes: Writes,
+        records: RecordWriter,
+        outbox: Outbox,
+        mail: Mailbox,
+        note: Note,
+        on_close: Callable[[ValkeyShard], None],
+    ) -> None:
+        ValkeyReader.__init__(self, server, keys.of_shard(number, ""), clocks, folders)
+        self.number = number
+        self.suspects: Mapping[int, int] = {}
+        self.acknowledged: AbstractSet[int] = set()
+        self._shards = shards
+        self._limit = limit
+        self._writes = writes
+        self._writer = records
+        self._outbox = outbox
+        self._mail = mail
+        self._on_close = on_close
+        self._is_open = True
+        self._sent: Sent | None = None
+        self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
+        self._finish: Callable[[Answer], None] | None = None
+        self._returning = Returning(self, records)
+        self._note = note
+        if note.seq:  # it is counted by now
+            note.write(0)
+
+    def load(self) -> None:
+        """Begin: read what the last owner left."""
+        base = self._base
+        totals, hosts, suspects, done = self._server.ask_all(
+            [
+                ("HMGET", base + "s", *COUNTERS),
+                ("HLEN", base + "n"),
+                ("HGETALL", base + "x"),
+                ("SMEMBERS", base + "d"),
+            ]
+        )
+        self._writes.counters = [int(each or 0) for each in totals] + [hosts]
+        self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
+        self.acknowledged = {int(seq) for seq in done}
+        cursors: dict[int, dict[str, int]] = {}
+        for which in ("last", "posted", "passed"):
+            for shard, at in self._letter_cursors(which).items():
+                cursors.setdefault(shard, {})[which] = at
+        self._outbox.load(cursors)
+
+    # ------------------------------------------------------------------ what is known
+
+    def counts(self) -> Counts:
+        """Return exact totals."""
+        counters = list(self._writes.counters)
+        counters[_OUTGOING] -= self._outbox.handed
+        return counts_of(counters)
+
+    def applied(self) -> int:
+        """Return the number of the last control record that this shard has acted on."""
+        return self._writes.counters[_APPLIED]
+
+    @property
+    def round(self) -> int:
+        """Return the number of the recrawl; 0 for the first crawl."""
+        return self._writes.counters[_ROUND]
+
+    @property
+    def token(self) -> str:
+        """Return the token of this claim."""
+        return self._writes.token
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the shard is known to have another owner."""
+        return self._writes.is_lost
+
+    def lose(self) -> None:
+        """Write nothing more: the shard has another owner."""
+        self._writes.is_lost = True
+
+    # ------------------------------------------------------------------ batches
+
+    def commit(self, batch: Batch) -> Committed:
+        """Apply everything that a batch brought."""
+        check_recipients(batch, self.number, self._shards)
+        self._settle()
+        rest = batch
+        if self._sent is not None:
+            if self._sent.batch is batch:
+                rest = self._sent.rest()
+            self._sent = None
+        self._commit(rest, batch)
+        return self._take_late("commit") or _NOTHING
+
+    def _commit(self, batch: Batch, whole: Batch) -> None:
+        entries = list(batch.found)
+        payload = commit_payload(batch, self.round, self._server)
+        payload["limit"] = self._limit
+        payload["letters"] = self._outbox.write(dict(by_shard(batch.outgoing)))
+        if batch.pages or batch.dropped or batch.listed:
+            self._writer.add(batch, self.round)
+        letters, saved = self._outbox.news()
+        payload |= letters
+        self._sent = Sent(whole)
+
+        def finish(answer: Answer) -> None:
+            saved()
+            self._writer.committed()
+            self._forget(batch)
+            self._add_late("commit", committed(answer, entries))
+
+        self._send("commit", payload, finish)
+        self._sent = None
+
+    def _forget(self, batch: Batch) -> None:
+        """Drop the notes about pages that have left the queue."""
+        if self.suspects or self.acknowledged:
+            left = {entry.seq for entry, _ in (*batch.pages, *batch.dropped)}
+            self.suspects = {seq: n for seq, n in self.suspects.items() if seq not in left}
+            self.acknowledged = self.acknowledged - left
+
+    def admit_waiting(self, room: int) -> list[Entry]:
+        """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
+        self._settle()
+        if (late := self._take_late("admit")) is not None:
+            return list(late)
+        counts = self.counts()
+        room = min(room, self._limit - (counts.queued - counts.waiting), counts.waiting)
+        if room <= 0:
+            return []
+        back, first = self._server.ask_all(
+            [
+                ("ZRANGE", self._base + "wz", 0, room - 1, "WITHSCORES"),
+                ("LRANGE", self._base + "w", 0, room - 1),
+            ]
+        )
+        returned = list(pairs(back))
+        waiting = first[: room - len(returned)]
+        entries = [
+            *(unpack_waiting(data, int(float(at)), self._base + "wz") for data, at in returned),
+            *(unpack_waiting(each[4:], number_of(each), self._base + "w") for each in waiting),
+        ]
+
+        def finish(_: Answer) -> None:
+            self._late["admit"] = entries
+
+        self._send("admit", {"back": len(returned), "count": len(waiting)}, finish)
+        return list(self._take_late("admit"))
+
+    def bring_back(self, limit: int) -> BroughtBack:
+        """Queue up to `limit` URLs again that `Batch.retries` asked for."""
+        self._settle()
+        late: BroughtBack | None = self._take_late("bring_back")
+        if late is not None or not self.counts().retries:
+            return late or BroughtBack([], 0, {})
+        part = self._returning.next(limit, self._server, self._base)
+        if part is None:
+            return BroughtBack([], 0, {})
+        entries = [each.entry for each in part.rows]
+
+        def finish(answer: Answer) -> None:
+            self._writer.committed()
+            hosts: dict[str, int] = {}
+            for each in part.rows:
+                known = hosts.get(each.entry.host, 0)
+                is_failed_page = each.source == "f" and each.kind == "f"
+                hosts[each.entry.host] = known + is_failed_page
+            new = [entries[at]._replace(attempts=0) for at in answer.placed]
+            self._late["bring_back"] = BroughtBack(new, answer.waiting, hosts)
+
+        self._send("bring_back", {"limit": self._limit, **part.payload}, finish)
+        back: BroughtBack = self._take_late("bring_back")
+        return back
+
+    # ------------------------------------------------------------------ links between shards
+
+    def deliver(self) -> int:
+        """Hand outgoing links over to their shards; return how many were handed over."""
+        if self._writes.is_pending:
+            return 0  # its letters may not be committed
+        count, shards = self._outbox.post()
+        for shard in shards:
+            self._mail.arrived(shard)
+        return count
+
+    def receive(self, limit: int) -> Committed:
+        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
+        self._settle()
+        late: Committed | None = self._take_late("receive")
+        if late is not None:
+            return late
+        if not self._mail.has_any(self.number):
+            return _NOTHING
+        key = self._base + "i"
+        letters = self._server.ask("LRANGE", key, 0, LETTERS - 1)
+        found: list[Candidate] = []
+        cursors: dict[int, int] = {}
+        count = 0
+        for letter in letters:
+            if count and len(found) >= limit:
+                break
+            sender, number, links = unpack_letter(letter, key)
+            found += links
+            cursors[sender] = number
+            count += 1
+        if not count:
+            self._mail.emptied(self.number)
+            return _NOTHING
+        hosts: dict[str, int] = {}
+        payload: Payload = {
+            "limit": self._limit,
+            "found": offered(found, hosts),
+            "hosts": list(hosts),
+            "cursors": flat(cursors.items()),
+            "count": count,
+            "links": len(found),
+        }
+        self._send(
+            "receive",
+            payload,
+            lambda answer: self._add_late("receive", committed(answer, found)),
+        )
+        return self._take_late("receive") or _NOTHING
+
+    def save_cursors(self) -> bool:
+        """Keep what is known of letters; return whether all of them were read."""
+        self._settle()
+        if self._outbox.has_news:
+            payload, saved = self._outbox.news()
+            self._send("cursor", payload, lambda _: saved())
+        return self._outbox.is_empty
+
+    def rest(self, orders: int) -> bool:
+        """Note that nothing is left to do; `orders` is the last control record there is."""
+        self.deliver()
+        self._outbox.look()
+        if not self.save_cursors() or self._mail.has_any(self.number, is_fresh=True):
+            return False
+        return bool(self._writes.run("rest", {"orders": orders}))
+
+    # ------------------------------------------------------------------ notes
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        """Return the record that a queued URL has of an earlier crawl."""
+        return self._log().recorded(seq)
+
+    def is_kept(self, seq: int) -> bool:
+        """Return whether the answer of a page is kept."""
+        return self._log().is_kept(seq)
+
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+        return self._log().lastmods(url)
+
+    def records(self) -> LogReader:
+        """Return the records that this owner can read, as they are committed now."""
+        return self._log()
+
+    def votes(self, host: str) -> tuple[int, int]:
+        """Return how often the lastmod of a host's sitemap was right, and how often wrong."""
+        right, wrong = self._server.ask("HMGET", self._base + "v", f"{host} right", f"{host} wrong")
+        return int(right or 0), int(wrong or 0)
+
+    def parsing(self, seq: int) -> None:
+        """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
+        self._note.write(seq)
+
+    def forget_robots(self, origin: str) -> None:
+        """Have an origin's robots.txt fetched again."""
+        self._writes.run("forget", {"origin": origin})
+
+    def close(self) -> None:
+        """Release the shard; closing twice is harmless."""
+        if self._is_open:
+            self._is_open = False
+            self._writer.close()
+            self._note.close()
+            ValkeyReader.close(self)
+            self._on_close(self)
+
+    def release(self) -> None:
+        """Let the next owner in, after what is known of letters was kept."""
+        with suppress(StoreAway, StoreFull, LeaseLost, CrawlGone):
+            self.save_cursors()
+        with suppress(StoreAway, LeaseLost, CrawlGone):
+            self._writes.run("release", {})
+
+    # ------------------------------------------------------------------ writes
+
+    def _send(self, name: str, payload: Payload, finish: Callable[[Answer], None]) -> None:
+        """Write something; what came of it is told to `finish`, now or when it is settled."""
+        self._finish = finish
+        answer = self._writes.send(name, payload, self._add_lengths)
+        self._finish = None
+        finish(answer)
+
+    def _settle(self) -> None:
+        """Learn what came of a write whose answer was lost."""
+        if self._writes.is_pending:
+            answer = self._writes.settle()
+            finish, self._finish = self._finish, None
+            if finish is not None:
+                finish(answer)
+
+    def _add_lengths(self, payload: Payload) -> None:
+        """Write the records to their file; the script commits its length."""
+        if "applied" in payload or "back" in payload:
+            grown = self._writer.flush()
+            payload["lg"] = flat(
+                (name, f"{each.length} {each.pages}") for name, each in grown.items()
+            )
+
+    def _add_late(self, name: str, committed: Committed) -> None:
+        known: Committed = self._late.get(name, _NOTHING)
+        self._late[name] = Committed(known.new + committed.new, known.waiting + committed.waiting)
+
+    def _take_late(self, name: str) -> Any:
+        return self._late.pop(name, None)

@@ -1,0 +1,131 @@
+"""The numbered writes of one claim of a shard (`owner.lua`).
+
+An answer may be lost on its way: then it is not known whether the write was applied. It stays
+*pending*, with its number, and goes first the next time, exactly as it was. The server recognises a
+number that it has applied, and answers as it did. So each write is applied once, and its answer
+always arrives, sooner or later; `settle` tells what came of one that was pending.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mannerly.crawler.store.base import Counts, StoreError, StoreFull
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
+
+from .packing import Poisoned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .client import Payload, ValkeyServer
+
+_COUNTERS = 14  # of `owner.lua`, and the number of hosts
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer of a numbered write."""
+
+    counts: list[int]
+    new: list[int] = []  # places of new candidates
+    queued: int = 0  # of these, how many are in the queue; the others wait
+    first: int = 0  # the number of the first one
+    counted: int = 0  # pages that counted
+    placed: list[int] = []  # places of URLs that came back into the queue
+    waiting: int = 0  # of those that came back
+
+
+_decode = msgspec.msgpack.Decoder(Answer).decode
+
+
+class _Pending:
+    def __init__(self, name: str, payload: Payload, prepare: Callable[[Payload], None]) -> None:
+        self.name = name
+        self.payload = payload
+        self.prepare = prepare
+
+
+class Writes:
+    """Writes to a shard, one after the other."""
+
+    def __init__(self, server: ValkeyServer, key: str, crawl: str, token: str) -> None:
+        self.token = token
+        self.is_lost = False
+        self._server = server
+        self._key = key
+        self._fence = {"id": crawl, "token": token}
+        self._number = 0
+        self._pending: _Pending | None = None
+        self.counters = [0] * _COUNTERS
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether a write is under way whose answer was lost."""
+        return self._pending is not None
+
+    def send(
+        self, name: str, payload: Payload, prepare: Callable[[Payload], None] = lambda _: None
+    ) -> Answer:
+        """Write something, with the next number; nothing may be pending.
+
+        `prepare` completes the payload before every try, and may fail.
+
+        Raises:
+            StoreAway, StoreFull: it is pending now.
+            LeaseLost: the shard has another owner.
+        """
+        assert self._pending is None, "an earlier write is settled first"
+        self._number += 1
+        self._pending = _Pending(name, {**self._fence, "n": self._number, **payload}, prepare)
+        return self.settle()
+
+    def settle(self) -> Answer:
+        """Try the pending write again, and return its answer."""
+        pending = self._pending
+        assert pending is not None, "there is nothing to settle"
+        if self.is_lost:
+            raise LeaseLost("the shard has another owner")
+        pending.prepare(pending.payload)
+        try:
+            answer = _decoded(self._server.call(pending.name, [self._key], pending.payload))
+        except (StoreAway, StoreFull):
+            raise
+        except StoreError:
+            self.is_lost = True  # whatever it was: what is applied is not known
+            raise
+        self._pending = None
+        self.counters = answer.counts
+        return answer
+
+    def run(self, name: str, payload: Payload) -> Any:
+        """Run a script of the owner that has no number: repeating it is harmless."""
+        return self._server.call(name, [self._key], {**self._fence, **payload})
+
+
+def counts_of(counters: list[int]) -> Counts:
+    """Return the totals of a shard from its counters."""
+    (queued, waiting, fetched, failed, lists, skipped, given_up, outgoing) = counters[:8]
+    (retries, rechecks, round_number, _applied, _seq, hosts) = counters[8:]
+    return Counts(
+        queued=queued,
+        waiting=waiting,
+        fetched=fetched,
+        failed=failed,
+        lists=lists,
+        skipped=skipped,
+        given_up=given_up,
+        outgoing=outgoing,
+        hosts=hosts,
+        retries=retries,
+        rechecks=rechecks,
+        round=round_number,
+    )
+
+
+def _decoded(data: bytes) -> Answer:
+    try:
+        return _decode(data)
+    except msgspec.MsgspecError as error:
+        raise Poisoned(f"the answer of a script cannot be read ({error})") from None

@@ -1,0 +1,425 @@
+"""Servers are killed, forget, are full, read-only, slow or wiped: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.store.store_crawl import PAGES, SHARDS, link, step
+from tests.crawler.store.valkey_faults import FailingServer
+from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
+
+from mannerly.crawler.model import HostRecord
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreFull, StoreInUse, WorkerCard
+from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
+from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+from mannerly.crawler.store.valkey.leases import ValkeyFleet
+from mannerly.crawler.store.valkey.packing import Poisoned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS = ShardOptions(1000)
+AOF = ("--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as stack:
+        yield stack
+
+
+def create(stack: ExitStack, location: str, folder: Path, shards: int = 1) -> ValkeyCrawl:
+    crawl = ValkeyCrawl.create(location, new_manifest(shards))
+    stack.callback(crawl.close)
+    crawl.keep_in(folder)
+    return crawl
+
+
+def reopen(stack: ExitStack, location: str, folder: Path) -> ValkeyCrawl:
+    crawl = ValkeyCrawl.open(location)
+    stack.callback(crawl.close)
+    crawl.keep_in(folder)
+    return crawl
+
+
+def renew(crawl: ValkeyCrawl) -> list[int]:
+    card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
+    return crawl.fleet.renew(card, now=time.monotonic())
+
+
+# ---------------------------------------------------------------------- lost answers
+
+
+@pytest.mark.parametrize("place", range(0, 60, 1))
+def test_a_crawl_is_complete_whichever_exchange_fails(
+    place: int, opened: ExitStack, tmp_path: Path
+) -> None:
+    """Before or after the server has carried it out: each page is recorded once."""
+    location = new_location()
+    create(opened, location, tmp_path, SHARDS).close()
+    server = FailingServer(parse(location))
+    crawl = ValkeyCrawl(server, ValkeyCrawl.open(location).manifest)
+    opened.callback(crawl.close)
+    crawl.keep_in(tmp_path)
+    stores = [crawl.claim(shard, ShardOptions(2)) for shard in range(SHARDS)]
+    stores[0].commit(offer([link(0)]))
+    server.arm(place)
+    idle = 0
+    while idle < 3:
+        did = []
+        for shard, store in enumerate(stores):
+            try:
+                did.append(step(store, shard))
+            except StoreAway:
+                did.append(True)
+        idle = 0 if any(did) else idle + 1
+
+    urls = [record.url for store in stores for _, record in store.pages()]
+    assert sorted(urls) == sorted(link(number).url for number in range(PAGES))
+    assert sum(store.counts().fetched for store in stores) == PAGES
+    assert [store.counts().outgoing for store in stores] == [0, 0]
+
+
+# ---------------------------------------------------------------------- restarts
+
+
+def test_a_killed_server_goes_on_with_everything(opened: ExitStack, tmp_path: Path) -> None:
+    """With its append-only file; owners stay owners, their windows stay true."""
+    server = opened.enter_context(LocalServer(*AOF))
+    crawl = create(opened, f"{server.url}#x", tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    one, two = enter(store, candidate("/1"), candidate("/2"))
+    server.kill()
+    with pytest.raises(StoreAway):
+        store.commit(Batch(pages=[(one, page(one))]))
+
+    server.start()
+    lost = renew(crawl)
+    store.commit(Batch(pages=[(two, page(two))]))
+
+    assert lost == []
+    assert [record.url for _, record in store.pages()] == [one.url, two.url]
+    assert store.counts().queued == 0
+
+
+def test_no_lease_is_granted_for_one_lease_after_a_restart(
+    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was granted in the lost second may still be used; later claims do not wait."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.6)
+    server = opened.enter_context(LocalServer(*AOF))
+    crawl = create(opened, f"{server.url}#x", tmp_path, shards=2)
+    at_once = crawl.claim(1, OPTIONS)
+    at_once.close()
+    server.kill()
+    server.start()
+
+    with pytest.raises(StoreInUse, match="restarted"):
+        crawl.claim(0, OPTIONS)
+    time.sleep(0.7)
+    crawl.claim(0, OPTIONS).close()
+    crawl.claim(0, OPTIONS)
+
+
+def test_a_server_that_forgot_its_last_second_loses_no_url(
+    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner notices, claims again and goes on; each page is recorded once."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.3)
+    server = opened.enter_context(LocalServer(*AOF))
+    location = f"{server.url}#x"
+    crawl = create(opened, location, tmp_path / "logs", SHARDS)
+    (tmp_path / "logs").mkdir()
+    stores = [crawl.claim(shard, ShardOptions(2)) for shard in range(SHARDS)]
+    stores[0].commit(offer([link(0)]))
+    step(stores[0], 0)
+    (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
+    kept = log.stat().st_size
+    for shard, store in enumerate(stores):
+        step(store, shard)
+    server.kill()
+    with log.open("r+b") as file:
+        file.truncate(kept)
+    server.start()
+
+    lost = 0
+    idle, deadline = 0, time.monotonic() + 20
+    while idle < 3 and time.monotonic() < deadline:
+        did = []
+        for shard, store in enumerate(stores):
+            try:
+                did.append(step(store, shard))
+            except StoreAway:
+                did.append(True)
+            except LeaseLost:
+                lost += 1
+                did.append(True)
+                store.close()
+                while True:
+                    try:
+                        stores[shard] = crawl.claim(shard, ShardOptions(2))
+                        break
+                    except StoreInUse:
+                        time.sleep(0.05)
+        idle = 0 if any(did) else idle + 1
+
+    urls = [record.url for store in stores for _, record in store.pages()]
+    assert lost >= 1
+    assert sorted(urls) == sorted(link(number).url for number in range(PAGES))
+    assert sum(store.counts().fetched for store in stores) == PAGES
+
+
+def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_path: Path) -> None:
+    """Also if the sender itself lost nothing."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path, 2)
+    sender, owner = (crawl.claim(shard, OPTIONS) for shard in range(2))
+    sender.commit(Batch(outgoing=[(1, candidate(f"/{n}", "b.example")) for n in range(2)]))
+    sender.deliver()
+    sender.commit(Batch(outgoing=[(1, candidate("/2", "b.example"))]))
+    with LocalClient(location) as client:
+        client.delete(crawl.keys.of_shard(1, "i"), crawl.keys.of_shard(1, "ic"))
+        client.hset(crawl.keys.shard(1), "unread", 0)
+
+    sender.deliver()
+    sender.deliver()
+    crawl.mail.arrived(1)
+
+    assert [entry.url[-2:] for entry in owner.receive(10).new] == ["/0", "/1", "/2"]
+
+
+def test_an_emptied_server_is_not_a_finished_crawl(opened: ExitStack, tmp_path: Path) -> None:
+    """After FLUSHALL every call says that the crawl is gone, and nothing is made again."""
+    server = opened.enter_context(LocalServer())
+    crawl = create(opened, f"{server.url}#x", tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    enter(store, candidate())
+    with server.client() as client:
+        client.flushall()
+
+        for call in (
+            lambda: enter(store, candidate("/new")),
+            lambda: renew(crawl),
+            crawl.fleet.finished,
+            crawl.fleet.unclaimed,
+            lambda: crawl.fleet.take_pages(1),
+            lambda: crawl.claim(0, OPTIONS),
+            lambda: crawl.acknowledge(0, 1),
+        ):
+            with pytest.raises((CrawlGone, LeaseLost)):
+                call()
+        assert client.dbsize() == 0
+
+
+# ---------------------------------------------------------------------- full, read-only, slow
+
+
+def test_a_full_server_pauses_the_crawl_and_keeps_its_leases(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """A commit is refused whole; renewals go through; with more memory the same batch is taken."""
+    server = opened.enter_context(LocalServer("--maxmemory-policy", "noeviction"))
+    crawl = create(opened, f"{server.url}#x", tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    (entry,) = enter(store, candidate())
+    batch = Batch(pages=[(entry, page(entry))], found=[candidate("/2")])
+    with server.client() as client:
+        client.config_set("maxmemory", 1_000_000)
+
+        with pytest.raises(StoreFull):
+            store.commit(batch)
+        with pytest.raises(StoreFull):
+            store.commit(batch)
+        with crawl.read(0) as reader:
+            untouched = reader.counts()
+        lost = renew(crawl)
+        client.config_set("maxmemory", 0)
+    batch.found.append(candidate("/3"))
+    committed = store.commit(batch)
+
+    assert (untouched.queued, untouched.fetched, lost) == (1, 0, [])
+    assert [new.url[-2:] for new in committed.new] == ["/2", "/3"]
+    assert len(list(store.pages())) == 1
+
+
+def test_a_replica_is_a_server_to_wait_for(opened: ExitStack, tmp_path: Path) -> None:
+    """After a failover the old primary refuses to write: nothing is known to be lost."""
+    server = opened.enter_context(LocalServer())
+    crawl = create(opened, f"{server.url}#x", tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    with server.client() as client:
+        client.replicaof("127.0.0.1", free_port())
+
+        with pytest.raises(StoreAway):
+            enter(store, candidate())
+        client.replicaof("NO", "ONE")
+
+    assert store.commit(Batch()).new[0].url == candidate().url
+
+
+def test_scripts_are_loaded_again(opened: ExitStack, tmp_path: Path) -> None:
+    """A server that was restarted or whose scripts were flushed has none."""
+    location = new_location()
+    store = create(opened, location, tmp_path).claim(0, OPTIONS)
+    with LocalClient(location) as client:
+        client.script_flush()
+
+    assert enter(store, candidate())
+
+
+def test_a_server_that_hangs_is_away_within_the_timeout(opened: ExitStack, tmp_path: Path) -> None:
+    """The loop of the crawl is not held up for longer; the batch is not applied twice."""
+    server = opened.enter_context(LocalServer())
+    create(opened, f"{server.url}#x", tmp_path).close()
+    impatient = ValkeyServer(parse(f"{server.url}#x"), timeout_s=0.3)
+    crawl = ValkeyCrawl(impatient, ValkeyCrawl.open(f"{server.url}#x").manifest)
+    opened.callback(crawl.close)
+    crawl.keep_in(tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    with server.client() as client:
+        client.client_pause(1200, all=True)
+        began = time.monotonic()
+
+        with pytest.raises(StoreAway):
+            enter(store, candidate())
+        took_s = time.monotonic() - began
+        time.sleep(1.5)
+    committed = store.commit(Batch())
+
+    assert took_s < 1.5
+    assert [entry.url for entry in committed.new] == [candidate().url]
+    assert store.counts().queued == 1
+
+
+def test_a_busy_script_makes_the_server_away(opened: ExitStack, tmp_path: Path) -> None:
+    """Another client's endless script is no reason to give up."""
+    server = opened.enter_context(LocalServer("--busy-reply-threshold", "50"))
+    store = create(opened, f"{server.url}#x", tmp_path).claim(0, OPTIONS)
+    busy = server.client()
+    thread = threading.Thread(target=_loop, args=(busy,))
+    thread.start()
+    time.sleep(0.3)
+    with server.client() as client:
+        try:
+            with pytest.raises(StoreAway):
+                enter(store, candidate())
+        finally:
+            client.script_kill()
+            thread.join()
+    busy.close()
+
+    assert store.commit(Batch()).new
+
+
+def _loop(client) -> None:
+    with pytest.raises(Exception, match="killed"):
+        client.eval("while true do end", 0)
+
+
+# ---------------------------------------------------------------------- poison
+
+
+@pytest.mark.parametrize(
+    ("suffix", "poison", "use"),
+    [
+        ("l:1:a.example", b"\x00\x00\x00\x01\x21", "queued"),
+        ("l:1:a.example", b"\x00\x00\x00\x01\x7f{]", "queued"),
+        ("h", b'["a.example", "soon"]', "host"),
+        ("h", b"\xff", "host"),
+        ("r", b'{"no": 1}', "robots"),
+        ("i", b"1 1 1 [[1]]", "receive"),
+        ("i", b"nonsense", "receive"),
+        ("n", b"many", "queued_hosts"),
+    ],
+)
+def test_poisoned_values_are_refused_with_their_key(
+    suffix: str, poison: bytes, use: str, opened: ExitStack, tmp_path: Path
+) -> None:
+    """The crawl stops with an explanation instead of acting on them."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    enter(store, candidate())
+    key = crawl.keys.of_shard(0, suffix)
+    with LocalClient(location) as client:
+        if suffix[0] in "li":
+            client.delete(key)
+            client.rpush(key, poison)
+            client.hset(crawl.keys.shard(0), "unread", 1)
+        else:
+            client.hset(key, "https://a.example" if suffix == "r" else "a.example", poison)
+    calls = {
+        "queued": lambda: store.queued("a.example", after=START, limit=9),
+        "host": lambda: store.host("a.example"),
+        "robots": lambda: store.robots("https://a.example"),
+        "receive": lambda: store.receive(10),
+        "queued_hosts": lambda: list(store.queued_hosts()),
+    }
+
+    with pytest.raises(Poisoned) as caught:
+        calls[use]()
+
+    assert key in str(caught.value)
+
+
+def test_a_newer_schema_is_refused(opened: ExitStack, tmp_path: Path) -> None:
+    """It says so, and nothing is changed."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    with LocalClient(location) as client:
+        text = client.get(crawl.keys.manifest).replace(b'"schema":1', b'"schema":99')
+        client.set(crawl.keys.manifest, text)
+
+    with pytest.raises(Exception, match="schema 99"):
+        ValkeyCrawl.open(location)
+
+
+def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_path: Path) -> None:
+    """A machine whose wall clock is hours wrong sees the same wait."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    now, mono = time.time(), time.monotonic()
+    record = HostRecord(
+        "a.example", next_at=now + 600, updated_at=now, updated_mono=mono, boot="another machine"
+    )
+    store.commit(Batch(hosts=[record]))
+    store.close()
+    wrong_s = 7200.0
+    other = ValkeyCrawl(
+        ValkeyServer(parse(location), wall=lambda: time.time() + wrong_s),
+        crawl.manifest,
+        wall=lambda: time.time() + wrong_s,
+    )
+    opened.callback(other.close)
+    other.keep_in(tmp_path)
+
+    known = other.claim(0, OPTIONS).host("a.example")
+
+    assert known is not None
+    left_s = known.next_at - (time.time() + wrong_s)
+    assert left_s == pytest.approx(600, abs=5)
+    assert known.boot == other.clocks().boot
+    assert known.updated_mono == pytest.approx(mono, abs=5)
+
+
+class LocalClient:
+    """A plain client, to look at a location behind the store's back."""
+
+    def __init__(self, location: str) -> None:
+        import redis
+
+        self._client = redis.Redis.from_url(location.partition("#")[0])
+
+    def __enter__(self):
+        return self._client
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()

@@ -1,0 +1,213 @@
+"""Webhooks: signed, guarded, tried again, and told once for each end of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from tests.crawler.runtime.harness import eventually
+from tests.service.jobs import FINISHED, Desk
+from tests.service.running import ServiceProcess
+
+from mannerly.crawler.fetch.guard import NetworkGuard
+from mannerly.demo import DemoWeb, plain_sites
+from mannerly.service import webhook
+from mannerly.service.jobs.model import NewJob, new_job
+from mannerly.service.jobs.states import JobState
+from mannerly.service.webhook import WebhookError, Webhooks, check_webhook, post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OPEN = NetworkGuard((), ("127.0.0.0/8",))
+CLOSED = NetworkGuard((), ())
+SECRET = "between us"
+
+
+class Delivered(NamedTuple):
+    """One request, as the receiver saw it."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    status: int  # of our answer
+
+
+class Receiver:
+    """A server that gets webhooks; `answers` are the next statuses, then 204."""
+
+    def __init__(self) -> None:
+        self.seen: list[Delivered] = []
+        self.answers: list[int] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = outer.answers.pop(0) if outer.answers else 204
+                outer.seen.append(Delivered(self.path, dict(self.headers), body, status))
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_GET = do_POST  # noqa: N815 - the name that the server calls
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def test_body_is_signed(receiver: Receiver) -> None:
+    """The receiver can compute the same HMAC from the body and the secret."""
+    post(receiver.url, b'{"a": 1}', OPEN, SECRET, "job/1")
+
+    (seen,) = receiver.seen
+    wanted = hmac.new(SECRET.encode(), seen.body, hashlib.sha256).hexdigest()
+    assert seen.headers["X-Mannerly-Signature"] == f"sha256={wanted}"
+    assert seen.headers["X-Mannerly-Delivery"] == "job/1"
+    assert seen.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("url", ["http://localhost:{port}/hook", "http://127.0.0.1:{port}/hook"])
+def test_private_address_is_not_contacted(receiver: Receiver, url: str) -> None:
+    """A name that leads there is judged when it is connected: nothing is sent."""
+    port = receiver.url.split(":")[2].split("/")[0]
+
+    with pytest.raises(WebhookError):
+        post(url.format(port=port), b"{}", CLOSED, None, "job/1")
+
+    assert receiver.seen == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::1]:80/", "ftp://a/"),
+        *("http://user:pw@a.example/", "http://0x7f.1/", "file:///etc/passwd", "javascript:1"),
+    ],
+)
+def test_url_that_leads_inside_is_refused_with_the_job(url: str) -> None:
+    """Before a job exists."""
+    with pytest.raises(ValueError, match="webhook"):
+        check_webhook(url, CLOSED)
+
+
+def test_redirect_is_not_followed(receiver: Receiver) -> None:
+    """It could lead anywhere; and it is no acceptance."""
+    receiver.answers = [302]
+
+    with pytest.raises(WebhookError, match="302"):
+        post(receiver.url, b"{}", OPEN, None, "job/1")
+
+    assert [seen.path for seen in receiver.seen] == ["/hook"]
+
+
+def _desk(root: Path, url: str) -> tuple[Desk, str]:
+    """Return a desk with one job that has ended and owes its webhook."""
+    desk = Desk(root)
+    wanted = NewJob(seeds=["https://a.example/"], webhook=url)
+    job = new_job(wanted, now=desk.now, next_due=None)
+    desk.book.add(job)
+    desk.tick()
+    desk.started[0].ends(FINISHED)
+    desk.tick()
+    assert desk.job(job.id).state is JobState.FINISHED
+    return desk, job.id
+
+
+def _send(desk: Desk, *, for_s: float = 20.0) -> None:
+    """Send what is owed, until nothing is."""
+
+    async def run() -> None:
+        hooks = Webhooks(desk.book, OPEN, SECRET)
+        deadline = time.monotonic() + for_s
+        while desk.book.owed() and time.monotonic() < deadline:
+            hooks.send_owed()
+            await asyncio.sleep(0.01)
+        await hooks.close()
+
+    asyncio.run(run())
+
+
+def test_refused_webhook_is_tried_again_with_longer_waits(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is accepted; the same delivery each time."""
+    monkeypatch.setattr(webhook, "WAITS_S", (0.05, 0.1, 0.2))
+    receiver.answers = [500, 503]
+    desk, job = _desk(tmp_path, receiver.url)
+
+    _send(desk)
+
+    assert [seen.status for seen in receiver.seen] == [500, 503, 204]
+    assert {seen.headers["X-Mannerly-Delivery"] for seen in receiver.seen} == {f"{job}/1"}
+    assert json.loads(receiver.seen[0].body)["job"]["run"]["fetched"] == 3
+    assert desk.book.owed() == []
+    assert sorted(webhook.WAITS_S) == list(webhook.WAITS_S)
+
+
+def test_webhook_that_nobody_accepts_is_given_up(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After four tries; the job does not wait for it."""
+    monkeypatch.setattr(webhook, "WAITS_S", (0.01, 0.01, 0.01))
+    receiver.answers = [500] * 50
+    desk, _ = _desk(tmp_path, receiver.url)
+
+    _send(desk)
+
+    assert len(receiver.seen) == 4
+    assert desk.book.owed() == []
+
+
+def test_each_end_is_told_once_after_kills(receiver: Receiver, tmp_path: Path) -> None:
+    """Three jobs; the first tries are refused, and the service is killed meanwhile."""
+    receiver.answers = [503, 503, 503]
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    options = {"strategy": "fixed", "delay": 0.02, "max_rate": 50, "seeding_strategy": "none"}
+    with (
+        DemoWeb(plain_sites(3, pages=5)) as web,
+        ServiceProcess(tmp_path / "jobs", "--webhook-secret-file", str(secret)) as service,
+    ):
+        for name in ("plain-0", "plain-1", "plain-2"):
+            service.create(web.url(name), options=options, webhook=receiver.url)
+        eventually(lambda: len(receiver.seen) >= 3)
+        service.kill()
+        service.start()
+        accepted = lambda: [seen for seen in receiver.seen if seen.status == 204]  # noqa: E731
+        eventually(lambda: len(accepted()) >= 3)
+        time.sleep(1.0)  # for one too many
+        service.kill()
+        service.start()
+        time.sleep(1.5)
+
+    told = Counter(seen.headers["X-Mannerly-Delivery"] for seen in accepted())
+    assert len(told) == 3
+    assert set(told.values()) == {1}
+    assert all("X-Mannerly-Signature" in seen.headers for seen in receiver.seen)
