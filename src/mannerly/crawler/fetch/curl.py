@@ -177,12 +177,10 @@ class CurlFetcher:
         is_woken = False
         if self._paused:
             self._go_on()
-        if now - self._read_until > FRESH_S and not self._has_read_first:
-            # Otherwise requests were held that may go. Once in a row: a late loop must send, too.
-            self._has_read_first = self._reads_something()
-            if self._has_read_first:
-                return self._finished()
-        self._has_read_first = False
+        # Otherwise requests were held that may go. Once in a row: a late loop must send, too.
+        reads_first, self._has_read_first = not self._has_read_first, False
+        if reads_first and now - self._read_until > FRESH_S and self._reads_something():
+            return self._finished(has_read_first=True)
         while True:
             now = time.monotonic()
             if self._alarm_at <= now:
@@ -191,9 +189,10 @@ class CurlFetcher:
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
-            if pause_s > FRESH_S and time.monotonic() - now > FRESH_S:
+            is_stale = time.monotonic() - self._read_until > FRESH_S
+            if is_stale and (reads_first or pause_s > FRESH_S):
                 if self._reads_something():
-                    return self._finished()
+                    return self._finished(has_read_first=True)
                 now, ready = self._read_until, self._poller.wait(0.0)
             for descriptor, flags in ready:
                 if descriptor in self._watched:
@@ -216,7 +215,8 @@ class CurlFetcher:
         self._read_until = now
         return bool(self._done)
 
-    def _finished(self) -> list[Fetched]:
+    def _finished(self, *, has_read_first: bool = False) -> list[Fetched]:
+        self._has_read_first = has_read_first
         finished, self._done = self._done, []
         return finished
 

@@ -68,7 +68,7 @@ class Rhythm(NamedTuple):
 
 
 # A commit costs a round trip for every shard; a page is committed within a second.
-SHARED = Rhythm(tick_s=0.5, commit_after_s=0.25, commit_within_s=0.6)
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.35, commit_within_s=0.5)
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
@@ -321,6 +321,7 @@ class Engine:
             LeaseLost: it has another owner. It is forgotten all the same.
             StoreAway: nothing was released.
         """
+        self._receive(0.0)  # a refusal that waits in a socket must not be forgotten
         shard, now = self._by_number[number], self._now()
         self._cancel(shard, now)
         try:

@@ -111,7 +111,9 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class StoreError(Exception):
-    """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
+    """The state cannot be used: locked, damaged, foreign or too new."""
+
+    exit_code = 4
 
 
 class StoreMissing(StoreError):  # noqa: N818 - a state of the place
@@ -217,6 +219,11 @@ class ShardReader(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def missing(self) -> int:
+        """Return how many pages have a record that cannot be found from here."""
+        return 0
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""

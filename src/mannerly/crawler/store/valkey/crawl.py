@@ -269,8 +269,8 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        rows, (seconds, micros) = self.server.ask_all([("HGETALL", self.keys.cards), ("TIME",)])
-        now = int(seconds) + int(micros) / 1e6
+        rows = self.server.ask("HGETALL", self.keys.cards)
+        now = self.server.time_ms(self.keys.cards) / 1000.0 if rows else 0.0
         cards = []
         for _, value in pairs(rows):
             seen_ms, _, text = value.partition(b" ")
@@ -287,10 +287,8 @@ class ValkeyCrawl:
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""
-        until, (seconds, _) = self.server.ask_all(
-            [("HGET", self.keys.meta, "holds_until"), ("TIME",)]
-        )
-        if until is not None and int(until) > int(seconds) * 1000:
+        until = self.server.ask("HGET", self.keys.meta, "holds_until")
+        if until is not None and int(until) > self.server.time_ms(self.keys.meta):
             return True
         return len(self.fleet.unclaimed()) < self.manifest.shards or bool(self.workers())
 

@@ -11,7 +11,7 @@ there, so there was no other owner. It may be renewed.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from mannerly.crawler.control import in_force
@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from .crawl import ValkeyCrawl
 
 
+class FleetFigures(NamedTuple):
+    """The store of a crawl as one process sees it: plain values for metrics."""
+
+    leases: int  # shards that it owns
+    takeovers: int  # of them, those whose owner was lost, so far
+    lost: int  # shards that it has lost, so far
+    commits: int  # writes to its shards, so far
+    refused: int  # of them, those that came too late: another owner was there
+    unread_links: int  # in the inboxes of its shards
+    waited_s: float  # for answers of the server, so far
+    memory_bytes: int  # of the server
+    memory_limit_bytes: int  # 0: none
+
+
 class ValkeyFleet:
     """The members of a crawl and its shards, for one process."""
 
@@ -45,6 +59,8 @@ class ValkeyFleet:
         self.member = ""
         self.takeovers = 0  # shards that were claimed here after their owner was lost
         self.lost = 0  # shards that this process has lost
+        self.refused = 0  # writes that came too late
+        self._writes_before = 0  # of shards that were released since
         self.claimed: dict[int, ValkeyShard] = {}
         self._crawl = crawl
         self._home: Home | None = None
@@ -76,10 +92,8 @@ class ValkeyFleet:
         """Return the shards that have no owner now."""
         crawl = self._crawl
         keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
-        *rows, (seconds, micros) = crawl.server.ask_all(
-            [*(("HMGET", key, "id", "token", "until") for key in keys), ("TIME",)]
-        )
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
+        now_ms = crawl.server.time_ms(crawl.keys.meta)
         free = []
         for shard, (known, token, until) in enumerate(rows):
             if known is None or known.decode() != crawl.manifest.id:
@@ -120,6 +134,22 @@ class ValkeyFleet:
         if isinstance(shown, CrawlGone):
             raise shown
         return lost
+
+    def figures(self) -> FleetFigures:
+        """Return what this process knows of the store, for metrics. Asks the server once."""
+        server = self._crawl.server
+        memory = server.information("memory")
+        return FleetFigures(
+            leases=len(self.claimed),
+            takeovers=self.takeovers,
+            lost=self.lost,
+            commits=sum(shard.writes for shard in self.claimed.values()) + self._writes_before,
+            refused=self.refused,
+            unread_links=self._crawl.mail.depth(),
+            waited_s=server.busy_s,
+            memory_bytes=sum(int(each.get("used_memory", 0)) for each in memory),
+            memory_limit_bytes=sum(int(each.get("maxmemory", 0)) for each in memory),
+        )
 
     # ------------------------------------------------------------------ shards
 
@@ -178,6 +208,8 @@ class ValkeyFleet:
 
     def _released(self, shard: ValkeyShard) -> None:
         """Let go of a shard, so that the next owner need not wait."""
+        self._writes_before += shard.writes
+        self.refused += shard.refused
         if self.claimed.get(shard.number) is shard:
             del self.claimed[shard.number]
             self._crawl.mail.unwatch(shard.number)

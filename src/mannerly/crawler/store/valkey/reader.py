@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mannerly.crawler.model import HostRecord, Skipped, Traffic
+from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PageItems,
         PageRecord,
         RobotsRecord,
+        Traffic,
     )
     from mannerly.crawler.store.base import Counts
 
@@ -156,12 +157,7 @@ class ValkeyReader(ShardReader):
 
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""
-        intervals: dict[int, list[int]] = {}
-        for field, value in self._hash("t"):
-            interval, _, which = field.partition(b" ")
-            sums = intervals.setdefault(self._number("t", interval), [0, 0])
-            sums[which == b"refused"] = self._number("t", value)
-        yield from [Traffic(each, *intervals[each]) for each in sorted(intervals)]
+        yield from self._log().traffic()
 
     # ------------------------------------------------------------------ records
 
