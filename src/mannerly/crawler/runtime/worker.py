@@ -333,6 +333,8 @@ class Worker:
 
     def _apply_pause(self) -> None:
         self.engine.is_paused = self._is_paused or self._is_held
+        if self._leases is not None:
+            self._leases.is_resting = self._is_paused
 
     def _share(self, workers: int) -> int:
         """Return this process's part of the requests in flight."""
