@@ -65,8 +65,8 @@ class ValkeyServer:
         self.is_cluster = False  # several servers, a part of the keys each
         self.busy_s = 0.0  # waited for answers so far
         self._timeout_s = timeout_s
-        self._mono = mono
-        self._wall = wall
+        self.mono = mono
+        self.wall = wall
         self._client: Any = None
 
     def __repr__(self) -> str:
@@ -144,11 +144,11 @@ class ValkeyServer:
 
     def now(self) -> float:
         """Return the server's time, by our clock and what is known of the difference."""
-        return self._wall() + self.ahead_s
+        return self.wall() + self.ahead_s
 
     def saw(self, server_ms: int, asked_at: float) -> None:
         """Learn the difference of the clocks: the server's time, and our wall time before."""
-        self.ahead_s = server_ms / 1000.0 - (asked_at + self._wall()) / 2.0
+        self.ahead_s = server_ms / 1000.0 - (asked_at + self.wall()) / 2.0
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
@@ -163,7 +163,7 @@ class ValkeyServer:
     ) -> list[Any]:
         import redis
 
-        began = self._mono()
+        began = self.mono()
         try:
             client = self._client or self._connect()
             if len(commands) == 1:
@@ -189,7 +189,7 @@ class ValkeyServer:
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise _gone_away(error, self.address) from error
         finally:
-            self.busy_s += self._mono() - began
+            self.busy_s += self.mono() - began
         return answers
 
     def _connect(self) -> Any:
