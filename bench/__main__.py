@@ -18,8 +18,9 @@ from bench import __path__ as here
 def main(arguments: list[str]) -> int:
     # No benchmark learns from another one: those about the memory of hosts name a file.
     os.environ.setdefault("MANNERLY_MEMORY", "none")
-    names = list(takewhile(lambda word: not word.startswith("-"), arguments))
-    options = arguments[len(names) :]
+    words = list(takewhile(lambda word: not word.startswith("-"), arguments))
+    options = arguments[len(words) :]
+    names = [word.replace("-", "_") for word in words]
     known = {module.name for module in iter_modules(here) if not module.name.startswith("_")}
     if unknown := [name for name in names if name not in known]:
         print(f"no benchmark is called {unknown[0]!r}: {', '.join(sorted(known))}", file=sys.stderr)

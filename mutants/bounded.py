@@ -238,8 +238,8 @@ BOUNDED = (
         "come back only once to what was given up",
         "P1",
         "crawler/store/sqlite/bring_back.py",
-        "            given_up if failed else 0,\n",
-        "            0,\n",
+        "        return order._replace(failed=0)\n",
+        "        return order._replace(failed=0, given_up=0)\n",
         (
             "crawler/store/test_store_sqlite.py::TestSqliteStore::test_failed_and_given_up_urls_are_brought_back",
         ),

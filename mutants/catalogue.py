@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from .bounded import BOUNDED
+from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
 from .safe import SAFE
+from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE, *LEFT)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN)

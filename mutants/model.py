@@ -12,7 +12,7 @@ class Mutant(NamedTuple):
     """One wrong line: `old` occurs exactly once in `file` and is replaced by `new`."""
 
     name: str  # a sentence in two to five words: what is broken
-    promise: str  # P1 to P8
+    promise: str  # P1 to P8, or the threat (S) that it lets in
     file: str  # below src/mannerly
     old: str
     new: str

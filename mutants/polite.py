@@ -264,8 +264,8 @@ POLITE = (
         "send into a Retry-After that came while connecting",
         "P4",
         "politeness/host.py",
-        "            now < requested.blocked_until\n            or permit.is_abandoned",
-        "            permit.is_abandoned",
+        "            now < requested.blocked_until\n            or requested.is_lent\n",
+        "            requested.is_lent\n",
         ("politeness/test_host_clocks.py::test_request_does_not_leave_inside_a_retry_after",),
     ),
     Mutant(

@@ -301,10 +301,10 @@ def test_waits_are_counted_by_the_limit_that_decided_them() -> None:
         polite.Opened(HOST, 10.0, 70.0, 1),
         polite.Throttled(HOST, 0.0, 429, inf),
     )
-    stats.add(fold(told.HostWaits(HOST, "https://a.example/3", 0.5, "pace")))
+    stats.add(fold(told.HostWaits(HOST, "https://a.example/3", 0.5, "pace", times=16)))
 
     assert {reason: waits.total() for reason, waits in stats.blocked.items()} == {
-        "pace": 2,
+        "pace": 17,
         "retry_after": 2,
         "breaker_open": 1,
     }

@@ -74,7 +74,7 @@ def page(outcomes: Outcomes) -> str:
         if row.waits_for:
             waiting[row.waits_for].append(row.id)
     parts.append(
-        "Not tested, because mannerly does not have it yet: "
+        "These rows have no case yet: "
         + "; ".join(f"{what} ({', '.join(ids)})" for what, ids in waiting.items())
         + ".\n"
     )

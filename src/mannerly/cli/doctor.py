@@ -19,7 +19,8 @@ def doctor(
         str | None,
         typer.Argument(
             metavar="[DIR]",
-            help="Data directory of a crawl; without it, the installation is looked at.",
+            help="Data directory of a crawl, or the URL of a Redis or Valkey server "
+            "(redis://HOST:PORT); without it, the installation is looked at.",
             show_default=False,
         ),
     ] = None,
@@ -48,6 +49,9 @@ def doctor(
         return
     from mannerly.crawler import store
 
+    if "://" in location and "#" not in location:
+        _examine_server(location, as_json=json)
+        return
     with failing_clearly():
         require_crawl(location)
         if repair:
@@ -65,6 +69,25 @@ def doctor(
         note(f"{location} is damaged{hint}")
         raise typer.Exit(STATE)
     note(f"{location} is sound")
+
+
+def _examine_server(url: str, *, as_json: bool) -> None:
+    """Say what is wrong with a server; exit 1 if a crawl would be refused or may lose something."""
+    from mannerly.crawler import store
+
+    with failing_clearly():
+        found = store.examine_server(url)
+    if as_json:
+        print_json([each._asdict() for each in found])
+    else:
+        rows = [[each.name, each.value, each.lack] for each in found]
+        show(table(["part", "found", ""], rows, left=3))
+    problems = [each for each in found if each.is_problem]
+    if problems:
+        note("This server is not fit for a crawl: " + "; ".join(each.lack for each in problems))
+        raise typer.Exit(1)
+    if not as_json:
+        note("This server is fit for a crawl")
 
 
 def _examine_installation(*, as_json: bool) -> None:

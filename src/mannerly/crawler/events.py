@@ -181,6 +181,7 @@ class HostWaits(NamedTuple):
     url: str
     wait_s: float
     reason: str  # the limit that decides: pace, crawl_delay, retry_after …
+    times: int = 1  # waits that it stands for: of short ones only some are told
 
 
 class BatchCommitted(NamedTuple):
@@ -226,7 +227,7 @@ class Watched(Enum):
 
     NO = "no"
     HOSTS = "hosts"  # the standing of a few hosts, about once a second
-    CLOSELY = "closely"  # every wait, too
+    CLOSELY = "closely"  # every wait of a second or more, too, and some of the shorter ones
 
 
 class Events:

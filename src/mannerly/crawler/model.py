@@ -134,7 +134,7 @@ class PageRecord(NamedTuple):
     description: str | None = None  # content of its description meta element
     h1: str | None = None  # text of its first h1 element
     lang: str | None = None  # language that its html element declares
-    in_sitemap: bool = False  # a sitemap of its site lists it
+    in_sitemap: bool = False  # a sitemap of its site lists it, not one of another domain
     lastmod: str | None = None  # time of its last change, as that sitemap states it
     etag: str | None = None  # the ETag header
     last_modified: str | None = None  # the Last-Modified header

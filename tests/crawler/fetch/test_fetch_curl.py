@@ -802,3 +802,18 @@ def test_a_stalled_loop_sends_to_hosts_that_owe_no_answer(fetcher: CurlFetcher) 
             finished += fetcher.wait(1.0)
 
         assert [each.status for each in finished] == [429, 200]
+
+
+def test_a_stalled_loop_sends_if_nothing_has_come(fetcher: CurlFetcher) -> None:
+    """A host whose answer is still awaited gets the next request: it was looked for first."""
+    with Refusing() as server:
+        fetcher.start(Request(server.url("/first"), "127.0.0.1", 30.0))
+        while not fetcher.sent():
+            fetcher.wait(0.01)
+        stalled_until = time.monotonic() + 2 * FRESH_S
+        eventually(lambda: time.monotonic() > stalled_until)
+        fetcher.start(Request(server.url("/second"), "127.0.0.1", 30.0))
+        (second,) = fetcher.wait(5.0) or fetcher.wait(5.0)
+        server.may_refuse.set()
+
+        assert (second.status, second.error) == (200, None)

@@ -6,7 +6,13 @@ import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
 
 from mannerly.crawler.events import HostsSeen, HostWaits, Watched
-from mannerly.crawler.shard.looks import BUSIEST, HOSTS_A_SECOND, LOOK_S, SOONEST
+from mannerly.crawler.shard.looks import (
+    BUSIEST,
+    HOSTS_A_SECOND,
+    LOOK_S,
+    SHORT_ONES,
+    SOONEST,
+)
 from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
 from mannerly.politeness import Settings
 
@@ -104,6 +110,22 @@ def test_wait_of_a_second_is_told_when_a_run_is_watched_closely() -> None:
     assert ("https://a.example/2", pytest.approx(5.0)) in told
     assert all(url != "https://a.example/1" or wait_s <= 5.0 for url, wait_s in told)
     assert other.told(HostWaits) == []
+
+
+def test_one_of_many_short_waits_is_told_and_stands_for_all() -> None:
+    """The first for itself, then one in sixteen: each request would pay for telling."""
+    count = 2 * SHORT_ONES + 2
+    urls = [f"https://a.example/{number}" for number in range(count)]
+    world = ShardWorld(*urls, watched=Watched.CLOSELY)
+    world.pass_robots()
+
+    for _ in urls:
+        world.wait(0.2)
+        (request,) = world.start()
+        world.answer(request)
+
+    told = [wait.times for wait in world.told(HostWaits)]
+    assert told == [1, SHORT_ONES, SHORT_ONES]
 
 
 def test_run_that_is_not_watched_tells_nothing_of_single_hosts() -> None:

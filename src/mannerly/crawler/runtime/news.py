@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Watched
+from mannerly.crawler.shard.looks import WORTH_TELLING_S
 from mannerly.politeness import events as polite
 
 if TYPE_CHECKING:
     from mannerly.crawler.events import Event, Events
 
 MOST = 200  # between two reports, a quarter of a second
-WORTH_TELLING_S = 1.0  # of a wait for the next request
 
 NOTABLE = frozenset(
     {

@@ -34,7 +34,7 @@ from .elsewhere import PageResult
 from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
 from .given_up import dropped_because
 from .judge import Judge
-from .looks import HostLooks, next_wait
+from .looks import HostLooks, NextWaits
 from .parts import make_parts
 from .reading import credible, harvest_safely
 from .remaining import Remaining
@@ -112,7 +112,7 @@ class Shard:
         self.judge = Judge(parts)
         self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
         self._looks = HostLooks() if watched is not Watched.NO else None
-        self._tells_waits = watched is Watched.CLOSELY
+        self._waits = NextWaits() if watched is Watched.CLOSELY else None
         self._reader = reader
         self._consumer = consumer
         self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
@@ -175,8 +175,8 @@ class Shard:
         host = flight.item.host
         self.parts.hosts.sent(host)
         self._emit(self.parts.audit.sent(host, flight.permit, instant))
-        if self._tells_waits:
-            wait = next_wait(host, self.parts, instant)
+        if self._waits is not None:
+            wait = self._waits.after(host, self.parts, instant)
             if wait is not None:
                 self._emit(wait)
 
@@ -235,21 +235,22 @@ class Shard:
         self.flights.settle(flight)
         if self._lacked:
             self._lacked.pop(entry.seq, None)
-        record, candidates, passed_over = found.record, found.found, found.passed_over
+        record, candidates, passed_over, _, elements, is_unchanged, _, items = found
         parts.batch.pages.append((entry, record))
-        if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
+        if exchange is not None and not is_unchanged:  # else its last whole answer stays
             parts.keep(entry, exchange, record.fetched_at)
-        if found.items is not None:
-            parts.batch.items[entry.seq] = found.items
-            self._emit(told.ItemsExtracted(len(found.items.items), found.items.error))
-        if found.elements is not None:
-            parts.keep_elements(entry, found.elements)
+        if items is not None:
+            parts.batch.items[entry.seq] = items
+            self._emit(told.ItemsExtracted(len(items.items), items.error))
+        if elements is not None:
+            parts.keep_elements(entry, elements)
         if parts.rechecks.is_on:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        kept = found.is_unchanged
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, kept))
+        self._emit(
+            told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
+        )
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 

@@ -29,41 +29,48 @@ if TYPE_CHECKING:
     from .host_memory import Claimed, Holder
 
 
-class _Dated(NamedTuple):
+class DatedBudget(NamedTuple):
+    """A budget, and when it was written."""
+
     budget: HostBudget
     at: Now
 
     def now(self, now: Now) -> HostBudget:
+        """Return the budget as it is now."""
         elapsed_s = max(0.0, now.mono - self.at.mono)
         return later(self.budget, elapsed_s, now.wall - self.at.wall)
 
 
-class _Lease(NamedTuple):
+class HostLease(NamedTuple):
+    """The right to send to a host."""
+
     holder: str  # "": it was released while others waited
     gap_s: float
     freed_at: float = 0.0
 
 
 @dataclass(slots=True)
-class _Data:
+class HostData:
     """Everything that one memory keeps."""
 
-    budgets: dict[str, _Dated] = field(default_factory=dict)
+    budgets: dict[str, DatedBudget] = field(default_factory=dict)
     holders: dict[str, tuple[Holder, float]] = field(default_factory=dict)  # and the last beat
-    leases: dict[str, _Lease] = field(default_factory=dict)
+    leases: dict[str, HostLease] = field(default_factory=dict)
     wishes: dict[str, list[str]] = field(default_factory=dict)  # by host, in order
 
 
-_MEMORIES: dict[str, _Data] = {}
+_MEMORIES: dict[str, HostData] = {}
 
 
 class MemoryHosts:
     """A `HostMemory` in this process."""
 
-    def __init__(self, location: str, times: LeaseTimes | None = None) -> None:
+    def __init__(
+        self, location: str, times: LeaseTimes | None = None, data: HostData | None = None
+    ) -> None:
         self.location = location
         self.times = times or LeaseTimes()
-        self._data = _MEMORIES.setdefault(location, _Data())
+        self._data = _MEMORIES.setdefault(location, HostData()) if data is None else data
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder."""
@@ -94,8 +101,8 @@ class MemoryHosts:
                 return self._refuse(me, host, first, waiting)
         if lease is not None and lease.holder not in ("", me.id):
             stored = after_death(stored, host, lease.gap_s)
-            data.budgets[host] = _Dated(stored, now)
-        data.leases[host] = _Lease(me.id, gap_s)
+            data.budgets[host] = DatedBudget(stored, now)
+        data.leases[host] = HostLease(me.id, gap_s)
         self._unwish(me.id, host)
         return Granted(stored)
 
@@ -121,7 +128,7 @@ class MemoryHosts:
             stored = self._budget(budget.host, now)
             is_mine = self._holds(holder, budget.host)
             new = merged(stored, budget, name) if is_mine else prolonged(stored, budget)
-            self._data.budgets[budget.host] = _Dated(new, now)
+            self._data.budgets[budget.host] = DatedBudget(new, now)
 
     def release(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
         """Write the budgets of hosts and give these hosts back."""
@@ -163,7 +170,7 @@ class MemoryHosts:
         stored = self._budget(host, now)
         if stored is None:
             return False
-        self._data.budgets[host] = _Dated(unlearned(stored), now)
+        self._data.budgets[host] = DatedBudget(unlearned(stored), now)
         return stored.lesson is not None or stored.crawl_delay_s > 0.0
 
     def close(self) -> None:
@@ -191,7 +198,7 @@ class MemoryHosts:
 
     def _free(self, host: str, now: Now) -> None:
         if host in self._data.wishes:
-            self._data.leases[host] = _Lease("", self._data.leases[host].gap_s, now.mono)
+            self._data.leases[host] = HostLease("", self._data.leases[host].gap_s, now.mono)
         else:
             del self._data.leases[host]
 

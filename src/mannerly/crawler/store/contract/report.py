@@ -6,7 +6,7 @@ from mannerly.crawler.model import Kind, Traffic
 from mannerly.crawler.store.base import Batch
 
 from .opening import Opening
-from .values import candidate, enter, page
+from .values import candidate, counts, enter, page
 
 
 class ReportContract(Opening):
@@ -33,6 +33,23 @@ class ReportContract(Opening):
             (each.url, each.status, each.error) for each in records
         ]
         assert [each.url for _, each in store.pages()] == [seen.url]
+
+    def test_checked_links_are_not_counted(self, location: str) -> None:
+        """They are neither pages nor lists in the totals, whatever became of them."""
+        store = self.store(location)
+        kinds = (Kind.PAGE, Kind.SITEMAP, Kind.CHECK, Kind.CHECK_GET)
+        entries = enter(store, *(candidate(f"/{kind}")._replace(kind=kind) for kind in kinds))
+        statuses = (200, 200, 200, None)
+        store.commit(
+            Batch(
+                pages=[
+                    (each, page(each, status=status))
+                    for each, status in zip(entries, statuses, strict=True)
+                ]
+            )
+        )
+
+        assert store.counts() == counts(fetched=1, lists=1, hosts=1)
 
     def test_traffic_of_several_commits_is_added_up(self, location: str) -> None:
         """An interval has one line, and intervals come in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.control import Recrawl, encode
+from mannerly.crawler.model import LISTS as LIST_KINDS
 from mannerly.crawler.model import Entry, Kind, is_given_up
 from mannerly.crawler.store.base import Batch, Committed
 
@@ -54,7 +55,6 @@ def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Pay
         "records": flat((each.host, pack_host(each, server)) for each in batch.hosts),
         "robots": flat((name, pack_robots(each, server)) for name, each in batch.robots.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
-        "traffic": flat((interval, *sums) for interval, sums in batch.traffic.items()),
         "sg": flat((name, str(length)) for name, length in batch.segments.items()),
         "round": max([round_number, *rounds]),
         "retries": [order for each in retries for order in _stages(each)],
@@ -84,9 +84,12 @@ def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
 
 def kind_of_record(entry: Entry, record: PageRecord) -> str:
     """Return the letter by which `commit.lua` counts a record."""
-    if entry.kind == Kind.PAGE:
-        return "p" if record.status is not None else "f"
-    return "l" if record.status is not None else "m"
+    return kind_letters(entry.kind)[record.status is None]
+
+
+def kind_letters(kind: Kind) -> str:
+    """Return the letters of a record with a status, and of one without."""
+    return "pf" if kind == Kind.PAGE else "lm" if kind in LIST_KINDS else "cd"
 
 
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:

@@ -3,7 +3,7 @@
     mannerly:crawls              set: the names of all crawls
     mannerly:{NAME}:…            the crawl: see `CrawlKeys`
     mannerly:{NAME:17}:…         shard 17 of the crawl: see below
-    mannerly:host:…              the hosts of all crawls (`host_memory`)
+    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`)
 
 Keys of a shard; scripts make them from the first one:
 
@@ -20,7 +20,6 @@ Keys of a shard; scripts make them from the first one:
     h        hash: records of hosts
     r        hash: robots.txt by origin
     v        hash: how often the lastmod of a host's sitemap was right and wrong
-    t        hash: traffic by interval
     o oc     hashes: letters to other shards, and how far each of them has come
     i ic     list and hash: letters from other shards, and cursors
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies

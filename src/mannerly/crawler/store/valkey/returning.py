@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mannerly.crawler.control import Recrawl, RetryUrls, decode
+from mannerly.crawler.model import LISTS as LIST_KINDS
 from mannerly.crawler.model import Kind
 from mannerly.crawler.store.lastmod import spares_request
 
-from .batches import LISTS, PAGES, kind_of_record
+from .batches import LISTS, PAGES, kind_letters, kind_of_record
 from .packing import Poisoned, pack, unpack_entry
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from .client import Payload, ValkeyServer
     from .shard import ValkeyShard
-
-_LIST_KINDS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
 
 
 class ReturningUrl(NamedTuple):
@@ -103,7 +102,7 @@ class Returning:
             entry = unpack_entry(packed, f"{base}{step}e")
             is_of_this_round = step == "g" or int(mark) >= self._shard.round
             if is_of_this_round and order.control.host in (None, entry.host):
-                kind = "" if step == "g" else "f" if entry.kind == Kind.PAGE else "m"
+                kind = "" if step == "g" else kind_letters(entry.kind)[1]
                 rows.append(ReturningUrl(step, entry, kind))
         return rows, int(float(flat[-1])) if len(seqs) == limit else None
 
@@ -147,7 +146,7 @@ class Returning:
         if self._again is None:
             if order.stage == PAGES and shard.counts().rechecks and order.after == "0":
                 return None
-            kinds = _LIST_KINDS if order.stage == LISTS else (Kind.PAGE,)
+            kinds = LIST_KINDS if order.stage == LISTS else (Kind.PAGE,)
             self._again = [
                 (entry, record)
                 for entry, record in shard.records().unchecked_entries()

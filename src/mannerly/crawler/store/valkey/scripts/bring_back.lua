@@ -13,8 +13,9 @@ for i = 1, #A.back, 6 do
     redis.call('HDEL', P .. set .. 'e', seq)
     if is_there and set == 'g' then C.given_up = C.given_up - 1 end
     if is_there and set == 'f' then
-      local counter = A.back[i + 5] == 'f' and 'failed' or 'lists'
-      C[counter] = C[counter] - 1
+      local kind = A.back[i + 5]
+      if kind == 'f' then C.failed = C.failed - 1 end
+      if kind == 'm' then C.lists = C.lists - 1 end
     end
   elseif set == 'k' then
     C.skipped = C.skipped - 1

@@ -17,7 +17,8 @@ local function take(host, priority, seq, entry)
   return seq
 end
 
--- The kind of record that a queued URL has already: p page, f failed page, l list, m failed list.
+-- The kind of record that a queued URL has already: p page, f failed page, l list, m failed list,
+-- c checked link, d failed one (which are not counted).
 local function earlier(seq)
   if not is_checked_again then return nil end
   local kind = redis.call('HGET', P .. 'a', seq)
@@ -27,7 +28,9 @@ local function earlier(seq)
   return kind
 end
 
-local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists'}
+local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks'}
+local IS_FAILED = {f = true, m = true, d = true}
+C.checks = 0
 
 -- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
 -- `entries`, too.
@@ -40,13 +43,13 @@ for i = 1, #A.pages, 5 do
     local before = earlier(seq)
     if before then
       C[COUNTED[before]] = C[COUNTED[before]] - 1
-      if before == 'f' or before == 'm' then
+      if IS_FAILED[before] then
         redis.call('ZREM', P .. 'f', seq)
         redis.call('HDEL', P .. 'fe', seq)
       end
     end
     C[COUNTED[kind]] = C[COUNTED[kind]] + 1
-    if kind == 'f' or kind == 'm' then
+    if IS_FAILED[kind] then
       redis.call('ZADD', P .. 'f', redis.call('HINCRBY', S, 'stamp', 1), seq)
       redis.call('HSET', P .. 'fe', seq, C.round .. ' ' .. A.entries[tostring(i)])
     end
@@ -87,10 +90,6 @@ for i = 1, #A.robots, 2 do redis.call('HSET', P .. 'r', A.robots[i], A.robots[i 
 for i = 1, #A.votes, 3 do
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' wrong', A.votes[i + 2])
-end
-for i = 1, #A.traffic, 3 do
-  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' all', A.traffic[i + 1])
-  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' refused', A.traffic[i + 2])
 end
 
 -- Files: name and value; they are numbered in the order of their beginning.
