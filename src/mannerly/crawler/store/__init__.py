@@ -213,8 +213,12 @@ def repair(location: str | Path) -> list[str]:
 
 
 def name_of(location: str) -> str:
-    """Return the name of a crawl as other crawls show it: the last part of its location."""
-    return re.split(r"[/\\:]", location.rstrip("/\\"))[-1] or location
+    """Return the name of a crawl as other crawls show it: the last part of its location.
+
+    The runs of a job are called run-1, run-2 …, so they have the name of the job, too.
+    """
+    parts = re.split(r"[/\\:]", location.rstrip("/\\"))
+    return "/".join(parts[-2:] if parts[-1].startswith("run-") else parts[-1:]) or location
 
 
 def host_memory_location(chosen: str | None, environment: Mapping[str, str]) -> str | None:

@@ -404,7 +404,10 @@ class CrawlStore(Protocol):
     location: str  # what `open_crawl` takes, as it is shown to people; never with a password
     manifest: Manifest
     segment_folder: Path | None  # where answers are kept; None: nowhere
-    fleet: Fleet | None  # several runs may work on it at once; None: one at a time
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """Return the words for several runs at once; None: one run at a time works on it."""
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.
