@@ -11,11 +11,13 @@ from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.store.base import Manifest, ShardOptions
+from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mannerly.crawler.store.base import Batch, Committed
     from mannerly.crawler.store.valkey.shard import ValkeyShard
 
 HOSTS = 8  # of a shard
@@ -49,6 +51,15 @@ def crawl_in_server(shards: int) -> Iterator[Bench]:
             yield Bench(crawl, [crawl.claim(n, options) for n in range(shards)], client)
         finally:
             crawl.close()
+
+
+def commit(shard: ValkeyShard, batch: Batch) -> Committed:
+    """Commit, and again if the server did not answer in time: the machine may be busy."""
+    while True:
+        try:
+            return shard.commit(batch)
+        except StoreAway:
+            continue
 
 
 def link(shard: int, number: int) -> Candidate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import resource
 
-from bench._valkey import crawl_in_server, link
+from bench._valkey import commit, crawl_in_server, link
 from mannerly.crawler.store.base import Batch
 
 BATCH = 500
@@ -27,8 +27,8 @@ def run(arguments: list[str] | None = None) -> None:
             each = options.known // options.shards
             for start in range(0, each, BATCH):
                 urls = range(start, min(each, start + BATCH))
-                entered = shard.commit(Batch(found=[link(number, n) for n in urls])).new
-                shard.commit(Batch(dropped=[(entry, "robots") for entry in entered]))
+                entered = commit(shard, Batch(found=[link(number, n) for n in urls])).new
+                commit(shard, Batch(dropped=[(entry, "robots") for entry in entered]))
         known = (bench.memory() - began) / options.known
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         before = bench.memory()
@@ -36,7 +36,7 @@ def run(arguments: list[str] | None = None) -> None:
             each = options.queued // options.shards
             for start in range(0, each, BATCH):
                 urls = range(10_000_000 + start, 10_000_000 + min(each, start + BATCH))
-                shard.commit(Batch(found=[link(number, n) for n in urls]))
+                commit(shard, Batch(found=[link(number, n) for n in urls]))
         queued = (bench.memory() - before) / options.queued
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident
     print(f"{options.known:,} known, {options.queued:,} queued, {options.shards} shards")

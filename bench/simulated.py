@@ -36,17 +36,27 @@ HOSTS = 1_000_000
 CHECKS = 10
 
 
-def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:
+def web_of(hosts: int, *, is_listed: bool = True) -> GeneratedWeb:
     """Return the web: hosts connected by links, or a list of them."""
-    web = GeneratedWeb(
+    return GeneratedWeb(
         hosts=hosts,
         others=1,
         is_listed=is_listed,
         limits=("",) * 19 + ("bucket:2:4+retry-after",),
         crawl_delays_s=(0.0,) * 9 + (5.0,),
     )
-    settings = CrawlSettings(workers=2048, robots_limit=2048)
+
+
+def settings_of() -> tuple[CrawlSettings, Faults]:
+    """Return the settings of the crawl, and the faults of the web."""
     faults = Faults(timeout=0.001, error=0.002, refusal=0.001)
+    return CrawlSettings(workers=2048, robots_limit=2048), faults
+
+
+def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:
+    """Crawl it, and return the figures."""
+    web = web_of(hosts, is_listed=is_listed)
+    settings, faults = settings_of()
     # Two requests per host, so the invariant is checked about ten times.
     return simulate_crawl(
         web, settings, faults=faults, step_s=0.05, check_every=2 * hosts // CHECKS

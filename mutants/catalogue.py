@@ -7,6 +7,7 @@ from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
 from .safe import SAFE
+from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *BOUNDED, *SAFE, *LEFT, *GROWN)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN)

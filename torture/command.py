@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(ROOT / "src"),
+    "NO_COLOR": "1",
+    "MANNERLY_MEMORY": "none",
+}
 MANNERLY = (sys.executable, "-P", "-m", "mannerly")
 # The servers go first, so that their log tells when a request came and not when they had time.
 _NICENESS = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)

@@ -28,6 +28,7 @@ from .doctor import doctor
 from .explain import explain
 from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
+from .in_server import StoredCommand
 from .recrawl import recrawl
 from .report import report
 from .resume import ResumeCommand, resume
@@ -73,37 +74,37 @@ _CARE, _MORE = "Take care of a crawl", "More"
 
 app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
-app.command(rich_help_panel=_RUN)(retry)
+app.command(cls=StoredCommand, rich_help_panel=_RUN)(retry)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(cls=WarmCommand, epilog=WARM_EXAMPLES, rich_help_panel=_RUN)(warm)
-app.command(rich_help_panel=_LOOK)(status)
-app.command(rich_help_panel=_LOOK)(watch)
-app.command("hosts", rich_help_panel=_LOOK)(hosts.hosts)
-app.command(rich_help_panel=_LOOK)(explain)
-app.command(rich_help_panel=_LOOK)(export)
-app.command(rich_help_panel=_LOOK)(report)
-app.command(rich_help_panel=_STEER)(steer.pause)
-app.command(rich_help_panel=_STEER)(steer.unpause)
-app.command(rich_help_panel=_STEER)(steer.stop)
-app.command(rich_help_panel=_STEER)(steer.add)
-app.command("set", rich_help_panel=_STEER)(steer.change)
+app.command(cls=StoredCommand, rich_help_panel=_LOOK)(status)
+app.command(cls=StoredCommand, rich_help_panel=_LOOK)(watch)
+app.command("hosts", cls=StoredCommand, rich_help_panel=_LOOK)(hosts.hosts)
+app.command(cls=StoredCommand, rich_help_panel=_LOOK)(explain)
+app.command(cls=StoredCommand, rich_help_panel=_LOOK)(export)
+app.command(cls=StoredCommand, rich_help_panel=_LOOK)(report)
+app.command(cls=StoredCommand, rich_help_panel=_STEER)(steer.pause)
+app.command(cls=StoredCommand, rich_help_panel=_STEER)(steer.unpause)
+app.command(cls=StoredCommand, rich_help_panel=_STEER)(steer.stop)
+app.command(cls=StoredCommand, rich_help_panel=_STEER)(steer.add)
+app.command("set", cls=StoredCommand, rich_help_panel=_STEER)(steer.change)
 
 _host = typer.Typer(
     help="Show, pause or resume one host of a crawl, or set its pace.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_host.command("show")(hosts.show_host)
-_host.command("pause")(hosts.pause)
-_host.command("resume")(hosts.resume)
-_host.command("set")(hosts.set_pace)
-_host.command("forget")(hosts.forget)
+_host.command("show", cls=StoredCommand)(hosts.show_host)
+_host.command("pause", cls=StoredCommand)(hosts.pause)
+_host.command("resume", cls=StoredCommand)(hosts.resume)
+_host.command("set", cls=StoredCommand)(hosts.set_pace)
+_host.command("forget", cls=StoredCommand)(hosts.forget)
 app.add_typer(_host, name="host", rich_help_panel=_STEER)
 
 app.command(rich_help_panel=_MORE)(serve)
-app.command(rich_help_panel=_CARE)(doctor)
-app.command(rich_help_panel=_CARE)(wipe)
+app.command(cls=StoredCommand, rich_help_panel=_CARE)(doctor)
+app.command(cls=StoredCommand, rich_help_panel=_CARE)(wipe)
 
 _config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
 _config.command("show")(configuration.show)

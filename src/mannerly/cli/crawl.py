@@ -26,6 +26,7 @@ import typer
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
 
+from . import shared
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.options.values import Value
+    from mannerly.crawler.runtime.membership import Membership
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
     from mannerly.live.meter import Limits
@@ -82,6 +84,7 @@ class RunPlan(NamedTuple):
     rules: list[FailRule]  # of --fail-on
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
+    member: Membership | None = None  # of a crawl in a server
 
 
 @takes_options
@@ -121,6 +124,8 @@ def prepare(
     data_dir = configuration.value("data_dir")
     sources = read_sources(arguments)
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
+    if (server := shared.server_of(configuration)) is not None:
+        return shared.prepare_shared(sources, seeds, configuration, server, base)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else default_location(sources)
@@ -129,7 +134,7 @@ def prepare(
     is_resumed = not configuration.value("fresh") and exists(location)
     if not is_resumed:
         settings = for_outputs(configuration.settings(base), configuration)
-        _check_start(settings, seeds, location)
+        check_start(settings, seeds, location)
         if "processes" not in configuration.given:
             settings = replace(settings, processes=_useful_processes(settings, seeds))
     else:
@@ -219,6 +224,7 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
             plan.configuration.given,
             fresh=fresh,
             watcher=together((progress, page, metrics)),
+            member=plan.member,
         )
         if metrics is not None:
             metrics(result.stats, result.seconds)
@@ -235,7 +241,7 @@ def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
     return min(settings.processes, len({host_key_of(seed) for seed in seeds}))
 
 
-def _check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
+def check_start(settings: CrawlSettings, seeds: list[str], location: str) -> None:
     """Check the seeds and networks before --fresh removes the old crawl."""
     from mannerly.crawler.fetch.guard import NetworkGuard
 

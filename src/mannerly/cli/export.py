@@ -9,6 +9,7 @@ import typer
 
 from mannerly.crawler.web.content_form import Content
 
+from .figures import many
 from .stored import Location, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
@@ -65,8 +66,22 @@ def export(
                 raise ExportError("a sitemap lists only pages: leave out --include-skipped")
         choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
         is_written = write_all(location, output, choice, content=content, quiet=quiet)
-    if not is_written:
-        raise typer.Exit(USAGE)
+        missing = _missing(location)
+    if missing:
+        note(
+            f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
+            "every worker, or that of --segments (--data-dir)"
+        )
+    if not is_written or missing:
+        raise typer.Exit(1 if is_written else USAGE)
+
+
+def _missing(location: str) -> int:
+    """Return how many pages have a record that is in none of the folders."""
+    from mannerly.crawler.stored import open_crawl
+
+    with open_crawl(location) as crawl, crawl.view() as opened:
+        return sum(reader.missing for reader in opened.readers)
 
 
 def write_all(

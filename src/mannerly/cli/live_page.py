@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
 from .command_line import ANYWHERE
@@ -22,11 +23,9 @@ class LivePage:
     is_close = True
 
     def __init__(self, place: str, location: str, limits: Limits) -> None:
-        try:
-            from mannerly.service.dashboard import Dashboard, PageOrder, name_of
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("mannerly"):
-                raise
+        from mannerly.service.beside import PACKAGES, Dashboard, PageOrder, name_of
+
+        if not all(map(find_spec, PACKAGES)):
             fail(f"--dashboard {INSTALL}")
         host, port = ("127.0.0.1", 0) if place == ANYWHERE else address("--dashboard", place)
         token = None if is_loopback(host) else _token()

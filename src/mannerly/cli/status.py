@@ -20,6 +20,7 @@ _COLUMNS = (
     *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
     "hosts",
 )
+_SHARDS = 16  # that are shown one by one
 _LEGEND = {
     "waiting": "queued URLs beyond --frontier-limit",
     "lists": "sitemaps and public indexes",
@@ -33,6 +34,9 @@ def status(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the state, counts and queues of a crawl."""
+    if "://" in location and "#" not in location:
+        _list_crawls(location, as_json=json)
+        return
     with failing_clearly(), opened(location) as crawl:
         facts = crawl.status()
     if json:
@@ -41,12 +45,41 @@ def status(
         show(described(facts, now=time.time()))
 
 
+def _list_crawls(url: str, *, as_json: bool) -> None:
+    """Print the crawls in a server, one a line."""
+    from mannerly.crawler.store import crawls_in, in_server
+
+    found = []
+    with failing_clearly():
+        for name in crawls_in(url):
+            with opened(in_server(url, name)) as crawl:
+                facts = crawl.status()
+            found.append(facts)
+    if as_json:
+        print_json(
+            [{"crawl": each.crawl, "state": each.state, "total": each.total} for each in found]
+        )
+        return
+    rows = [
+        [
+            safe_term(each.crawl.partition("#")[2]),
+            each.state,
+            *(f"{each.total[column]:,}" for column in ("queued", "fetched", "failed")),
+            f"{len(each.workers)}",
+        ]
+        for each in found
+    ]
+    show(table(["crawl", "state", "queued", "fetched", "failed", "workers"], rows, left=2))
+
+
 def described(facts: Status, *, now: float) -> str:
     """Return a status as text."""
     pid = f" (pid {facts.pid})" if facts.pid else ""
     seed = safe_term(facts.seeds[0]) if facts.seeds else "no seed"
     more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
     named = [(str(number), each) for number, each in enumerate(facts.shards)]
+    if len(named) > _SHARDS:
+        named = []  # too many to read: the sum tells more
     named.append(("all", facts.total))
     columns = [name for name in _COLUMNS if name not in _LEGEND or facts.total[name]]
     rows = [[name, *(f"{counts[column]:,}" for column in columns)] for name, counts in named]

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from mannerly.crawler.stored import StoredCrawl
 
 Location = Annotated[
-    str, typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="DIR",
+        help="Data directory of the crawl, or the URL of a server.",
+        show_default=False,
+    ),
 ]
 """The argument that names a crawl: a directory, or SCHEME:REST for another store."""
 

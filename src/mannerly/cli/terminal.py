@@ -6,7 +6,8 @@ the line. So everything is printed by `show`, `note`, `fail` or `print_json`, wh
 characters; `safe_term` also cuts long text. There is no markup: brackets have no meaning.
 
     exit 2   the user can correct it: usage, configuration, a file
-    exit 4   the data directory is in use or damaged
+    exit 4   the data directory is in use or damaged, or the crawl is not in its server any more
+    exit 5   the server cannot be reached
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def failing_clearly() -> Iterator[None]:
     except StoreFull as error:  # the state is sound: there is only no room for more
         fail(f"{error}, and run the same command again")
     except StoreError as error:
-        fail(str(error), STATE)
+        fail(str(error), error.exit_code)
     except ValueError as error:  # SettingsError, ConfigError, SeedError, ExportError
         fail(str(error))
     except MemoryError:

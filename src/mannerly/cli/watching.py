@@ -1,6 +1,8 @@
 """Show a crawl that runs elsewhere as a live table, read from its store: `mannerly watch`.
 
     s  sort by the next column        /  show only hosts whose name has a text; Enter ends it
+    j  select the next host           k  the one before
+    p  pause the selected host, or resume it
     q  leave; the crawl goes on
 
 The whole screen is used and given back. What is shown is at most a second or two old: the more
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 SORTS = ("queued", "fetched", "refused", "delay")
 _SHARE = 10  # a look that takes 1 s is made every 10 s
 _FROM, _TO = "\x1b[?1049h", "\x1b[?1049l"  # another screen, and back
+_INVERTED, _PLAIN = "\x1b[7m", "\x1b[0m"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
@@ -52,6 +55,8 @@ class Seen(NamedTuple):
     sort: str = "queued"
     wanted: str = ""  # a part of the names that are shown
     is_typing: bool = False
+    selected: str = ""  # the host that `p` pauses
+    said: str = ""  # the answer to the last key
 
 
 def lines(seen: Seen, look: Look) -> list[str]:
@@ -59,13 +64,24 @@ def lines(seen: Seen, look: Look) -> list[str]:
     head = block(seen.live, look._replace(rows=max(look.rows, 20)))[:3]
     hosts = [host for host in seen.hosts if seen.wanted in host.host]
     rows = look.rows - len(head) - 4
-    table = host_table(hosts[: max(0, rows)], look)
+    hosts = hosts[: max(0, rows)]
+    table = host_table(hosts, look)
+    for number, host in enumerate(hosts):
+        if host.host == seen.selected:
+            table[number + 1] = marked(table[number + 1], look)
     total = seen.status.total["hosts"]
-    foot = f"{min(len(hosts), max(0, rows)):,} of {many(total, 'host')}, by {seen.sort}"
+    foot = f"{len(hosts):,} of {many(total, 'host')}, by {seen.sort}"
     if seen.wanted or seen.is_typing:
         foot += f", with “{safe_term(seen.wanted, limit=30)}”"
-    keys = "s sort  / filter  q quit (the crawl goes on)"
-    return [*head, "", *table, "", look.line([f"{foot}.  {keys}"])]
+    keys = "s sort  / filter  j k select  p pause host  q quit (the crawl goes on)"
+    return [*head, "", *table, "", look.line([f"{foot}.  {seen.said or keys}"])]
+
+
+def marked(line: str, look: Look) -> str:
+    """Return the line of the selected host: inverted, or with a sign where there is no colour."""
+    if look.colors:
+        return f"{_INVERTED}{line.replace(_PLAIN, _PLAIN + _INVERTED)}{_PLAIN}"
+    return f">{line[1:]}" if line else line
 
 
 class Watch:
@@ -76,6 +92,8 @@ class Watch:
         self._interval_s = interval_s
         self._keys = keys
         self._sort, self._wanted, self._is_typing = 0, "", False
+        self._selected, self._said = "", ""
+        self._hosts: list[HostStanding] = []  # that are shown
         self._wants_end = False
         self._meter = _StoredMeter(time.time())
 
@@ -94,9 +112,13 @@ class Watch:
         status = self._crawl.status()
         rows = 10_000 if self._wanted else look_at(sys.stdout).rows
         hosts = self._crawl.standings(SORTS[self._sort], rows)
-        live = self._meter.update(status, hosts, self._crawl.host_counts(), time.time())
+        slowest = self._crawl.slowest_host()
+        known = hosts if slowest is None else [*hosts, slowest]
+        live = self._meter.update(status, known, self._crawl.host_counts(), time.time())
+        self._hosts = [host for host in hosts if self._wanted in host.host]
+        said, self._said = self._said, ""
         sort = SORTS[self._sort]
-        return Seen(status, hosts, live, sort, self._wanted, self._is_typing)
+        return Seen(status, hosts, live, sort, self._wanted, self._is_typing, self._selected, said)
 
     def _draw(self, seen: Seen) -> None:
         look = look_at(sys.stdout)
@@ -125,6 +147,30 @@ class Watch:
             self._sort = (self._sort + 1) % len(SORTS)
         elif key == "/":
             self._is_typing, self._wanted = True, ""
+        elif key in "jk":
+            self._select(1 if key == "j" else -1)
+        elif key == "p":
+            self._pause_selected()
+
+    def _select(self, by: int) -> None:
+        names = [host.host for host in self._hosts]
+        if names:
+            at = names.index(self._selected) + by if self._selected in names else 0
+            self._selected = names[max(0, min(len(names) - 1, at))]
+
+    def _pause_selected(self) -> None:
+        """Pause the selected host; resume it if it is paused or was given up."""
+        host = next((each for each in self._hosts if each.host == self._selected), None)
+        if host is None:
+            self._said = "Select a host with j and k first."
+            return
+        handle = self._crawl.host(host.host)
+        if host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP):
+            handle.resume()
+            self._said = f"{safe_term(host.host)} goes on within a second."
+        else:
+            handle.pause()
+            self._said = f"{safe_term(host.host)} is paused; p resumes it."
 
 
 class _StoredMeter:

@@ -62,13 +62,15 @@ from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
+from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
-from mannerly.crawler.store import SCHEMES, create_crawl, exists, wipe
+from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, in_server, wipe
 from mannerly.crawler.store import open_crawl as open_store
-from mannerly.crawler.store.base import StoreInUse, StoreMissing
+from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
 from mannerly.crawler.stored import StoredCrawl, added_seeds
 from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -141,6 +143,10 @@ class Crawl(StoredCrawl):
         fresh: delete the crawl in `data_dir` first, and start over.
         politeness: all settings of the politeness core; options such as `max_rate` change single
             ones.
+        redis_url: URL of a Redis or Valkey server that keeps the crawl, so that several programs
+            and machines work on it: the first creates it, others join. `data_dir` is this
+            program's own then. A password belongs into MANNERLY_REDIS_URL.
+        name: of the crawl in the server; by default `crawl-` and the host of the first seed.
         options: every option of `mannerly crawl`, by its name with underscores. `processes` is 1
             unless given.
 
@@ -157,17 +163,24 @@ class Crawl(StoredCrawl):
         data_dir: str | Path | None = None,
         fresh: bool = False,
         politeness: Settings | None = None,
+        redis_url: str | None = None,
+        name: str | None = None,
         **options: Unpack[CrawlOptions],
     ) -> None:
         base = CrawlSettings(politeness=politeness or Settings())
         given = from_keywords(_with_named_function(options))
         location = None if data_dir is None else _absolute(data_dir)
+        texts = [seeds] if isinstance(seeds, str) else list(seeds)
+        member: Membership | None = None
+        if redis_url is not None:
+            name = name or "crawl-" + host_key_of(canonical_seeds(texts[:1] or [""])[0])
+            member = Membership(Path(data_dir or name).absolute())
+            location = in_server(redis_url, name)
         if location is not None and not fresh and exists(location):
             base = _stored_settings(location)
             base = replace(base, politeness=politeness) if politeness else base
         settings = with_options(base, given)
-        texts = [seeds] if isinstance(seeds, str) else list(seeds)
-        self._begin(settings, texts, location, given, fresh=fresh)
+        self._begin(settings, texts, location, given, fresh=fresh, member=member)
 
     @classmethod
     def of(
@@ -178,10 +191,11 @@ class Crawl(StoredCrawl):
         given: Mapping[str, Given] = NOTHING_GIVEN,
         *,
         fresh: bool = False,
+        member: Membership | None = None,
     ) -> Self:
         """Return a crawl with settings that were made before; `given` are this run's options."""
         crawl = cls.__new__(cls)
-        crawl._begin(settings, seeds, location, given, fresh=fresh)
+        crawl._begin(settings, seeds, location, given, fresh=fresh, member=member)
         return crawl
 
     def _begin(
@@ -192,14 +206,18 @@ class Crawl(StoredCrawl):
         given: Mapping[str, Given],
         *,
         fresh: bool,
+        member: Membership | None = None,
     ) -> None:
         texts = canonical_seeds(seeds)
+        self._member = member
         self._remove: Callable[[], object] | None = None
         if location is None:
             location = Path(tempfile.mkdtemp(prefix="mannerly-"))
             self._remove = weakref.finalize(self, shutil.rmtree, location, ignore_errors=True)
         elif fresh:
             wipe(location)
+            if member is not None:
+                clear_home(member.data_dir)
         self.is_resumed = exists(location)
         if self.is_resumed:
             super().__init__(open_store(location))
@@ -208,15 +226,27 @@ class Crawl(StoredCrawl):
             self._new_seeds = [url for url in texts if url not in known]
             self._override(given)
         else:
-            super().__init__(create_crawl(location, new_manifest(settings, texts)))
-            self.settings = settings
-            self._new_seeds = []
+            self._create(settings, texts, location)
         self._interrupts = StopSwitch()
         self._lock = threading.Lock()  # held while the store is used or closed by the program
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._result: CrawlResult | None = None
         self._error: BaseException | None = None
+
+    def _create(self, settings: CrawlSettings, seeds: list[str], location: str | Path) -> None:
+        """Create the crawl, or join it if another run was faster."""
+        self.settings = settings
+        self._new_seeds = []
+        shards = None if self._member is None else self._member.shards
+        manifest = new_manifest(settings, seeds, shards)
+        try:
+            super().__init__(create_crawl(location, manifest))
+        except StoreError:
+            if self._member is None or not exists(location):
+                raise
+            super().__init__(open_store(location))
+            self._new_seeds = [url for url in seeds if url not in self.store.manifest.seeds]
 
     def _override(self, given: Mapping[str, Given]) -> None:
         """Let the options of this run win over what `set` changed earlier."""
@@ -269,7 +299,8 @@ class Crawl(StoredCrawl):
         began = time.monotonic()
         # Before it is held, the crawl is not running: what is ordered from then on is for this run.
         last_order = max((number for number, _ in store.orders()), default=0)
-        _hold(store, LEAVING_S if pages is not None else 0.0)
+        if self._member is None:
+            _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = run(
@@ -283,12 +314,14 @@ class Crawl(StoredCrawl):
                 hear=hear,
                 watched=watched,
                 last_order=last_order,
+                member=self._member,
             )
         )
         seconds = time.monotonic() - began
         total = totals(store)
         result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
-        if ending is Ending.FINISHED:
+        # Of a crawl in a server this run may not have the records of the seeds.
+        if ending is Ending.FINISHED and not (store.fleet is not None and total["fetched"]):
             result = _examined(result, store)
         self._result = result
         return result
@@ -456,6 +489,8 @@ def crawl(
     data_dir: str | Path | None = None,
     fresh: bool = False,
     politeness: Settings | None = None,
+    redis_url: str | None = None,
+    name: str | None = None,
     **options: Unpack[CrawlOptions],
 ) -> Generator[Page]:
     """Crawl from one or more URLs and yield the pages as they come.
@@ -468,7 +503,15 @@ def crawl(
     when the program is run again, with the page that was not acknowledged first. A slow loop slows
     down fetching. The arguments are those of `Crawl`.
     """
-    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    made = Crawl(
+        seeds,
+        data_dir=data_dir,
+        fresh=fresh,
+        politeness=politeness,
+        redis_url=redis_url,
+        name=name,
+        **options,
+    )
     return made._pages(made.close)
 
 
@@ -478,6 +521,8 @@ def acrawl(
     data_dir: str | Path | None = None,
     fresh: bool = False,
     politeness: Settings | None = None,
+    redis_url: str | None = None,
+    name: str | None = None,
     **options: Unpack[CrawlOptions],
 ) -> AsyncGenerator[Page]:
     """Crawl like `crawl`, for `async for`, without blocking the event loop.
@@ -488,7 +533,15 @@ def acrawl(
     Python closes an asynchronous generator some time after a `break`; with `contextlib.aclosing`
     the crawl is stopped when the block ends.
     """
-    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    made = Crawl(
+        seeds,
+        data_dir=data_dir,
+        fresh=fresh,
+        politeness=politeness,
+        redis_url=redis_url,
+        name=name,
+        **options,
+    )
     return made._apages(made.close)
 
 
@@ -501,13 +554,19 @@ def run_crawl(
     fresh: bool = False,
     watch: Callable[[Stats, float], None] | None = None,
     watcher: Watcher | None = None,
+    member: Membership | None = None,
 ) -> CrawlResult:
     """Run a crawl as a command does: signals end it, in the main thread of a program.
 
-    `watcher` is told of everything; a program that wants the totals only has `watch`.
+    `watcher` is told of everything; a program that wants the totals only has `watch`. `member` is
+    the place of this run in a crawl that is kept in a server.
     """
-    signals = Signals(f"To resume: mannerly resume {shlex.quote(str(location))}", watcher)
-    with Crawl.of(settings, seeds, location, given, fresh=fresh) as crawl, signals:
+    words = (
+        f"mannerly resume {shlex.quote(str(location))}" if member is None else "the same command"
+    )
+    signals = Signals(f"To resume: {words}", watcher)
+    made = Crawl.of(settings, seeds, location, given, fresh=fresh, member=member)
+    with made as crawl, signals:
         if watcher is None:
             return crawl.run(interrupts=signals, watch=watch)
         return crawl.run(

@@ -166,6 +166,11 @@ class StoredCrawl:
         with self.view() as crawl:
             return standings.standings(crawl, _order(sort), limit, now=time.time())
 
+    def slowest_host(self) -> HostStanding | None:
+        """Return the host whose queue takes longest at its pace, which the end depends on."""
+        with self.view() as crawl:
+            return standings.slowest(crawl, now=time.time())
+
     def host_counts(self) -> Counter[HostStatus]:
         """Return the number of hosts by what they are doing: every record of a host is read."""
         with self.view() as crawl:

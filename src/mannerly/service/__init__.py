@@ -2,7 +2,7 @@
 
     jobs/       a job is a crawl with a name and a state, run in a process of its own
     jobs_api    the operations on jobs, `crawl_api` those on one crawl, `app` all of them
-    dashboard   the page of one crawl, in a process beside it
+    dashboard   the page of one crawl, in a process beside it; `beside` is the crawl's side
     live_crawl  what the page shows, with `history`, `host_table`, `errors`, `proof`
     access      who may call it: host, origin, token, size and rate of requests
     problems    errors as RFC 9457 problem details

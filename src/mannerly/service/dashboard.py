@@ -2,7 +2,7 @@
 
 The crawl sends its reports and events through a channel and never waits: what the page does not
 read in time is left out. When the crawl's process ends, the channel ends, and so does the page.
-`Dashboard` is the crawl's side of it, `main` the process.
+`main` is the process; `beside` is the crawl's side of it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import socket
 import time
 from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from mannerly.crawler.control import in_force
-from mannerly.crawler.runtime.child import Child
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.stored import open_crawl
 
 from .app import dashboard_app
+from .beside import PageReady
 from .crawl_api import CrawlApi
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
@@ -36,78 +35,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from mannerly.crawler.runtime.child import Channel
-    from mannerly.crawler.runtime.news import Told
-    from mannerly.crawler.stats import Stats
     from mannerly.crawler.stored import StoredCrawl
-    from mannerly.live.meter import Limits
 
-PROCESS = "mannerly.service.dashboard"
+    from .beside import PageOrder
+
 ID = "this"  # the only crawl of the page
 FIRST_PORT, PORTS = 7465, 20
 READ_S = 0.1
 WATCH_HOSTS_S = 2.0
 CONTROL_S = 1.0  # between two looks at what control records have changed
-
-
-class PageOrder(NamedTuple):
-    """Everything that the process of a page is told."""
-
-    location: str
-    name: str
-    limits: Limits
-    host: str
-    port: int  # 0: the first that is free from 7465 on
-    allow_hosts: tuple[str, ...]
-    token: str | None
-
-
-class PageReport(NamedTuple):
-    """The totals of the crawl, and what happened since the last report."""
-
-    stats: Stats
-    elapsed_s: float
-    told: list[Told]
-
-
-class PageReady(NamedTuple):
-    """From the page: its address, or why there is none."""
-
-    address: str
-    error: str = ""
-
-
-class Dashboard:
-    """The crawl's side of its page."""
-
-    def __init__(self, order: PageOrder) -> None:
-        self._child = Child(PROCESS, order)
-        self._told: list[Told] = []
-
-    def ready(self) -> PageReady:
-        """Wait until the page can be opened."""
-        try:
-            ready: PageReady = self._child.channel.wait()
-        except EOFError:
-            return PageReady("", "its process has ended")
-        return ready
-
-    def show(self, stats: Stats, elapsed_s: float) -> None:
-        """Send a report, unless the last one was not read yet."""
-        channel = self._child.channel
-        if channel.is_ended or (channel.has_unsent and not channel.flush()):
-            return
-        channel.send(PageReport(stats, elapsed_s, self._told))
-        self._told = []
-
-    def hear(self, told: Told) -> None:
-        """Keep what happened for the next report; a page that does not read misses it."""
-        if told.events and len(self._told) < 20:
-            self._told.append(told)
-
-    def close(self) -> None:
-        """End the page."""
-        self._child.channel.close()
-        self._child.end(1.0)
 
 
 class OneCrawlApi:
@@ -274,8 +210,3 @@ def _listen(order: PageOrder) -> socket.socket:
         else:
             return opened
     raise AssertionError("the last port returns or raises")
-
-
-def name_of(location: str) -> str:
-    """Return the name of a crawl for its page: that of its directory."""
-    return Path(location).name or location

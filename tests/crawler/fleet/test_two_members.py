@@ -15,6 +15,7 @@ from mannerly.crawler.control import Stop
 from mannerly.crawler.runtime import fleet_worker
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.runtime.ending import Ending, StopSwitch
+from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import create_crawl, memory_fleet, open_crawl, wipe
@@ -64,15 +65,13 @@ class Member(threading.Thread):
             settings=chosen,
             is_resumed=True,
             interrupts=self.switch,
-            store_patience_s=patience_s,
+            member=Membership(Path(), store_patience_s=patience_s),
             last_order=len(store.orders()),
         )
         self.start()
 
     def run(self) -> None:
         try:
-            assert self.store.fleet is not None
-            self.store.fleet.join(Path())
             self.ending, stats = run(self._run)
             self.pages, self.lost = stats.pages, stats.shards_lost
         except Exception as error:  # noqa: BLE001 - the test looks at it

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import Crawler, eventually, kept, modest
 
+import mannerly
+from mannerly.crawler.standing import HostStatus
 from mannerly.crawler.store import open_host_memory
+from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.host_memory import LeaseTimes
 from mannerly.demo import DemoWeb, by_host, plain_sites, smallest_gap_s
 
@@ -36,6 +39,7 @@ def test_two_crawls_on_one_host_send_as_one(tmp_path: Path, memory: Path) -> Non
             Crawler(settings, seeds, tmp_path / "one") as one,
             Crawler(settings, seeds, tmp_path / "two") as two,
         ):
+            eventually(lambda: shared(tmp_path / "one") | shared(tmp_path / "two"))
             endings = {one.left().ending, two.left().ending}
         (log,) = by_host(web.log()).values()
 
@@ -44,6 +48,16 @@ def test_two_crawls_on_one_host_send_as_one(tmp_path: Path, memory: Path) -> Non
     assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S
     assert min(pages) >= 2, pages
     assert sum(pages) >= 8, pages
+
+
+def shared(data_dir: Path) -> set[str]:
+    """Return the crawls that hold a host of another one, as `mannerly hosts` shows it."""
+    try:
+        with mannerly.open(data_dir) as crawl:
+            hosts = crawl.standings()
+    except StoreError:  # it has not begun
+        return set()
+    return {host.held_by for host in hosts if host.state is HostStatus.SHARED}
 
 
 def test_the_other_goes_on_after_kill_9(tmp_path: Path, memory: Path) -> None:

@@ -117,6 +117,28 @@ def test_a_retry_after_is_kept_by_whoever_comes_next() -> None:
     assert {by for at, by in crawls.log if at > refused} == {"x", "y"}
 
 
+def test_a_host_is_handed_over_when_its_requests_are_answered() -> None:
+    """The last answer may ask for a pause, which holds for the next crawl."""
+    crawls = Crawls("x", "y")
+    crawls.run(8.0)
+    holder = crawls.worlds.pop("x")
+    holder.now = crawls.now = Now(crawls.now.mono + 0.5, crawls.now.wall + 0.5)
+    (slow,) = holder.start(1)
+    for _ in range(100):
+        crawls.run(0.1)
+        holder.now = crawls.now
+        assert holder.leases is not None
+        holder.leases.tick(holder.now)
+    before = crawls.counts()["y"]
+    holder.answer(slow, 429, retry_after="30")
+    answered_at = crawls.now.mono
+    crawls.worlds["x"] = holder
+    crawls.run(50.0)
+
+    assert before == 0
+    assert min(at for at, _ in crawls.log if at > answered_at) >= answered_at + 30.0
+
+
 @pytest.mark.parametrize("delay_s", [0.5, 20.0])
 def test_after_a_death_the_other_goes_on(delay_s: float) -> None:
     """Within a minute, and not earlier than the gap in force after the takeover."""
@@ -162,6 +184,24 @@ def test_a_crawl_that_was_stopped_for_long_sends_nothing_when_it_wakes() -> None
     crawls.run(60.0)
     assert min(crawls.gaps()) >= 0.5 - 1e-6
     assert {by for at, by in crawls.log if at > 45.0} == {"x", "y"}
+
+
+def test_a_paused_crawl_does_not_keep_others_waiting() -> None:
+    """Neither one that is paused as a whole, nor one that has paused the host."""
+    crawls = Crawls("x", "y")
+    crawls.run(5.0)
+    paused = crawls.worlds["x"]
+    assert paused.leases is not None
+    paused.leases.is_resting = True
+    paused.shard.politeness.pause("a.example", now=crawls.now.mono)
+    crawls.run(30.0)
+    alone = [by for at, by in crawls.log if at > 7.0]
+    paused.leases.is_resting = False
+    crawls.run(30.0)
+    still = [by for at, by in crawls.log if at > 37.0]
+
+    assert alone.count("y") > 0.9 * 28.0 / 0.5
+    assert {*alone, *still} == {"y"}
 
 
 def test_a_crawl_that_is_done_gives_the_host_away_at_once() -> None:

@@ -396,7 +396,6 @@ def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_
     other = ValkeyCrawl(
         ValkeyServer(parse(location), wall=lambda: time.time() + wrong_s),
         crawl.manifest,
-        wall=lambda: time.time() + wrong_s,
     )
     opened.callback(other.close)
     other.keep_in(tmp_path)
@@ -423,3 +422,26 @@ class LocalClient:
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+
+
+def test_figures_tell_what_happened(
+    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases, takeovers, losses, refused writes and memory are plain numbers for metrics."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.2)
+    location = new_location()
+    one = create(opened, location, tmp_path)
+    stale = one.claim(0, OPTIONS)
+    enter(stale, candidate())
+    time.sleep(0.3)
+    two = reopen(opened, location, tmp_path)
+    two.claim(0, OPTIONS)
+    with pytest.raises(LeaseLost):
+        enter(stale, candidate("/late"))
+    renew(one)
+
+    loser, winner = one.fleet.figures(), two.fleet.figures()
+
+    assert (loser.leases, loser.lost, loser.refused, loser.commits) == (0, 1, 1, 2)
+    assert (winner.leases, winner.takeovers, winner.lost) == (1, 1, 0)
+    assert winner.memory_bytes > 0

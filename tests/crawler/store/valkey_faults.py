@@ -23,15 +23,15 @@ class FailingServer(ValkeyServer):
     def arm(self, number: int | None) -> None:
         self.fails_in = number
 
-    def _exchange(self, commands: Sequence[Any]) -> list[Any]:
+    def _exchange(self, commands: Sequence[Any], options: Any = None) -> list[Any]:
         if self.fails_in is None:
-            return super()._exchange(commands)
+            return super()._exchange(commands, options)
         number, self.fails_in = divmod(self.fails_in, 2)[0], self.fails_in - 2
         is_lost = self.fails_in % 2 == 1
         if number > 0:
-            return super()._exchange(commands)
+            return super()._exchange(commands, options)
         self.fails_in = None
         self.failures += 1
         if is_lost:
-            super()._exchange(commands)
+            super()._exchange(commands, options)
         raise StoreAway("the connection was cut")

@@ -101,6 +101,9 @@ class Fetcher(Protocol):
         """Drop requests in flight and return them, so that their permits can be cancelled."""
         ...
 
+    def set_max_connections(self, most: int) -> None:
+        """Change how many connections may be open, and how many requests in flight."""
+
     def close(self) -> None:
         """Cancel all requests and close all sockets. A second call does nothing."""
         ...

@@ -94,6 +94,15 @@ class FakeFetcher:
     def oldest(self) -> Request | None:
         return next((fetched.request for due in self._due.values() for fetched in due), None)
 
+    @property
+    def next_at(self) -> float | None:
+        """Return when the next answer arrives or the next connection opens; None: none will."""
+        opens_at = self._connecting.next_due()
+        return min([*self._instants[:1], *([] if opens_at is None else [opens_at])], default=None)
+
+    def set_max_connections(self, most: int) -> None:
+        """Do nothing: there are no connections."""
+
     def start(self, request: Request) -> None:
         self._in_flight += 1
         if self._connect_s is None:

@@ -146,6 +146,7 @@ class Transfer:
         self._large: BytesIO | None = None  # a larger one, in one piece of memory
         self._keep: Callable[[bytes], object] = self._chunks.append
         self._room = 0  # bytes that were claimed for the body and are not used yet
+        self._claimed = 0  # bytes of memory
         self._unclaimed = request.max_bytes  # bytes that it may claim beside them
         self._paused_s = 0.0
         self._sends = 0
@@ -200,10 +201,6 @@ class Transfer:
         length = int(self.handle.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD_T))  # -1: it was not
         left = length - self._claimed if length >= 0 else self._unclaimed
         return max(0, min(left, self._unclaimed))
-
-    @property
-    def _claimed(self) -> int:
-        return self.request.max_bytes - self._unclaimed
 
     def stop_clock(self) -> None:
         """Count no time against a transfer that was paused."""
@@ -315,6 +312,7 @@ class Transfer:
         """Count more memory as used by this body: a step, as far as its cap allows."""
         more = min(max(least, _STEP_BYTES), self._unclaimed)
         self._unclaimed -= more
+        self._claimed += more
         self._room += more
         self._memory.receiving += more
         if self._large is None and self._claimed > _STEP_BYTES:

@@ -65,15 +65,41 @@ def all_counts(crawl: View, *, now: float) -> Counter[HostStatus]:
     return found
 
 
+def slowest(crawl: View, *, now: float) -> HostStanding | None:
+    """Return the host whose queue takes longest at its pace: every record is read."""
+    settings = settings_of(crawl.store.manifest).politeness
+    orders = in_force(crawl.store.orders()).hosts
+    queued = {host: count for reader in crawl.readers for host, count in reader.queued_hosts()}
+    found = max(
+        (
+            (queued[record.host] * _delay_s(record, settings), record.host, record)
+            for reader in crawl.readers
+            for record in reader.hosts()
+            if queued.get(record.host) and not record.retired
+        ),
+        default=None,
+    )
+    if found is None:
+        return None
+    _, host, record = found
+    return _standing(HostLine(record, queued[host]), orders.get(host), settings, now)
+
+
+def _delay_s(record: HostRecord, settings: Settings) -> float:
+    """Return the time between two requests to a host; 0 if it was not asked yet."""
+    least_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
+    first_s = least_s if settings.strategy == "fixed" else settings.start_delay_s
+    pace_s = record.adaptive_delay_s or (first_s if record.fetched else 0.0)
+    return max(pace_s, record.crawl_delay_s, least_s) if pace_s else 0.0
+
+
 def _standing(
     line: HostLine, own: HostOrders | None, settings: Settings, now: float
 ) -> HostStanding:
     record = line.record
     status = _status(record, own, now, has_queue=line.queued > 0)
     least_s = max(settings.floor_s, 1.0 / settings.rate_ceiling)
-    first_s = least_s if settings.strategy == "fixed" else settings.start_delay_s
-    pace_s = record.adaptive_delay_s or (first_s if record.fetched else 0.0)
-    delay_s = max(pace_s, record.crawl_delay_s, least_s) if pace_s else 0.0
+    delay_s = _delay_s(record, settings)
     floor_s = record.adaptive_delay_floor_s
     by = limited_by(
         delay_s, crawl_delay_s=record.crawl_delay_s, least_gap_s=least_s, floor_s=floor_s

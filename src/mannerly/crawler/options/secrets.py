@@ -45,7 +45,7 @@ class SecretText(NamedTuple):
 
 def split(name: str, text: str) -> SecretText | None:
     """Return the parts of an option's value; None if it has no secret, or is malformed."""
-    if name == "proxy":
+    if name in ("proxy", "redis_url"):
         if _REFERENCE.fullmatch(text):
             return SecretText("", text)
         match = _PROXY.match(text)

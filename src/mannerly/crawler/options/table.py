@@ -575,6 +575,68 @@ def _run() -> tuple[Option, ...]:
             project_use=ProjectUse.NONE,
         ),
         Option(
+            "redis_url",
+            ValueKind.TEXT,
+            "Share the crawl by a server (mannerly help fleet).",
+            metavar="URL",
+            has_secret=True,
+            project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "crawl",
+            ValueKind.TEXT,
+            "Name of the crawl in the server (default crawl- and the first seed's host).",
+            metavar="NAME",
+            is_advanced=True,
+        ),
+        Option(
+            "enable_redis",
+            ValueKind.FLAG,
+            "The same as --redis-url redis://127.0.0.1:6379/0, if no --redis-url is given.",
+            project_use=ProjectUse.NONE,
+            is_advanced=True,
+        ),
+        Option(
+            "segments",
+            ValueKind.TEXT,
+            "With --redis-url: write page records to this directory on shared storage (default "
+            "the data directory), so that none is lost with a machine.",
+            metavar="DIR",
+            project_use=ProjectUse.PATHS_INSIDE,
+            is_advanced=True,
+        ),
+        Option(
+            "store_patience",
+            ValueKind.NUMBER,
+            "With --redis-url: wait this many seconds for a server that cannot be reached, then "
+            "exit with code 5 (default 300).",
+            metavar="S",
+            is_advanced=True,
+        ),
+        Option(
+            "shards",
+            ValueKind.INTEGER,
+            "With --redis-url: divide a new crawl into this many parts, which its workers share "
+            "(default 64).",
+            metavar="N",
+            is_advanced=True,
+        ),
+        Option(
+            "redis_password_file",
+            ValueKind.FILE,
+            "File with the server's password and nothing else.",
+            metavar="FILE",
+            project_use=ProjectUse.NONE,
+            is_advanced=True,
+        ),
+        Option(
+            "insecure_redis",
+            ValueKind.FLAG,
+            "Allow a server beyond this machine without a password or without TLS (default off).",
+            project_use=ProjectUse.NONE,
+            is_advanced=True,
+        ),
+        Option(
             "output",
             ValueKind.LIST,
             "Export at the end: TABLE is pages (default) or items; format by suffix: .jsonl, "

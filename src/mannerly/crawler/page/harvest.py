@@ -54,7 +54,7 @@ def harvest(
 
     `work` is the result of its `long_work`, if it had one; `recent` are the URLs passed on lately.
     """
-    if work == HELPER_DIED:
+    if work is not None and work == HELPER_DIED:
         return unreadable(entry, answer, wall, error=CRASHED)
     status, is_page = answer.status, entry.kind == PAGE
     if not is_page and entry.kind in CHECKS:

@@ -190,7 +190,9 @@ _ALL_SAMPLES = {
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
 _DESCRIPTION = 'meta name="description" content="'
+_DESCRIBES = len(_DESCRIPTION)
 _CANONICAL = 'link rel="canonical" href="'
+_NAMES_IT = len(_CANONICAL)
 _LANG = re.compile(r"html lang=[\"']?([a-zA-Z0-9-]{1,35})(?=[\"' >]|$)")
 
 # A template that begins with a <col> holds columns only: all other tags in it are dropped.
@@ -258,21 +260,24 @@ def _sorted(fields: str, limit: int) -> Elements:
     others: dict[str, list[TagElement]] = {}
     for part in parts:
         tag, _, more = part.partition("\0")
-        # As nearly all pages write them, these five are known at a glance.
-        if tag.startswith("title>"):
+        # As nearly all pages write them, these five are known at a glance; `startswith` would take
+        # twice as long.
+        start = tag[:4]
+        if start == "titl" and tag[:6] == "title>":
             title = resolved_text(tag[6:]) if title is None else title
-        elif tag.startswith("h1>"):
+        elif start[:3] == "h1>":
             heading = heading or text_of(tag[3:])
-        elif tag.startswith(_DESCRIPTION) and tag.count('"') == 4:
-            description = description or resolved(tag[len(_DESCRIPTION) :].partition('"')[0])
+        elif start == "meta" and tag[:_DESCRIBES] == _DESCRIPTION and tag.count('"') == 4:
+            description = description or resolved(tag[_DESCRIBES:].partition('"')[0])
         elif (
-            tag.startswith(_CANONICAL)
+            start == "link"
+            and tag[:_NAMES_IT] == _CANONICAL
             and tag.count('"') == 4
             and canonical is None
             and "link" not in others  # else it would change places with that link
         ):
-            canonical = resolved(tag[len(_CANONICAL) :].partition('"')[0]) or None
-        elif tag.startswith("html") and (found_lang := _LANG.match(tag)) is not None:
+            canonical = resolved(tag[_NAMES_IT:].partition('"')[0]) or None
+        elif start == "html" and (found_lang := _LANG.match(tag)) is not None:
             lang = lang or found_lang[1]
         else:
             name = NAME_END.split(tag, maxsplit=1)[0].lower()

@@ -21,7 +21,7 @@ import sys  # noqa: E402
 from importlib import import_module, util  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-RARELY = 10_000  # as in `mannerly.__main__`
+RARELY = 100_000  # as in `mannerly.__main__`
 FLUSH_S = 1.0  # for the parent to read the last messages; if it is stuck they are lost
 
 

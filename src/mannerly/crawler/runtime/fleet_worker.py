@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 AGAIN_S = 1.0  # between two tries while the store is away
 BALANCE_S = 1.0  # between two looks at the other members
 REST_S = 0.5  # between two looks at idle shards
-REST_AGAIN_S = 3.0  # a rest that was noted may have ended by a link that was known
+REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
 HAND_OVER_S = 2.0  # for requests under way in a shard that is released
 CLAIMING_S = 0.5  # of one look: a claim takes round trips, and the loop waits
 QUIET_S = 12.0  # that all members are quiet before hopeless hosts are given up: two renewals
@@ -136,8 +136,8 @@ class FleetWorker(Worker):
 
     @property
     def is_hopeless(self) -> bool:
-        """Return whether nothing but hopeless hosts is left, with all members."""
-        return self._quiet_since is not None and self._clock.now() - self._quiet_since >= QUIET_S
+        """Return False: this worker gives hosts up itself, after a look at the other members."""
+        return False
 
     @property
     def is_cut_off(self) -> bool:
@@ -157,6 +157,8 @@ class FleetWorker(Worker):
                 self._renew_claims()
             if self.is_cut_off:
                 return
+            if self._leases is not None:
+                self._leases.tick(self._now())
             if now >= self._next_orders:
                 self._read_orders(now)
             self.budget.look(is_limited=self._is_limited)
@@ -179,6 +181,8 @@ class FleetWorker(Worker):
                 with suppress(StoreAway):
                     self.budget.give_rest_back()
             self.engine.stop()
+            if self._leases is not None:
+                self._leases.close(self._now())
         except StoreAway:
             pass  # what was not committed is still queued
         finally:
@@ -253,6 +257,8 @@ class FleetWorker(Worker):
             unclaimed=self._fleet.unclaimed(),
             shards=self._store.manifest.shards,
         )
+        if planned.claim or planned.release:
+            self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
         for number in planned.release:
             self._leaving[number] = now
             self.engine.shards.leaving.add(number)
@@ -285,6 +291,7 @@ class FleetWorker(Worker):
                 continue
             with suppress(LeaseLost):
                 self.engine.release(number)
+            self._next_renewal = min(self._next_renewal, now + AGAIN_S)
             self._forget(number)
             self._opener.close(shard)
 
@@ -293,14 +300,17 @@ class FleetWorker(Worker):
     def _rest(self, now: Instant) -> None:
         """Note which shards rest, and find out whether all shards of the crawl do."""
         shards = self.engine.shards.all
+        if not self.engine.is_idle:
+            # A rest costs round trips, and the crawl cannot be finished yet.
+            self._resting.clear()
+            self._look_for_hope(now)
+            return
         if now >= self._rest_again:
             self._rest_again = now + REST_AGAIN_S
             self._resting.clear()
         for shard in list(shards):
             number = shard.number
-            if not shard.is_idle:
-                self._resting.discard(number)
-            elif number not in self._resting:
+            if number not in self._resting:
                 with suppress(LeaseLost):  # the next commit or renewal finds that out, too
                     if self._fleet.rest(number):
                         self._resting.add(number)
@@ -323,6 +333,9 @@ class FleetWorker(Worker):
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
+        elif now - self._quiet_since >= QUIET_S:
+            self._quiet_since = None
+            self.engine.give_up_hopeless()
 
     @property
     def _is_limited(self) -> bool:

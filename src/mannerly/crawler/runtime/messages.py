@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import StoreError
 
     from .delivery import Delivered
+    from .membership import Membership
     from .news import Told
 
 OUT_OF_MEMORY = 71  # the exit status of a worker that ended for lack of memory
@@ -30,6 +31,7 @@ class Start(NamedTuple):
     delivers: bool  # send every page to the supervisor, and settle it when it is acknowledged
     worker: int  # the number of this process in the run
     watched: Watched
+    member: Membership | None = None  # the worker takes and releases shards while it runs
 
 
 class Round(NamedTuple):
@@ -85,6 +87,7 @@ class Report(NamedTuple):
     received: int  # links from other shards, since the worker began
     used: int  # pages started, since the worker began
     news: Told | None = None  # since the report before
+    is_spent: bool = False  # --max-urls of a crawl that several runs share is reached
     is_hopeless: bool = False  # only hosts are left that would be given up before they are due
 
 

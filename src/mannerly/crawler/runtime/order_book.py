@@ -34,7 +34,7 @@ class OrderBook:
     def news(self) -> list[tuple[int, Control]]:
         """Return the records that are new, with their numbers; nothing while the file is busy."""
         try:
-            new = self._store.orders(after=self._last)
+            new = self._store.orders(after=self.last)
         except (StoreBusy, StoreAway) as error:
             self.trouble = str(error)
             return []
@@ -44,7 +44,7 @@ class OrderBook:
         return new
 
     @property
-    def _last(self) -> int:
+    def last(self) -> int:
         """The number of the last one that was read."""
         return self.past[-1][0] if self.past else 0
 
@@ -54,7 +54,7 @@ class OrderBook:
         if self._unsent:
             return True
         try:
-            return bool(self._store.orders(after=self._last))
+            return bool(self._store.orders(after=self.last))
         except (StoreBusy, StoreAway):
             return True
 

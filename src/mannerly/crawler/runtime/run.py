@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered, PageQueue
+    from .membership import Membership
     from .news import Told
     from .worker import Worker
 
@@ -54,8 +55,7 @@ class Run:
     # Gets the events that are worth a log line, with every report; `watched` says which.
     hear: Callable[[Told], None] | None = None
     watched: Watched = Watched.NO
-    # In a crawl that several runs share: how long to wait for its store, in seconds.
-    store_patience_s: float = 300.0
+    member: Membership | None = None  # the place of this run in a crawl that several runs share
     last_order: int = 0  # a Stop up to this control record is from before the run
 
     def show(self, stats: Stats, elapsed_s: float) -> None:
@@ -80,10 +80,13 @@ def run(this: Run) -> tuple[Ending, Stats]:
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
     """
-    this.store.hold()
+    if this.member is None:
+        this.store.hold()
+    elif this.store.fleet is not None and this.settings.processes == 1:
+        this.store.fleet.join(this.member.data_dir, this.member.segments)
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
-    if this.store.fleet is None and this.is_resumed and not totals(this.store)["fetched"]:
+    if this.member is None and this.is_resumed and not totals(this.store)["fetched"]:
         this.store.order(RetryUrls())  # no seed could be fetched yet
     if processes == 1:
         ending, stats = _run_here(this)
@@ -166,13 +169,13 @@ def _worker(
 ) -> tuple[Worker, PageBudget]:
     """Return the worker of this process, and its budget of pages."""
     store, settings = this.store, this.settings
-    if store.fleet is not None:
+    if this.member is not None:
         from .fleet_worker import FleetWorker
 
         member = FleetWorker(
             store,
             settings,
-            patience_s=this.store_patience_s,
+            patience_s=this.member.store_patience_s,
             deliver=deliver,
             watched=this.watched,
         )

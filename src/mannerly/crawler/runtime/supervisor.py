@@ -77,7 +77,9 @@ class Supervisor:
         self._directory = str(Path.cwd())  # a location may be relative to it
         self._selector = selectors.DefaultSelector()
         shards, count = run.store.manifest.shards, run.settings.processes
-        self._budget = SharedBudget(run.settings.max_urls, count)
+        # Members of a shared crawl take their pages from its store.
+        limit = run.settings.max_urls if run.member is None else None
+        self._budget = SharedBudget(limit, count)
         self._limits = RunLimits(run, self._budget)
         self._members = [Member(index, list(range(index, shards, count))) for index in range(count)]
         self._round = self._launched = 0
@@ -251,7 +253,12 @@ class Supervisor:
             return None
         is_quiet = all(report.is_idle or report.is_hopeless for report in reports)
         received = [report.received for report in reports]
-        if is_quiet and received == self._received:
+        if self._run.member is not None:
+            if all(report.is_idle for report in reports):
+                return Ending.FINISHED  # each has asked the store
+            if all(report.is_spent and not report.in_flight for report in reports):
+                return Ending.MAX_URLS
+        elif is_quiet and received == self._received:
             if all(report.is_idle for report in reports):
                 return Ending.FINISHED
             self._tell(GiveUpHopeless())
@@ -305,6 +312,7 @@ class Supervisor:
             delivers=self._run.pages is not None,
             worker=self._launched,
             watched=self._run.watched,
+            member=None if self._run.member is None else self._run.member.of_process(member.index),
         )
         member.begin(Child(WORKER, order, directory=self._directory), self._launched, now)
         self._selector.register(member.child.channel, selectors.EVENT_READ)

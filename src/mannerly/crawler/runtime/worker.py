@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import Control
+    from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.elsewhere import Reading
     from mannerly.crawler.shard.shard import Shard
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from .budget import PageBudget
     from .delivery import Delivered
+    from .engine import Clock
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
 CARD_S = 1.0  # between two signs of life in the store
@@ -83,7 +85,7 @@ class Worker:
         number: int = 0,
         watched: Watched = Watched.NO,
     ) -> None:
-        self._clock = clock = MonotonicClock()
+        self._clock = clock = self._make_clock()
         # First, because a memory that cannot be used must not leave sockets behind.
         self._leases = join_others(settings, store, Now(clock.now(), clock.wall()))
         self._store = store
@@ -95,11 +97,7 @@ class Worker:
         memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(allow_net=settings.allow_net)
         self._open_network(manifest.seeds)
-        self._fetcher = CurlFetcher(
-            self._guard,
-            fetch_settings(settings, manifest.seeds, self._connections(workers)),
-            memory,
-        )
+        self._fetcher = self._make_fetcher(workers, memory)
         self._offload: Offload[Reading] = Offload(
             settings.parse_processes, max_bytes=settings.max_bytes
         )
@@ -140,6 +138,16 @@ class Worker:
         except BaseException:
             self.abandon()
             raise
+
+    # A worker in virtual time has others of these two.
+
+    def _make_clock(self) -> Clock:
+        return MonotonicClock()
+
+    def _make_fetcher(self, workers: int, memory: BodyMemory) -> Fetcher:
+        seeds = self._store.manifest.seeds
+        chosen = fetch_settings(self._settings, seeds, self._connections(workers))
+        return CurlFetcher(self._guard, chosen, memory)
 
     def _begin(self, numbers: list[int], *, is_resumed: bool) -> None:
         """Open the first shards."""
@@ -325,6 +333,8 @@ class Worker:
 
     def _apply_pause(self) -> None:
         self.engine.is_paused = self._is_paused or self._is_held
+        if self._leases is not None:
+            self._leases.is_resting = self._is_paused
 
     def _share(self, workers: int) -> int:
         """Return this process's part of the requests in flight."""

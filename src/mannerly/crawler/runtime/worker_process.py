@@ -129,8 +129,39 @@ class _Conversation:
             worker.received,
             self._budget.used,
             news,
-            is_hopeless,
+            is_hopeless=is_hopeless,
+            is_spent=self._budget.is_spent,
         )
+
+
+def _worker(store: CrawlStore, order: Start, channel: Channel) -> tuple[Worker, PageBudget]:
+    deliver = (lambda pages: channel.send(Pages(pages))) if order.delivers else None
+    if order.member is not None:
+        from .fleet_worker import FleetWorker
+
+        assert store.fleet is not None, "only a crawl that can be shared has members"
+        store.fleet.join(order.member.data_dir, order.member.segments)
+        member = FleetWorker(
+            store,
+            order.settings,
+            patience_s=order.member.store_patience_s,
+            deliver=deliver,
+            number=order.worker,
+            watched=order.watched,
+        )
+        return member, member.budget
+    budget = PageBudget(0, ask=lambda: channel.send(Ask()))
+    worker = Worker(
+        store,
+        order.settings,
+        order.shards,
+        budget,
+        is_resumed=order.is_resumed,
+        deliver=deliver,
+        number=order.worker,
+        watched=order.watched,
+    )
+    return worker, budget
 
 
 def main(channel: Channel) -> None:
@@ -149,17 +180,7 @@ def main(channel: Channel) -> None:
 
 
 def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
-    budget = PageBudget(0, ask=lambda: channel.send(Ask()))
-    worker = Worker(
-        store,
-        order.settings,
-        order.shards,
-        budget,
-        is_resumed=order.is_resumed,
-        deliver=(lambda pages: channel.send(Pages(pages))) if order.delivers else None,
-        number=order.worker,
-        watched=order.watched,
-    )
+    worker, budget = _worker(store, order, channel)
     conversation = _Conversation(worker, budget, channel)
     try:
         conversation.serve()

@@ -46,6 +46,7 @@ class Leases:
         self._next_beat = self._next_look = NEVER
         self._holder = self._join(now)
         self.trouble: str | None = None
+        self.is_resting = False  # the crawl is paused: it wants no host
 
     def add(self, shard: SharedHosts) -> None:
         """Include the hosts of a shard."""

@@ -26,26 +26,27 @@ def report(
     """Tell the politeness core; return what it makes of the answer, and of a retry."""
     politeness, permit, item = parts.politeness, flight.permit, flight.item
     error = answer.error
+    mono, wall = now
     if isinstance(error, LocalError):
         # What was sent and then failed here, and what a stale connection took, may have been read.
         was_sent = flight.stage is Stage.SENT or error is LocalError.STALE_CONNECTION
-        politeness.cancel(permit, now=now.mono, was_sent=was_sent)
-        parts.addresses.cancel(permit, now=now.mono, was_sent=was_sent)
+        politeness.cancel(permit, now=mono, was_sent=was_sent)
+        parts.addresses.cancel(permit, now=mono, was_sent=was_sent)
         return NEUTRAL, None
     latency_s = answer.latency_s or answer.total_s
-    response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), now.wall)
+    response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), wall)
     if parts.warming is not None and cache_state(answer.headers) is CacheState.HIT:
         response = response._replace(is_from_cache=True)
-    outcome = politeness.report(permit, response, now=now.mono)
-    traffic = parts.batch.traffic.setdefault(int(now.wall) // TRAFFIC_S, [0, 0])
+    outcome = politeness.report(permit, response, now=mono)
+    traffic = parts.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
     traffic[0] += 1
     traffic[1] += outcome is THROTTLE
-    parts.addresses.report(permit, response, now=now.mono)
+    parts.addresses.report(permit, response, now=mono)
     if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
-        parts.audit.refused(permit.host.key, answer.headers, now.mono, now.wall)
+        parts.audit.refused(permit.host.key, answer.headers, mono, wall)
     if outcome is THROTTLE or outcome is OVERLOAD:
         # What a crash must not forget: it is committed before anything else happens.
-        parts.is_urgent |= permit.host.free_at(now.mono) - now.mono > WORTH_KEEPING_S
+        parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
     if isinstance(item, Entry) and (parts.refused_403 or answer.status == FORBIDDEN):
         _judge_403(item, outcome, parts)
     if outcome is OK or not isinstance(item, Entry):
@@ -60,7 +61,7 @@ def report(
     if is_final or item.host in parts.given_up:
         return outcome, None
     attempt = item.attempts + 1
-    return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=now.mono)
+    return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=mono)
 
 
 def _judge_403(item: Entry, outcome: Outcome, parts: Parts) -> None:
@@ -83,8 +84,9 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
     """
     host, has_status = record.host, record.status is not None
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
-    parts.given_up.recall(host, parts, now)
-    is_new = not parts.rechecks.has_record(entry)
+    if host not in parts.hosts.known:
+        parts.given_up.recall(host, parts, now)
+    is_new = not (parts.rechecks.is_on and parts.rechecks.has_record(entry))
     parts.hosts.count(
         host,
         now,

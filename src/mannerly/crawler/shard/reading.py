@@ -45,6 +45,8 @@ def readable(answer: Fetched) -> Fetched:
 def credible(answer: Fetched) -> Fetched:
     """Return the answer, or a protocol error if no server can have given it."""
     status, latency_s, total_s = answer.status, answer.latency_s, answer.total_s
+    if status is not None and 100 <= status < 1000 and 0.0 <= latency_s <= total_s < inf:
+        return answer  # as nearly all are
     is_timed = 0.0 <= latency_s < inf and 0.0 <= total_s < inf
     if is_timed and (answer.error is not None if status is None else 100 <= status < 1000):
         return answer

@@ -235,21 +235,22 @@ class Shard:
         self.flights.settle(flight)
         if self._lacked:
             self._lacked.pop(entry.seq, None)
-        record, candidates, passed_over = found.record, found.found, found.passed_over
+        record, candidates, passed_over, _, elements, is_unchanged, _, items = found
         parts.batch.pages.append((entry, record))
-        if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
+        if exchange is not None and not is_unchanged:  # else its last whole answer stays
             parts.keep(entry, exchange, record.fetched_at)
-        if found.items is not None:
-            parts.batch.items[entry.seq] = found.items
-            self._emit(told.ItemsExtracted(len(found.items.items), found.items.error))
-        if found.elements is not None:
-            parts.keep_elements(entry, found.elements)
+        if items is not None:
+            parts.batch.items[entry.seq] = items
+            self._emit(told.ItemsExtracted(len(items.items), items.error))
+        if elements is not None:
+            parts.keep_elements(entry, elements)
         if parts.rechecks.is_on:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
-        kept = found.is_unchanged
-        self._emit(told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, kept))
+        self._emit(
+            told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
+        )
         lessons.count(entry, record, outcome, parts, now)
         self._wake_held_back(entry, now)
 

@@ -10,7 +10,7 @@ waits for the reason SHARED. It is asked for again as long as something is queue
 
 **Turns.** While others wait, a turn lasts 10 s, or less if many wait, so that each gets the host
 within a minute. It is not over before a request was sent, unless none can be (a long pause). A
-crawl that has nothing to send hands over at once.
+crawl that has nothing to send, or is paused, hands over at once.
 
 **Written when?** Lessons with the next sign of life; a pause in the turn of the loop in which it
 came in, as for the crawl's own commit; a long gap within a tick, which is before the next request.
@@ -50,6 +50,7 @@ ASK_AGAIN_S = 0.25
 ASKED_AT_ONCE = 2000  # hosts; others are asked for a moment later
 LONG_GAP_S = 3.0  # a shorter gap has passed before a dead holder's hosts can be taken over
 _NO_LESSON = Lesson()
+_RESTING = (Reason.PAUSED, Reason.RETIRED)
 
 
 class _Turn(NamedTuple):
@@ -242,7 +243,6 @@ class SharedHosts:
 
     def _refused(self, key: str, by: Holder | None, now: Now) -> None:
         self._away[key] = _Away(now.mono + ASK_AGAIN_S, by)
-        self._politeness.lend(key, now=now.mono)
 
     def _grant(self, key: str, budget: HostBudget | None, now: Now) -> None:
         state = self._politeness.state(key)
@@ -255,8 +255,12 @@ class SharedHosts:
             self._frontier.wake(host, now=now.mono)
 
     def _has_work(self, key: str) -> bool:
-        queued_of = self._frontier.queued_of
-        return any(queued_of(host) for host in self._hosts.of_key(key)) or self._in_flight(key) > 0
+        state = self._politeness.state(key)
+        if state is not None and state.in_flight:
+            return True
+        if self._leases.is_resting or (state is not None and state.gate in _RESTING):
+            return False
+        return any(map(self._frontier.queued_of, self._hosts.of_key(key)))
 
     def _in_flight(self, key: str) -> int:
         state = self._politeness.state(key)

@@ -26,6 +26,7 @@ def upkeep(parts: Parts, now: Now) -> None:
     parts.unreachable.press(parts, now)
     for request in parts.given_up.drop_urls(parts, now):
         origins.give_up(request, parts, now)
-    if not frontier.queued and not parts.flights.pending and not parts.batch:
+    is_idle = not frontier.queued and not parts.flights.pending and not parts.batch
+    if is_idle and store.counts().queued:
         # Nothing left as far as memory knows. If the store knows better, it is right.
         frontier.load(store.queued_hosts(), now=now.mono)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from .base import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from .base import CrawlStore, Manifest
@@ -39,33 +39,42 @@ if TYPE_CHECKING:
 __all__ = [
     "OLDEST_SQLITE",
     "SCHEMES",
+    "SERVERS",
     "Implementation",
+    "check_home",
+    "clear_home",
+    "crawls_in",
     "create_crawl",
     "examine",
     "examine_server",
     "exists",
     "host_memory_location",
+    "in_server",
+    "is_in_server",
     "name_of",
     "open_crawl",
     "open_host_memory",
+    "read_records_from",
     "repair",
     "sqlite_version",
     "wipe",
+    "without_password",
 ]
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
+SERVERS = ("redis", "rediss", "valkey", "valkeys")
+
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
     "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
-    **dict.fromkeys(
-        ("redis", "rediss", "valkey", "valkeys"),
-        "mannerly.crawler.store.valkey.crawl:ValkeyCrawl",
-    ),
+    **dict.fromkeys(SERVERS, "mannerly.crawler.store.valkey.crawl:ValkeyCrawl"),
 }
 """By scheme: the module and the class of the implementation."""
 
 _DIRECTORY = "mannerly.crawler.store.sqlite.crawl:SqliteCrawl"
+
+_folders: list[Path] = []  # with records of members, for the whole process
 
 # Two characters at least: `C:\crawl` is a path.
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):")
@@ -96,6 +105,63 @@ def create_crawl(location: str | Path, manifest: Manifest) -> CrawlStore:
     return _implementation(location).create(str(location), manifest)
 
 
+def is_in_server(location: str | Path) -> bool:
+    """Return whether a location is that of a server, or of a crawl in one."""
+    return isinstance(location, str) and location.partition("://")[0] in SERVERS
+
+
+def in_server(url: str, name: str = "") -> str:
+    """Return the location of a crawl in a server; without a name, the URL of the server.
+
+    Raises:
+        AddressRefused: it is no URL of a server, holds a password, or the name cannot be used.
+    """
+    from .valkey.address import located, parse
+
+    return located(url, name) if name else parse(url, needs_name=False).location.removesuffix("#")
+
+
+def without_password(url: str) -> str:
+    """Return the URL of a server as it may be shown and stored."""
+    from .valkey.address import without_password as shown
+
+    return shown(url)
+
+
+def check_home(data_dir: Path, crawl: str | None, location: str) -> None:
+    """Check that a worker's data directory is new, or belongs to this crawl (its id, if any).
+
+    Raises:
+        CrawlGone: it belongs to a crawl that is not in the server any more.
+        StoreError: it belongs to another crawl.
+    """
+    from .valkey.home import check_home as check
+
+    check(data_dir, crawl, location)
+
+
+def clear_home(data_dir: Path) -> None:
+    """Remove what a worker of a crawl in a server has written to its data directory."""
+    from .valkey.home import clear_home as clear
+
+    clear(data_dir)
+
+
+def crawls_in(url: str) -> list[str]:
+    """Return the names of the crawls in a server, in order."""
+    from .valkey.listing import names_in
+
+    return names_in(url)
+
+
+def read_records_from(folders: Iterable[Path]) -> None:
+    """Let this process look for the records of crawls in servers in these folders, too.
+
+    A run with several processes has a folder for each, below its data directory.
+    """
+    _folders.extend(folder for folder in folders if folder not in _folders)
+
+
 def open_crawl(location: str | Path) -> CrawlStore:
     """Open a crawl, to look at it or (after `hold`) to run it.
 
@@ -103,7 +169,11 @@ def open_crawl(location: str | Path) -> CrawlStore:
         StoreMissing: there is no crawl.
         StoreError: it is damaged, incomplete, or of another version.
     """
-    return _implementation(location).open(str(location))
+    crawl = _implementation(location).open(str(location))
+    if _folders and is_in_server(location):
+        below = [each for folder in _folders for each in sorted(folder.glob("process-*"))]
+        crawl.read_from([*_folders, *below])  # type: ignore[attr-defined]  # only these have records elsewhere
+    return crawl
 
 
 def exists(location: str | Path) -> bool:
@@ -143,8 +213,12 @@ def repair(location: str | Path) -> list[str]:
 
 
 def name_of(location: str) -> str:
-    """Return the name of a crawl as other crawls show it: the last part of its location."""
-    return re.split(r"[/\\:]", location.rstrip("/\\"))[-1] or location
+    """Return the name of a crawl as other crawls show it: the last part of its location.
+
+    The runs of a job are called run-1, run-2 …, so they have the name of the job, too.
+    """
+    parts = re.split(r"[/\\:]", location.rstrip("/\\"))
+    return "/".join(parts[-2:] if parts[-1].startswith("run-") else parts[-1:]) or location
 
 
 def host_memory_location(chosen: str | None, environment: Mapping[str, str]) -> str | None:

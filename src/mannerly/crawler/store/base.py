@@ -111,7 +111,9 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class StoreError(Exception):
-    """The state cannot be used: locked, damaged, foreign or too new. Exit code 4."""
+    """The state cannot be used: locked, damaged, foreign or too new."""
+
+    exit_code = 4
 
 
 class StoreMissing(StoreError):  # noqa: N818 - a state of the place
@@ -217,6 +219,11 @@ class ShardReader(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def missing(self) -> int:
+        """Return how many pages have a record that cannot be found from here."""
+        return 0
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
@@ -397,7 +404,10 @@ class CrawlStore(Protocol):
     location: str  # what `open_crawl` takes, as it is shown to people; never with a password
     manifest: Manifest
     segment_folder: Path | None  # where answers are kept; None: nowhere
-    fleet: Fleet | None  # several runs may work on it at once; None: one at a time
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """Return the words for several runs at once; None: one run at a time works on it."""
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.

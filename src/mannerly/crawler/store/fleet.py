@@ -50,7 +50,9 @@ MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
-    """The server cannot be reached, or does not answer in time: try the same again. Exit code 5."""
+    """The server cannot be reached, or does not answer in time: try the same again."""
+
+    exit_code = 5
 
 
 class LeaseLost(StoreError):  # noqa: N818 - a state of the shard

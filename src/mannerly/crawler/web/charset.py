@@ -22,6 +22,8 @@ _PRESCAN_BYTES = 1024
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
+_BOM_STARTS = frozenset(bom[:2] for bom, _ in _BOMS)
+
 _REPLACEMENT = "replacement"
 _USER_DEFINED = "x-user-defined"
 
@@ -98,9 +100,10 @@ ASCII_CODECS = frozenset(LABELS.values()) - _MANY_BYTES - _OTHER_MARKUP
 
 def encoding(body: bytes, content_type: str | None) -> tuple[str, int]:
     """Return the codec of a page and the length of its byte order mark."""
-    for bom, codec in _BOMS:
-        if body.startswith(bom):
-            return codec, len(bom)
+    if body[:2] in _BOM_STARTS:
+        for bom, codec in _BOMS:
+            if body.startswith(bom):
+                return codec, len(bom)
     return _from_header(content_type) or _from_meta(body) or "utf-8", 0
 
 

@@ -30,7 +30,8 @@ class Recent:
     def others(self, urls: Iterable[str]) -> list[str]:
         """Return the URLs that were not passed on lately, in their order."""
         latest, earlier = self._latest, self._earlier
-        return [url for url in urls if url not in latest and url not in earlier]
+        unmet = [url for url in urls if url not in latest]
+        return [url for url in unmet if url not in earlier] if earlier else unmet
 
     def add(self, url: str) -> bool:
         """Note a URL; return whether it was not noted before."""

@@ -137,7 +137,7 @@ class LinkBase:
         # more: 1.2 µs a link in all, of which parsing takes half.
         if len(href) > self._max_raw_length:
             return UrlRefusal.TOO_LONG
-        if href.startswith(_NO_PAGES):
+        if ":" in href and href.startswith(_NO_PAGES):  # `in` takes a third of the time
             return _SCHEME
         try:
             parsed = self._join(href)
@@ -164,10 +164,8 @@ class LinkBase:
         not; where the short form would end in a blank, the href is returned unchanged. So is one
         that `resolve` refuses because of a lone surrogate, wherever that is.
         """
-        mark = href.find("#")
-        short = href[:mark] if mark > 0 else href
-        mark = short.find("?")
-        if mark > 0 and "/" in short[:mark]:
+        short = href.partition("#")[0] or href  # partition: find takes twice as long
+        if "?" in short and "/" in short.partition("?")[0]:
             short = self._with_bare_query(short)
         if short[-1:] <= " " or not (href.isascii() or _is_encodable(href)):
             return href
@@ -175,10 +173,10 @@ class LinkBase:
 
     def _with_bare_query(self, text: str) -> str:
         """The URL without tracking parameters and without an empty query."""
-        mark = text.index("?")
+        bare, _, query = text.partition("?")
         # With "&" in front, every parameter begins with its separator. The others stay unchanged.
-        query = self._tracked.sub("", "&" + text[mark + 1 :])
-        return f"{text[:mark]}?{query[1:]}" if len(query) > 1 else text[:mark]
+        query = self._tracked.sub("", "&" + query)
+        return f"{bare}?{query[1:]}" if len(query) > 1 else bare
 
 
 def canonical(href: str, base: str | None = None, rules: UrlRules = DEFAULT_RULES) -> str | None:

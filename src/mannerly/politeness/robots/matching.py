@@ -44,6 +44,7 @@ _LINES = 1 << 20  # more lines than 500 KiB can hold
 _KEY = 3  # letters of a key; fewer if no part of the pattern has as many
 _KEYS_TRIED = 4  # for one rule
 _PARTS_TRIED = 8
+_FEW_PREFIXES = 32  # so many are compared in one step
 _NO_PIECES: list[str] = []
 _rank = attrgetter("rank")
 
@@ -81,7 +82,7 @@ TOO_LONG = Rule((LineKind.DISALLOW, b"", 0), "/")
 class RuleTable:
     """The rules of one agent, either as written or in canonical form."""
 
-    __slots__ = ("_by_key", "_by_prefix", "_lengths")
+    __slots__ = ("_by_key", "_by_prefix", "_few_prefixes", "_lengths", "_wild")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         ranked = sorted(rules, key=_rank, reverse=True)
@@ -98,11 +99,18 @@ class RuleTable:
             best_of_length.setdefault(len(rule.prefix), rule.rank)
         # Rules were inserted by descending rank, so the lengths are in that order, too.
         self._lengths = list(best_of_length.items())
+        self._wild = [rule for rule in ranked if rule.pieces]
+        prefixes = {rule.prefix for rule in ranked if not rule.pieces}
+        self._few_prefixes = tuple(prefixes) if len(prefixes) <= _FEW_PREFIXES else None
 
     def find(self, path: str) -> Rule | None:
         """Return the highest rule that matches; TOO_LONG if that would take too long to find."""
         target = path + END
-        best: Rule | None = None
+        if self._few_prefixes is not None and not target.startswith(self._few_prefixes):
+            # Most paths: one comparison in C for all rules without a wildcard, 0.5 µs less.
+            best, steps = self._find_wild(target)
+            return self._find_by_key(target, best, steps) if self._by_key else best
+        best = None
         best_rank = steps = 0
         rules_with = self._by_prefix.get
         for length, best_possible in self._lengths:
@@ -120,6 +128,18 @@ class RuleTable:
                 best, best_rank = rule, rule.rank
                 break
         return self._find_by_key(target, best, steps) if self._by_key else best
+
+    def _find_wild(self, target: str) -> tuple[Rule | None, int]:
+        """Return the highest rule with a wildcard that matches, and the steps that it took."""
+        steps = 0
+        for rule in self._wild:
+            if target.startswith(rule.prefix):
+                steps += len(rule.pieces)
+                if steps > MAX_STEPS:
+                    return TOO_LONG, steps
+                if rule.matches(target):
+                    return rule, steps
+        return None, steps
 
     def _find_by_key(self, target: str, best: Rule | None, steps: int) -> Rule | None:
         best_rank = 0 if best is None else best.rank

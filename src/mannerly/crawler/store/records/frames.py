@@ -77,6 +77,12 @@ class ListedFrame(msgspec.Struct, tag="l", array_like=True, frozen=True):
     pages: list[ListedPage]
 
 
+class TrafficFrame(msgspec.Struct, tag="t", array_like=True, frozen=True):
+    """Answers and refusals, by interval."""
+
+    sums: dict[int, list[int]]
+
+
 class CheckedFrame(msgspec.Struct, tag="c", array_like=True, frozen=True):
     """A sitemap that is believed says that these pages are unchanged."""
 
@@ -85,7 +91,13 @@ class CheckedFrame(msgspec.Struct, tag="c", array_like=True, frozen=True):
 
 
 Frame: TypeAlias = (
-    RecordedFrame | DroppedFrame | ReturnedFrame | AskedFrame | ListedFrame | CheckedFrame
+    RecordedFrame
+    | DroppedFrame
+    | ReturnedFrame
+    | AskedFrame
+    | ListedFrame
+    | TrafficFrame
+    | CheckedFrame
 )
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -18,7 +18,7 @@ import os
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind, PageRecord, Skipped, is_given_up
+from mannerly.crawler.model import Kind, PageRecord, Skipped, Traffic, is_given_up
 from mannerly.crawler.store.lastmod import unchanged
 from mannerly.crawler.store.memory_reader import SitemapSays
 from mannerly.crawler.store.sqlite.files import open_regular
@@ -31,6 +31,7 @@ from .frames import (
     LogDamaged,
     RecordedFrame,
     ReturnedFrame,
+    TrafficFrame,
     read_frame,
     read_frames,
 )
@@ -83,6 +84,7 @@ class LogReader:
         self._urls: dict[int, _Url] = {}  # by seq
         self._seqs: dict[str, int] = {}  # by URL
         self._listed: dict[str, SitemapSays] = {}
+        self._traffic: dict[int, tuple[int, int]] = {}
         self._files: list[BinaryIO] = []
         self._numbers: dict[str, int] = {}  # of segments that were found, by name
         self._read_to: dict[str, int] = {}
@@ -138,9 +140,9 @@ class LogReader:
                 for seq in seqs:
                     self._returned(seq)
             case AskedFrame(seqs):
-                for seq in seqs:
-                    if seq in self._urls:  # else its segment is missing
-                        self._urls[seq].round = -1
+                self._asked_again(seqs)
+            case TrafficFrame(sums):
+                self._add_traffic(sums)
             case CheckedFrame(round_number, seqs):
                 for seq in seqs:
                     self._urls[seq].round = self._urls[seq].checked_round = round_number
@@ -178,6 +180,16 @@ class LogReader:
         url = self._urls.get(seq)
         if url is not None:  # else its segment is missing
             self._urls[seq] = _Url(seq, url.kind)
+
+    def _asked_again(self, seqs: list[int]) -> None:
+        for seq in seqs:
+            if seq in self._urls:  # else its segment is missing
+                self._urls[seq].round = -1
+
+    def _add_traffic(self, sums: dict[int, list[int]]) -> None:
+        for interval, (requests, refused) in sums.items():
+            so_far = self._traffic.get(interval, (0, 0))
+            self._traffic[interval] = so_far[0] + requests, so_far[1] + refused
 
     def _list(self, page: str, lastmod: str | None, round_number: int) -> None:
         last = self._listed.get(page)
@@ -230,6 +242,11 @@ class LogReader:
             frame = None if url.items_at is None else self._frame(url.items_at)
             if isinstance(frame, RecordedFrame) and frame.items is not None:
                 yield frame.entry.url, frame.items
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+        for interval, sums in sorted(self._traffic.items()):
+            yield Traffic(interval, *sums)
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""

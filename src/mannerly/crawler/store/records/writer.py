@@ -14,6 +14,7 @@ from .frames import (
     ListedFrame,
     RecordedFrame,
     ReturnedFrame,
+    TrafficFrame,
     pack,
 )
 
@@ -66,7 +67,7 @@ class RecordWriter:
         return self._segments.waiting_bytes
 
     def add(self, batch: Batch, round_number: int) -> None:
-        """Append the pages, dropped URLs and lists of a batch."""
+        """Append the pages, dropped URLs, lists and traffic of a batch."""
         for entry, record in batch.pages:
             seq = entry.seq
             frame = RecordedFrame(
@@ -85,6 +86,8 @@ class RecordWriter:
             self._append(DroppedFrame(round_number, entry._replace(attempts=0), reason))
         if batch.listed:
             self._append(ListedFrame(round_number, batch.listed))
+        if batch.traffic:
+            self._append(TrafficFrame(batch.traffic))
 
     def returned(self, seqs: Iterable[int]) -> None:
         """Note that URLs are queued again, without what was recorded of them."""

@@ -267,10 +267,14 @@ def insert(table: str, *columns: str, verb: str = "INSERT") -> str:
     return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})"
 
 
-def update(table: str, *columns: str, where: str = "") -> str:
-    """Return the statement that sets these columns, of all rows or of those with `where` = ?."""
+def update(table: str, *columns: str, where: str = "", more: str = "") -> str:
+    """Return the statement that sets these columns, of all rows or of those with `where` = ?.
+
+    `more` is set after them.
+    """
     condition = f" WHERE {where} = ?" if where else ""
-    return f"UPDATE {table} SET ({', '.join(columns)}) = ({_marks(columns)}){condition}"  # noqa: S608
+    values = f"({', '.join(columns)}) = ({_marks(columns)})" + (more and f", {more}")
+    return f"UPDATE {table} SET {values}{condition}"  # noqa: S608
 
 
 def _marks(columns: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ files of the members (`store.records`). Decision record 0062 tells what lives wh
     packing    entries and hosts as bytes
     crawl      ValkeyCrawl: the whole crawl, and its fleet
     shard      ValkeyShard: one shard, for its owner
+    listing    the crawls of a server
     hosts      ValkeyHosts: the memory of hosts that all crawls of a server share
     health     what is wrong with a server
     reader     one shard, for readers beside its owner

@@ -36,7 +36,9 @@ _NAME = re.compile(r"[^\s{}#\x00-\x1f\x7f]+")
 
 
 class AddressRefused(StoreError):  # noqa: N818 - a state of the command line
-    """The address, or the way to this server, is not acceptable. Exit code 2."""
+    """The address, or the way to this server, is not acceptable."""
+
+    exit_code = 2
 
 
 class Address(NamedTuple):
@@ -88,6 +90,11 @@ def parse(location: str, *, needs_name: bool = True) -> Address:
     if needs_name and not address.name:
         raise AddressRefused(f"{address.server} names no crawl: add --crawl NAME")
     return address
+
+
+def without_password(url: str) -> str:
+    """Return the URL of a server as it may be shown and stored."""
+    return _split(url)[0]._replace(name="").server
 
 
 def located(url: str, name: str) -> str:

@@ -55,7 +55,6 @@ def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Pay
         "records": flat((each.host, pack_host(each, server)) for each in batch.hosts),
         "robots": flat((name, pack_robots(each, server)) for name, each in batch.robots.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
-        "traffic": flat((interval, *sums) for interval, sums in batch.traffic.items()),
         "sg": flat((name, str(length)) for name, length in batch.segments.items()),
         "round": max([round_number, *rounds]),
         "retries": [order for each in retries for order in _stages(each)],

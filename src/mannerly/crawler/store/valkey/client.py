@@ -11,6 +11,7 @@ failover, and is asked for whenever a connection is made.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -22,7 +23,7 @@ from .address import AddressRefused, password_of, require_safe
 from .scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .address import Address
 
@@ -61,10 +62,11 @@ class ValkeyServer:
         self.run = ""  # of the server; "" before the first connection
         self.version = ""
         self.ahead_s = 0.0  # the server's clock, before our wall clock
+        self.is_cluster = False  # several servers, a part of the keys each
         self.busy_s = 0.0  # waited for answers so far
         self._timeout_s = timeout_s
-        self._mono = mono
-        self._wall = wall
+        self.mono = mono
+        self.wall = wall
         self._client: Any = None
 
     def __repr__(self) -> str:
@@ -123,13 +125,30 @@ class ValkeyServer:
         """Run a command that changes something and may be repeated."""
         return self.ask(*command)
 
+    def time_ms(self, key: str) -> int:
+        """Return the time of the server that holds a key."""
+        now_ms: int = self.call("time", [key], {})
+        return now_ms
+
+    def information(self, section: str) -> list[dict[str, str]]:
+        """Return the answer of INFO; in a cluster, of every primary."""
+        if not self.is_cluster:
+            self.ask("PING")
+        if not self.is_cluster:
+            return [info(self.ask("INFO", section))]
+        answers = self._exchange([("INFO", section)], {"target_nodes": "primaries"})
+        (nodes,) = [_known(each, self.address) for each in answers]
+        if isinstance(nodes, StoreError):
+            raise nodes
+        return [info(each) for each in nodes.values()]
+
     def now(self) -> float:
         """Return the server's time, by our clock and what is known of the difference."""
-        return self._wall() + self.ahead_s
+        return self.wall() + self.ahead_s
 
     def saw(self, server_ms: int, asked_at: float) -> None:
         """Learn the difference of the clocks: the server's time, and our wall time before."""
-        self.ahead_s = server_ms / 1000.0 - (asked_at + self._wall()) / 2.0
+        self.ahead_s = server_ms / 1000.0 - (asked_at + self.wall()) / 2.0
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
@@ -139,21 +158,29 @@ class ValkeyServer:
 
     # ------------------------------------------------------------------ the connection
 
-    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+    def _exchange(
+        self, commands: Sequence[Command], options: Mapping[str, str] | None = None
+    ) -> list[Any]:
         import redis
 
-        began = self._mono()
+        began = self.mono()
         try:
             client = self._client or self._connect()
             if len(commands) == 1:
                 try:
-                    return [client.execute_command(*commands[0])]
+                    return [client.execute_command(*commands[0], **(options or {}))]
                 except redis.ResponseError as error:
-                    return [error]
+                    if not _is_moved(error) or self.is_cluster:
+                        return [error]
+                    client = self._join_cluster()
+                    return [client.execute_command(*commands[0], **(options or {}))]
             pipeline = client.pipeline(transaction=False)
             for command in commands:
                 pipeline.execute_command(*command)
             answers: list[Any] = pipeline.execute(raise_on_error=False)
+            if not self.is_cluster and any(_is_moved(each) for each in answers):
+                self._join_cluster()
+                return self._exchange(commands)
             for answer in answers:
                 if isinstance(answer, redis.ConnectionError | redis.TimeoutError):
                     raise answer
@@ -162,42 +189,59 @@ class ValkeyServer:
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise _gone_away(error, self.address) from error
         finally:
-            self.busy_s += self._mono() - began
+            self.busy_s += self.mono() - began
         return answers
 
     def _connect(self) -> Any:
         import redis
+
+        if not self.is_cluster:
+            options = self._options()
+            self._client = redis.Redis(db=self.address.database, max_connections=1, **options)
+            with suppress(redis.RedisError, OSError):  # the command itself will tell
+                self._client.ping()
+        return self._join_cluster() if self.is_cluster else self._client
+
+    def _join_cluster(self) -> Any:
+        """Connect to all servers of a cluster: a command goes to the one that has its key."""
+        from redis.cluster import RedisCluster
+
+        self.close()
+        self.is_cluster = True
+        self._client = RedisCluster(dynamic_startup_nodes=False, **self._options())
+        return self._client
+
+    def _options(self) -> dict[str, Any]:
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
         address = self.address
         password = password_of(address)
         require_safe(address, password)
-        self._client = redis.Redis(
-            host=address.host,
-            port=address.port,
-            db=address.database,
-            username=address.user or None,
-            password=password,
-            socket_timeout=self._timeout_s,
-            socket_connect_timeout=self._timeout_s,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-            retry_on_error=[],
-            health_check_interval=0,
-            max_connections=1,
-            protocol=2,
-            # Its type says that it takes nothing; it takes the connection.
-            **{"redis_connect_func": self._connected, **tls_options(address)},
-        )
-        return self._client
+        return {
+            "host": address.host,
+            "port": address.port,
+            "username": address.user or None,
+            "password": password,
+            "socket_timeout": self._timeout_s,
+            "socket_connect_timeout": self._timeout_s,
+            "socket_keepalive": True,
+            "retry": Retry(NoBackoff(), 1 if self.is_cluster else 0),
+            "health_check_interval": 0,
+            "protocol": 2,
+            "redis_connect_func": self._connected,
+            **tls_options(address),
+        }
 
     def _connected(self, connection: Any) -> None:
         """Greet the server on a new connection, and ask which run of it this is."""
-        connection.on_connect()
+        if not self.is_cluster:  # the client of a cluster has greeted it already
+            connection.on_connect()
         connection.send_command("INFO", "server")
         facts = info(connection.read_response())
         self.run = facts.get("run_id", "")
+        mode = facts.get("redis_mode") or facts.get("server_mode")
+        self.is_cluster = self.is_cluster or mode == "cluster"
         self.version = facts.get("valkey_version") or facts.get("redis_version", "")
 
 
@@ -230,6 +274,14 @@ def _is_unknown_script(answer: object) -> bool:
     # Some versions of the client take the first word off, and raise a class of its own.
     return isinstance(answer, redis.exceptions.NoScriptError) or (
         isinstance(answer, redis.ResponseError) and str(answer).startswith("NOSCRIPT")
+    )
+
+
+def _is_moved(answer: object) -> bool:
+    import redis
+
+    return isinstance(answer, redis.ResponseError) and (
+        isinstance(answer, redis.exceptions.MovedError) or str(answer).startswith("MOVED ")
     )
 
 

@@ -9,7 +9,6 @@ crawl is alone, as on a disk.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from uuid import uuid4
@@ -40,7 +39,7 @@ from .packing import Poisoned, text_of, unpack_letter
 from .reader import ValkeyReader, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
@@ -74,22 +73,15 @@ _decode_card = msgspec.json.Decoder(WorkerCard).decode
 class ValkeyCrawl:
     """`CrawlStore` in a Redis or Valkey server."""
 
-    def __init__(
-        self,
-        server: ValkeyServer,
-        manifest: Manifest,
-        *,
-        mono: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, server: ValkeyServer, manifest: Manifest) -> None:
         self.server = server
         self.location = server.address.location
         self.manifest = manifest
         self.keys = CrawlKeys(server.address.name)
-        self.mono, self.wall = mono, wall
+        self.mono, self.wall = server.mono, server.wall
         self.segment_folder: Path | None = None
         self.folders: list[Path] = []
-        self.mail = Mailbox(server, self.keys, mono)
+        self.mail = Mailbox(server, self.keys, self.mono)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
@@ -99,9 +91,9 @@ class ValkeyCrawl:
     # ------------------------------------------------------------------ creating and opening
 
     @classmethod
-    def create(cls, location: str, manifest: Manifest) -> Self:
+    def create(cls, location: str, manifest: Manifest, server: ValkeyServer | None = None) -> Self:
         """Create a crawl under a name that is not in use."""
-        server = ValkeyServer(parse(location))
+        server = server or ValkeyServer(parse(location))
         keys = CrawlKeys(server.address.name)
         payload: Payload = {
             "id": manifest.id,
@@ -123,7 +115,7 @@ class ValkeyCrawl:
         return crawl
 
     @classmethod
-    def open(cls, location: str) -> Self:
+    def open(cls, location: str, server: ValkeyServer | None = None) -> Self:
         """Open a crawl that was created earlier.
 
         Raises:
@@ -131,7 +123,7 @@ class ValkeyCrawl:
             StoreAway: the server cannot be reached.
             StoreError: it is of another version, or damaged.
         """
-        server = ValkeyServer(parse(location))
+        server = server or ValkeyServer(parse(location))
         keys = CrawlKeys(server.address.name)
         data, is_ready = server.ask_all([("GET", keys.manifest), ("HGET", keys.meta, "ready")])
         if data is None:
@@ -269,8 +261,8 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        rows, (seconds, micros) = self.server.ask_all([("HGETALL", self.keys.cards), ("TIME",)])
-        now = int(seconds) + int(micros) / 1e6
+        rows = self.server.ask("HGETALL", self.keys.cards)
+        now = self.server.time_ms(self.keys.cards) / 1000.0 if rows else 0.0
         cards = []
         for _, value in pairs(rows):
             seen_ms, _, text = value.partition(b" ")
@@ -287,10 +279,8 @@ class ValkeyCrawl:
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""
-        until, (seconds, _) = self.server.ask_all(
-            [("HGET", self.keys.meta, "holds_until"), ("TIME",)]
-        )
-        if until is not None and int(until) > int(seconds) * 1000:
+        until = self.server.ask("HGET", self.keys.meta, "holds_until")
+        if until is not None and int(until) > self.server.time_ms(self.keys.meta):
             return True
         return len(self.fleet.unclaimed()) < self.manifest.shards or bool(self.workers())
 

@@ -45,12 +45,13 @@ def require_keeping(server: ValkeyServer) -> None:
     Raises:
         AddressRefused: it may.
     """
-    policy = info(server.ask("INFO", "memory")).get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
-        raise AddressRefused(
-            f"{server.address.server} may evict keys (maxmemory-policy {policy}), and a crawl "
-            "would lose URLs: set maxmemory-policy noeviction"
-        )
+    for facts in server.information("memory"):
+        policy = facts.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            raise AddressRefused(
+                f"{server.address.server} may evict keys (maxmemory-policy {policy}), and a crawl "
+                "would lose URLs: set maxmemory-policy noeviction"
+            )
 
 
 def examine_server(url: str) -> list[ServerFact]:

@@ -86,6 +86,35 @@ def read_card(path: Path) -> MemberCard | None:
         raise StoreError(f"cannot read {path / CARD}: {error}") from None
 
 
+def check_home(path: Path, crawl: str | None, location: str) -> None:
+    """Check that a data directory is new, or belongs to this crawl; None: there is no crawl.
+
+    Raises:
+        CrawlGone: it belongs to a crawl that is not in the store any more.
+        StoreError: it belongs to another crawl.
+    """
+    card = read_card(path)
+    if card is not None:
+        _check(card, path, crawl or "", location)
+
+
+def clear_home(path: Path) -> None:
+    """Remove what a member has written to its data directory; nothing else is touched.
+
+    Raises:
+        StoreInUse: another process has it.
+    """
+    card = read_card(path)
+    if card is None:
+        return
+    lock = OwnerLock(path / LOCK, what=path)
+    try:
+        for file in [*path.glob(f"{card.member}-*"), *path.glob("shard-*.parsing"), path / CARD]:
+            file.unlink(missing_ok=True)
+    finally:
+        lock.release()
+
+
 def _check(card: MemberCard, path: Path, crawl: str, location: str) -> None:
     if card.crawl == crawl:
         return

@@ -20,7 +20,6 @@ Keys of a shard; scripts make them from the first one:
     h        hash: records of hosts
     r        hash: robots.txt by origin
     v        hash: how often the lastmod of a host's sitemap was right and wrong
-    t        hash: traffic by interval
     o oc     hashes: letters to other shards, and how far each of them has come
     i ic     list and hash: letters from other shards, and cursors
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies

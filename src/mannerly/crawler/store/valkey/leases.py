@@ -11,17 +11,17 @@ there, so there was no other owner. It may be renewed.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
 from mannerly.crawler.store.records.writer import RecordWriter
-from mannerly.crawler.store.sqlite.notes import ParsingNote
 
 from .health import require_keeping
 from .home import Home
+from .notes import FileNote, ServerNote
 from .outbox import Outbox
 from .shard import ValkeyShard
 from .writes import Writes
@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from .crawl import ValkeyCrawl
 
 
+class FleetFigures(NamedTuple):
+    """The store of a crawl as one process sees it: plain values for metrics."""
+
+    leases: int  # shards that it owns
+    takeovers: int  # of them, those whose owner was lost, so far
+    lost: int  # shards that it has lost, so far
+    commits: int  # writes to its shards, so far
+    refused: int  # of them, those that came too late: another owner was there
+    unread_links: int  # in the inboxes of its shards
+    waited_s: float  # for answers of the server, so far
+    memory_bytes: int  # of the server
+    memory_limit_bytes: int  # 0: none
+
+
 class ValkeyFleet:
     """The members of a crawl and its shards, for one process."""
 
@@ -45,6 +59,8 @@ class ValkeyFleet:
         self.member = ""
         self.takeovers = 0  # shards that were claimed here after their owner was lost
         self.lost = 0  # shards that this process has lost
+        self.refused = 0  # writes that came too late
+        self._writes_before = 0  # of shards that were released since
         self.claimed: dict[int, ValkeyShard] = {}
         self._crawl = crawl
         self._home: Home | None = None
@@ -76,10 +92,8 @@ class ValkeyFleet:
         """Return the shards that have no owner now."""
         crawl = self._crawl
         keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
-        *rows, (seconds, micros) = crawl.server.ask_all(
-            [*(("HMGET", key, "id", "token", "until") for key in keys), ("TIME",)]
-        )
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
+        now_ms = crawl.server.time_ms(crawl.keys.meta)
         free = []
         for shard, (known, token, until) in enumerate(rows):
             if known is None or known.decode() != crawl.manifest.id:
@@ -121,6 +135,22 @@ class ValkeyFleet:
             raise shown
         return lost
 
+    def figures(self) -> FleetFigures:
+        """Return what this process knows of the store, for metrics. Asks the server once."""
+        server = self._crawl.server
+        memory = server.information("memory")
+        return FleetFigures(
+            leases=len(self.claimed),
+            takeovers=self.takeovers,
+            lost=self.lost,
+            commits=sum(shard.written[0] for shard in self.claimed.values()) + self._writes_before,
+            refused=self.refused,
+            unread_links=self._crawl.mail.depth(),
+            waited_s=server.busy_s,
+            memory_bytes=sum(int(each.get("used_memory", 0)) for each in memory),
+            memory_limit_bytes=sum(int(each.get("maxmemory", 0)) for each in memory),
+        )
+
     # ------------------------------------------------------------------ shards
 
     def claim(self, number: int, options: ShardOptions) -> ValkeyShard:
@@ -131,9 +161,9 @@ class ValkeyFleet:
             raise StoreError(f"{crawl.location}: join the crawl with a data directory first")
         token = uuid4().hex
         note = (
-            _ServerNote(crawl, number, token)
+            ServerNote(crawl, number, token)
             if self._home is None
-            else _FileNote(self._home.path, number)
+            else FileNote(self._home.path, number)
         )
         payload: Payload = {
             "id": crawl.manifest.id,
@@ -178,6 +208,9 @@ class ValkeyFleet:
 
     def _released(self, shard: ValkeyShard) -> None:
         """Let go of a shard, so that the next owner need not wait."""
+        writes, refused = shard.written
+        self._writes_before += writes
+        self.refused += refused
         if self.claimed.get(shard.number) is shard:
             del self.claimed[shard.number]
             self._crawl.mail.unwatch(shard.number)
@@ -249,31 +282,3 @@ def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> Stor
     return StoreInUse(
         f"shard {number} of {location} is in use by {bytes(member).decode('utf-8', 'replace')}"
     )
-
-
-class _ServerNote:
-    """Tells the server which page is being parsed: for an owner without a data directory."""
-
-    def __init__(self, crawl: ValkeyCrawl, number: int, token: str) -> None:
-        self._crawl, self._number, self._token = crawl, number, token
-        self.seq = 0
-
-    def write(self, seq: int) -> None:
-        self._crawl.note(self._number, "parsing", seq, self._token)
-
-    def close(self) -> None:
-        """Do nothing: the note stays."""
-
-
-class _FileNote:
-    """Notes it in a mapped file of the member, which costs nothing and outlives the process."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._note = ParsingNote(folder, number)
-        self.seq = self._note.cell[0]
-
-    def write(self, seq: int) -> None:
-        self._note.cell[0] = seq
-
-    def close(self) -> None:
-        self._note.close()

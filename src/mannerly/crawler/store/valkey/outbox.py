@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MARK = 200_000  # unread links
 PAUSE_S = 1.0  # without letters for a shard above the mark
-LOOK_S = 1.0
+LOOK_S = 10.0
 _PIECE = 200  # letters that are read at once
 
 

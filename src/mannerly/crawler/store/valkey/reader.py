@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mannerly.crawler.model import HostRecord, Skipped, Traffic
+from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PageItems,
         PageRecord,
         RobotsRecord,
+        Traffic,
     )
     from mannerly.crawler.store.base import Counts
 
@@ -123,7 +124,7 @@ class ValkeyReader(ShardReader):
 
     def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none."""
-        return self._log().last_position()
+        return self.records().last_position()
 
     # ------------------------------------------------------------------ hosts
 
@@ -156,42 +157,37 @@ class ValkeyReader(ShardReader):
 
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""
-        intervals: dict[int, list[int]] = {}
-        for field, value in self._hash("t"):
-            interval, _, which = field.partition(b" ")
-            sums = intervals.setdefault(self._number("t", interval), [0, 0])
-            sums[which == b"refused"] = self._number("t", value)
-        yield from [Traffic(each, *intervals[each]) for each in sorted(intervals)]
+        yield from self.records().traffic()
 
     # ------------------------------------------------------------------ records
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
-        yield from self._log().pages(after=after, last=last)
+        yield from self.records().pages(after=after, last=last)
 
     def elements(
         self, *, after: int = 0, last: int | None = None
     ) -> Iterator[tuple[PageRecord, bytes | None]]:
         """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        yield from self._log().elements(after=after, last=last)
+        yield from self.records().elements(after=after, last=last)
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
-        return self._log().elements_of(url)
+        return self.records().elements_of(url)
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""
-        yield from self._log().checked()
+        yield from self.records().checked()
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
     ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
         """Yield the records of pages, and where the answer of each is kept."""
-        yield from self._log().kept_pages(after=after, last=last)
+        yield from self.records().kept_pages(after=after, last=last)
 
     def items(self) -> Iterator[tuple[str, PageItems]]:
         """Yield what every page was extracted to, with its URL."""
-        yield from self._log().items()
+        yield from self.records().items()
 
     def segments(self) -> dict[str, int]:
         """Return the valid length of every segment, by name, in the order of their beginning."""
@@ -204,11 +200,11 @@ class ValkeyReader(ShardReader):
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
-        return self._log().missing
+        return self.records().missing
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped."""
-        yield from self._log().skipped()
+        yield from self.records().skipped()
 
     def given_up(self) -> Iterator[Skipped]:
         """Yield every URL that was given up."""
@@ -230,7 +226,7 @@ class ValkeyReader(ShardReader):
         for entry, reason in self._given_up():
             if entry.url == url:
                 return Skipped(url, reason, entry.depth, entry.parent)
-        if (found := self._log().find(url)) is not None:
+        if (found := self.records().find(url)) is not None:
             return found
         return next((entry for entry in self._in_queue(url) if entry.url == url), None)
 
@@ -247,7 +243,7 @@ class ValkeyReader(ShardReader):
 
     def urls(self) -> Iterator[str]:
         """Yield every URL known to the shard, each once."""
-        seen = set(self._log().urls())
+        seen = set(self.records().urls())
         yield from seen
         for entry in self.unfinished():
             if entry.url not in seen:
@@ -260,7 +256,7 @@ class ValkeyReader(ShardReader):
 
     # ------------------------------------------------------------------ inside
 
-    def _log(self) -> LogReader:
+    def records(self) -> LogReader:
         """Return the records, as they are committed now."""
         files, values = self._files("lg"), self._server.ask("HGET", self._base + "s", "round")
         extents = {name: Extent(*each[:2]) for name, each in files.items()}

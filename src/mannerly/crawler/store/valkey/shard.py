@@ -9,7 +9,7 @@ makes them valid.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.base import (
     BroughtBack,
@@ -28,7 +28,7 @@ from .returning import Returning
 from .writes import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .mailbox import Mailbox
+    from .notes import Note
     from .outbox import Outbox
     from .writes import Answer, Writes
 
@@ -48,18 +49,6 @@ LETTERS = 64  # that are read at once
 _OUTGOING = 7  # its place among the counters
 _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
-
-
-class Note(Protocol):
-    """Keeps the number of the page that is being parsed, without a commit."""
-
-    seq: int  # of the last owner, if it died meanwhile; else 0
-
-    def write(self, seq: int) -> None:
-        """Note a page; 0: none."""
-
-    def close(self) -> None:
-        """Keep no note any more."""
 
 
 class ValkeyShard(ValkeyReader, ShardStore):
@@ -94,6 +83,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._mail = mail
         self._on_close = on_close
         self._is_open = True
+        self._is_read = False  # the records from before this claim
         self._sent: Sent | None = None
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
@@ -130,6 +120,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         counters[_OUTGOING] -= self._outbox.handed
         return counts_of(counters)
 
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host with queued URLs; an empty queue is known here without asking."""
+        counts = self.counts()
+        return super().queued_hosts() if counts.queued > counts.waiting else iter(())
+
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
         return self._writes.counters[_APPLIED]
@@ -143,6 +138,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def token(self) -> str:
         """Return the token of this claim."""
         return self._writes.token
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Return how many writes were made, and how many of them came too late."""
+        return self._writes.number, self._writes.refused
 
     @property
     def is_lost(self) -> bool:
@@ -172,8 +172,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         payload = commit_payload(batch, self.round, self._server)
         payload["limit"] = self._limit
         payload["letters"] = self._outbox.write(dict(by_shard(batch.outgoing)))
-        if batch.pages or batch.dropped or batch.listed:
+        if batch.pages or batch.dropped or batch.listed or batch.traffic:
             self._writer.add(batch, self.round)
+        self._is_read = self._is_read and not batch.listed
         letters, saved = self._outbox.news()
         payload |= letters
         self._sent = Sent(whole)
@@ -317,19 +318,23 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
-        return self._log().recorded(seq)
+        return self._earlier().recorded(seq)
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""
-        return self._log().is_kept(seq)
+        return self._earlier().is_kept(seq)
 
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        return self._log().lastmods(url)
+        return self._earlier().lastmods(url)
 
-    def records(self) -> LogReader:
-        """Return the records that this owner can read, as they are committed now."""
-        return self._log()
+    def _earlier(self) -> LogReader:
+        """Return records from before this claim, which it does not change while they are queued."""
+        if not self._is_read:
+            self.records()
+            self._is_read = True
+        self._records.round = self.round
+        return self._records
 
     def votes(self, host: str) -> tuple[int, int]:
         """Return how often the lastmod of a host's sitemap was right, and how often wrong."""

@@ -53,10 +53,11 @@ class Writes:
     def __init__(self, server: ValkeyServer, key: str, crawl: str, token: str) -> None:
         self.token = token
         self.is_lost = False
+        self.refused = 0  # writes that came too late
         self._server = server
         self._key = key
         self._fence = {"id": crawl, "token": token}
-        self._number = 0
+        self.number = 0
         self._pending: _Pending | None = None
         self.counters = [0] * _COUNTERS
 
@@ -77,8 +78,8 @@ class Writes:
             LeaseLost: the shard has another owner.
         """
         assert self._pending is None, "an earlier write is settled first"
-        self._number += 1
-        self._pending = _Pending(name, {**self._fence, "n": self._number, **payload}, prepare)
+        self.number += 1
+        self._pending = _Pending(name, {**self._fence, "n": self.number, **payload}, prepare)
         return self.settle()
 
     def settle(self) -> Answer:
@@ -92,7 +93,8 @@ class Writes:
             answer = _decoded(self._server.call(pending.name, [self._key], pending.payload))
         except (StoreAway, StoreFull):
             raise
-        except StoreError:
+        except StoreError as error:
+            self.refused += isinstance(error, LeaseLost)
             self.is_lost = True  # whatever it was: what is applied is not known
             raise
         self._pending = None

@@ -91,10 +91,6 @@ for i = 1, #A.votes, 3 do
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' wrong', A.votes[i + 2])
 end
-for i = 1, #A.traffic, 3 do
-  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' all', A.traffic[i + 1])
-  redis.call('HINCRBY', P .. 't', A.traffic[i] .. ' refused', A.traffic[i + 2])
-end
 
 -- Files: name and value; they are numbered in the order of their beginning.
 for _, key in ipairs({'lg', 'sg'}) do

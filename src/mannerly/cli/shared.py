@@ -1,0 +1,228 @@
+"""Crawls in a Redis or Valkey server, for `mannerly crawl`: create or join with the same command.
+
+The options of the crawl are kept when it is created: another value is an error that names both.
+`OF_MACHINE` lists those that every machine has for itself.
+
+A password is read by the store, from the environment or a file (`store.valkey.address`). So the
+options about it become variables of this process, which its child processes inherit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.values import printable
+
+from .config import ConfigError
+from .terminal import fail, note, safe_term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawler.runtime.membership import Membership
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import Manifest
+
+    from .config import Configuration
+    from .crawl import RunPlan
+    from .seeds import SeedSource
+
+T = TypeVar("T")
+
+ENABLED = "redis://127.0.0.1:6379/0"  # --enable-redis without --redis-url
+AGAIN_S = 1.0  # between two tries to reach the server
+SAY_AGAIN_S = 30.0
+
+# Options that a machine has for itself, by name. Secrets are not kept with a crawl.
+OF_MACHINE = (
+    *("processes", "workers", "memory_limit", "duration", "grace", "proxy", "proxy_env", "ca_file"),
+    *("header", "auth", "parse_limit", "parse_processes", "check_limit", "governor", "durable"),
+    *("segment_size", "memory"),
+)
+
+
+def prepare_shared(
+    sources: list[SeedSource],
+    seeds: list[str],
+    configuration: Configuration,
+    server: str,
+    base: CrawlSettings | None = None,
+) -> RunPlan:
+    """Return the plan of a run that creates a crawl in a server, or joins it."""
+    from mannerly.crawler.store import read_records_from
+
+    from . import notices
+    from .crawl import RunPlan, check_start
+    from .fail_on import read_rules
+    from .outputs import check_function, check_outputs, for_outputs
+
+    location = located(configuration, server, seeds)
+    member = membership(configuration, location)
+    check_outputs(configuration)
+    said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
+    manifest = patiently(
+        configuration,
+        lambda: existing(location, member, is_fresh=bool(configuration.value("fresh"))),
+    )
+    if manifest is not None:
+        settings = joined(configuration, manifest, location)
+        said.append(f"Joining the crawl {location}")
+    else:
+        settings = configuration.settings(base)
+        check_start(settings, seeds, location)
+    settings = for_outputs(settings, configuration)
+    if "processes" not in configuration.given:
+        settings = replace(settings, processes=1)
+    if settings.extract is not None:
+        check_function(settings.extract)
+    rules = read_rules(configuration.texts("fail_on"))
+    read_records_from([member.segments or member.data_dir])
+    is_joined = manifest is not None
+    return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)
+
+
+def server_of(configuration: Configuration) -> str | None:
+    """Return the URL of the server that holds the crawl, without a password; None: a directory.
+
+    Raises:
+        ConfigError: an option needs --redis-url, or a password is where others can read it.
+    """
+    given = configuration.given
+    url = configuration.value("redis_url")
+    if url is None and configuration.value("enable_redis"):
+        url = ENABLED
+    if url is None:
+        for name in ("crawl", "segments", "store_patience", "shards"):
+            if name in given and given[name].where == OPTIONS[name].flag:
+                raise ConfigError(f"{OPTIONS[name].flag} needs --redis-url")
+        return None
+    from mannerly.crawler.store import in_server, without_password
+
+    named = given.get("redis_url")
+    if named is not None and named.where != OPTIONS["redis_url"].variable:
+        in_server(str(url))  # others can read it there: it must not hold a password
+    export_secrets(
+        password_file=configuration.value("redis_password_file"),
+        is_insecure=bool(configuration.value("insecure_redis")),
+    )
+    return without_password(str(url))
+
+
+def export_secrets(*, password_file: object, is_insecure: bool) -> None:
+    """Tell the store, and child processes, where the password is."""
+    if password_file is not None:
+        os.environ[OPTIONS["redis_password_file"].variable] = str(
+            Path(str(password_file)).absolute()
+        )
+    if is_insecure:
+        os.environ[OPTIONS["insecure_redis"].variable] = "1"
+
+
+def located(configuration: Configuration, url: str, seeds: list[str]) -> str:
+    """Return the location of the crawl: its name is given, or follows from the first seed."""
+    from mannerly.crawler.store import in_server
+    from mannerly.crawler.web.urls import host_key_of
+
+    name = configuration.value("crawl")
+    if name is None and not seeds:
+        fail("nothing to crawl: give a URL, a file of URLs, or --crawl NAME of a crawl to join")
+    return in_server(url, str(name or "crawl-" + host_key_of(seeds[0])))
+
+
+def membership(configuration: Configuration, location: str) -> Membership:
+    """Return the place of this run in the crawl; by default in a directory of the crawl's name."""
+    from mannerly.crawler.runtime.membership import Membership
+
+    data_dir, segments = configuration.value("data_dir"), configuration.value("segments")
+    name = re.sub(r"[^\w.-]+", "-", location.partition("#")[2])
+    return Membership(
+        Path(str(data_dir or name)).absolute(),
+        None if segments is None else Path(str(segments)).absolute(),
+        float(str(configuration.value("store_patience"))),
+        int(str(configuration.value("shards"))),
+    )
+
+
+def existing(location: str, member: Membership, *, is_fresh: bool) -> Manifest | None:
+    """Return the manifest of a crawl that is to be joined; None: it has to be created.
+
+    Raises:
+        CrawlGone: the data directory belongs to a crawl that is not in the server any more.
+    """
+    from mannerly.crawler.store import check_home, open_crawl
+    from mannerly.crawler.store.base import StoreMissing
+
+    if is_fresh:
+        return None
+    try:
+        store = open_crawl(location)
+    except StoreMissing:
+        check_home(member.data_dir, None, location)
+        return None
+    check_home(member.data_dir, store.manifest.id, location)
+    store.close()
+    return store.manifest
+
+
+def patiently(configuration: Configuration, action: Callable[[], T]) -> T:
+    """Return what an action returns; wait for its server as long as --store-patience says.
+
+    Raises:
+        StoreAway: it could not be reached.
+    """
+    from mannerly.crawler.store.fleet import StoreAway
+
+    patience_s = float(str(configuration.value("store_patience")))
+    began = time.monotonic()
+    said_at = -SAY_AGAIN_S
+    while True:
+        try:
+            return action()
+        except StoreAway as error:
+            waited_s = time.monotonic() - began
+            if waited_s >= patience_s:
+                raise StoreAway(f"{error} (waited {patience_s:g} s: --store-patience)") from error
+            if waited_s - said_at >= SAY_AGAIN_S and not configuration.value("quiet"):
+                said_at = waited_s
+                note(f"Waiting for the server: {safe_term(str(error))}")
+            time.sleep(min(AGAIN_S, patience_s - waited_s))
+
+
+def joined(configuration: Configuration, manifest: Manifest, location: str) -> CrawlSettings:
+    """Return the settings of a crawl that exists, with what this machine has for itself.
+
+    Raises:
+        ConfigError: an option of the crawl is given with another value.
+    """
+    from mannerly.crawler.inspection.view import settings_of
+    from mannerly.crawler.settings import in_force
+
+    base = settings_of(manifest)
+    own = configuration.settings()
+    wanted = configuration.settings(base)
+    for name, given in configuration.given.items():
+        option = OPTIONS.get(name)
+        if option is None or option.target is None or name in OF_MACHINE:
+            continue
+        here, there = in_force(wanted, option), in_force(base, option)
+        if here != there:
+            raise ConfigError(
+                f"{given.where} is {_shown(name, here)}, and {_shown(name, there)} in the crawl "
+                f"{location}: leave it out, or change it for all workers with `mannerly set`"
+            )
+    for name, given in configuration.given.items():
+        if name == "shards" and given.value != manifest.shards:
+            raise ConfigError(f"{given.where} is {given.value}, and {manifest.shards} in the crawl")
+    fields = [OPTIONS[name].target or name for name in OF_MACHINE]
+    return replace(base, **{field: getattr(own, field) for field in fields})
+
+
+def _shown(name: str, value: object) -> str:
+    text = printable(name, value)
+    return "not set" if text in (None, [], ()) else safe_term(str(text))

@@ -1,0 +1,2 @@
+-- Invariant: nothing is changed. The clock of the server that holds this key.
+return now_ms()

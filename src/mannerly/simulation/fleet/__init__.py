@@ -1,0 +1,11 @@
+"""Whole fleets in virtual time: the real members, leases and scripts on a modelled server.
+
+    keyspace   the data of a Redis or Valkey server: the commands that the store uses
+    server     such a server: scripts, restarts that lose the last second, a clock of its own
+    link       the connection of one member: cut one way or both, slow, or losing answers
+    world      members, servers of a web and one clock; faults at random instants; the judge
+
+Scripts are the real ones, run by a real Lua interpreter (the package `lupa`, which nothing else
+needs). The store's own client talks to the modelled server instead of a socket. So an error that is
+found here is an error of the store, of the members or of both together.
+"""

@@ -1,0 +1,142 @@
+"""Errors to plant in a fleet, to show that the judge finds them.
+
+Each is a mistake that fleets of others make, or that ours would make without one of its rules.
+Those in scripts are edits of their text; the others replace one function for the time of a run.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from mannerly.crawler.store.valkey import batches, leases
+from mannerly.crawler.store.valkey.host_codec import pack_host
+
+from .link import Link
+from .world import Fault, FleetOutcome, Plan, simulate_fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.store.base import ShardOptions
+    from mannerly.crawler.store.valkey.client import ValkeyServer
+    from mannerly.crawler.store.valkey.shard import ValkeyShard
+
+SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One error: edits of scripts, functions that are replaced, and the faults that reveal it."""
+
+    name: str
+    edits: tuple[tuple[str, str], ...] = ()
+    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+    kinds: tuple[Fault, ...] = tuple(Fault)
+
+    def run(self, seed: int, plan: Plan = SMALL) -> FleetOutcome:
+        """Run a fleet with this error."""
+        with _replaced(self.patches):
+            return simulate_fleet(replace(plan, kinds=self.kinds), seed=seed, edits=self.edits)
+
+    def found_by(self, seeds: Sequence[int]) -> int | None:
+        """Return the first seed whose run breaks a promise; None if none does."""
+        return next((seed for seed in seeds if not self.run(seed).is_sound), None)
+
+
+@contextmanager
+def _replaced(patches: Sequence[tuple[Any, str, Callable[..., Any]]]) -> Iterator[None]:
+    if not patches:
+        yield
+        return
+    (owner, name, function), *others = patches
+    with patch.object(owner, name, function), _replaced(others):
+        yield
+
+
+def _forgetful(record: HostRecord, server: ValkeyServer) -> str:
+    """Keep a host's record without the instants at which it may be contacted again."""
+    free = record._replace(next_at=0.0, blocked_until=0.0, breaker_until=0.0)
+    return pack_host(free, server)
+
+
+_claim = leases.ValkeyFleet.claim
+
+
+def _without_what_was_under_way(
+    self: leases.ValkeyFleet, number: int, options: ShardOptions
+) -> ValkeyShard:
+    """Take over a shard without the first URL of each host, which its last owner was fetching."""
+    before = self.takeovers
+    shard = _claim(self, number, options)
+    if self.takeovers > before:
+        for host, queued in list(shard.queued_hosts()):
+            (first,) = shard.queued(host, after=(-1, -1), limit=1)
+            _pop(shard, host, first.priority, queued)
+        shard.load()
+    return shard
+
+
+def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
+    base, server = shard._base, shard._server
+    key = f"{base}l:{priority}:{host}"
+    server.ask("LPOP", key)
+    _, *priorities = server.ask("HGET", f"{base}n", host).split()
+    left = [each for each in priorities if int(each) != priority or server.ask("EXISTS", key)]
+    server.ask("HSET", f"{base}n", host, b" ".join([b"%d" % (queued - 1), *left]))
+    server.ask("HINCRBY", f"{base}s", "queued", -1)
+
+
+_calls = Link.calls
+
+
+def _with_own_time(self: Link, calls: Sequence[Any]) -> list[Any]:
+    """Tell every script what time it is here."""
+    wall_ms = int(self.wall() * 1000)
+    return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
+
+
+_KEEP_LETTER = """\
+  redis.call('HSET', P .. 'o', A.letters[i] .. ':' .. A.letters[i + 1],
+    A.letters[i + 2] .. ' ' .. A.letters[i + 3])
+"""
+
+PLANTED = (
+    Planted(
+        "no fencing",
+        edits=(
+            ("if held[2] ~= A.token then return {0, now, 0} end", ""),
+            ("if held[2] ~= A.token then\n", "if false then\n"),
+            ("if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then", "if false then"),
+        ),
+        kinds=(Fault.STOP, Fault.CUT),
+    ),
+    Planted(
+        "leases by the client's clock",
+        edits=(("local now = now_ms()", "local now = A.wall or now_ms()"),),
+        patches=((Link, "calls", _with_own_time),),
+    ),
+    Planted(
+        "next instant not kept",
+        patches=((batches, "pack_host", _forgetful),),
+        kinds=(Fault.JOIN, Fault.KILL),
+    ),
+    Planted(
+        "pop and forget",
+        patches=((leases.ValkeyFleet, "claim", _without_what_was_under_way),),
+        kinds=(Fault.KILL, Fault.JOIN),
+    ),
+    Planted(
+        "letters not kept by their sender",
+        edits=((_KEEP_LETTER, ""),),
+        kinds=(Fault.KILL, Fault.FORGET, Fault.JOIN),
+    ),
+    Planted(
+        "no hold after a restart",
+        edits=(("if tonumber(held[6]) > now then", "if false then"),),
+        kinds=(Fault.FORGET, Fault.JOIN),
+    ),
+)

@@ -1,0 +1,162 @@
+"""Workers of a crawl in a real server, as real processes; the web's log is the judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.crawler.store.valkey_server import LocalServer
+
+    from mannerly.demo import DemoWeb
+
+PATIENCE_S = 120.0
+SECRETS = ("MANNERLY_REDIS_URL", "MANNERLY_REDIS_PASSWORD_FILE")
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "mannerly", *arguments],
+        env=_environment(environment),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    return clean | {"PYTHONPATH": SOURCE_PATH} | more
+
+
+class Worker:
+    """One `mannerly crawl --redis-url …` in a session of its own."""
+
+    def __init__(self, url: str, name: str, home: Path, seeds: list[str], *options: str) -> None:
+        self.home, self.output = home, home.with_suffix(".jsonl")
+        self._errors = home.with_suffix(".err")
+        with self._errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "mannerly", "crawl", *seeds, "--redis-url", url),
+                    *("--crawl", name, "--data-dir", str(home), "-o", str(self.output)),
+                    *("--log-format", "text", *options),
+                ],
+                env=_environment({}),
+                stderr=errors,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._errors.read_text()
+
+    def signal(self, number: signal.Signals) -> None:
+        os.killpg(self.process.pid, number)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+
+    def end(self, within_s: float = PATIENCE_S) -> int:
+        try:
+            return self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the worker did not end: {self.said}") from None
+
+    def pages(self) -> list[str]:
+        """Return the URLs in its output."""
+        lines = self.output.read_text().splitlines()
+        return [json.loads(line)["url"] for line in lines]
+
+
+class Fleet:
+    """A crawl in a server, and its workers."""
+
+    def __init__(self, url: str, web: DemoWeb, folder: Path, *options: str) -> None:
+        self.url, self.web, self.folder = url, web, folder
+        self.name = f"test-{uuid4().hex[:8]}"
+        shards = () if "--shards" in options else ("--shards", "32")
+        self.crawl_options = (
+            *("--scope", "any", "--allow-net", "127.0.0.0/8", "--seeding-strategy", "none"),
+            *("--strategy", "fixed", *options),
+        )
+        self.options = (*self.crawl_options, *shards)
+        self.seeds = [f"http://{host}/" for host in web.hosts]
+        self.workers: list[Worker] = []
+        self.before = len(web.log())
+
+    def join(self, *options: str, url: str | None = None) -> Worker:
+        home = self.folder / f"w{len(self.workers)}"
+        more = (*self.options, *options)
+        worker = Worker(url or self.url, self.name, home, self.seeds, *more)
+        self.workers.append(worker)
+        return worker
+
+    def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on the crawl: the URL and the name follow its first word."""
+        word, *rest = arguments
+        return run(word, self.url, *rest, "--crawl", self.name, **environment)
+
+    def status(self) -> dict[str, Any]:
+        done = self.command("status", "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def shares(self) -> list[int]:
+        """Return how many shards each worker has; nothing before the crawl is there."""
+        done = self.command("status", "--json")
+        cards = json.loads(done.stdout)["workers"] if done.returncode == 0 else []
+        return [len(card["shards"]) for card in cards]
+
+    def log(self) -> list[Any]:
+        return self.web.log()[self.before :]
+
+    def until_requests(self, number: int) -> None:
+        eventually(lambda: len(self.log()) >= number)
+
+    def exported(self, *workers: Worker) -> tuple[int, list[str]]:
+        """Return the exit code and the URLs of an export from the directories of workers."""
+        homes = [word for each in workers for word in ("--data-dir", str(each.home))]
+        done = self.command("export", "-o", "-", *homes)
+        return done.returncode, [json.loads(line)["url"] for line in done.stdout.splitlines()]
+
+    def fetched(self) -> Counter[str]:
+        """Return how often each page was asked for, as the servers saw it."""
+        pages = (each for each in self.log() if each.path != "/robots.txt")
+        return Counter(f"http://{each.host}{each.path}" for each in pages)
+
+    def smallest_gap_s(self) -> float:
+        """Return the smallest gap between two requests to one host, whoever sent them."""
+        hosts: dict[str, list[float]] = {}
+        for each in self.log():
+            hosts.setdefault(each.host, []).append(each.t)
+        return min(
+            after - first for instants in hosts.values() for first, after in pairwise(instants)
+        )
+
+    def server_cpu_s(self, server: LocalServer) -> float:
+        """Return the CPU time that the server has used so far."""
+        with server.client() as client:
+            used = client.info("cpu")
+        return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.kill()

@@ -1,0 +1,189 @@
+"""Workers of one crawl as real processes, on a real server."""
+
+from __future__ import annotations
+
+import signal
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.fleet.fleet_world import Fleet, run
+from tests.crawler.runtime.harness import eventually
+from tests.crawler.store.valkey_server import LocalServer, free_port, shared_url
+
+from mannerly.demo import DemoWeb, plain_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOSTS, PAGES = 10, 12
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[DemoWeb]:
+    with DemoWeb(plain_sites(HOSTS, pages=PAGES, neighbours=2)) as web:
+        yield web
+
+
+@pytest.fixture
+def fleet(web: DemoWeb, tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "0.4")
+    yield fleet
+    fleet.close()
+
+
+def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
+    """Every page is fetched and recorded once; each worker writes what it committed."""
+    first, second = fleet.join(), fleet.join()
+    eventually(lambda: len(fleet.shares()) == 2)
+    status = fleet.status()
+
+    assert [first.end(), second.end()] == [0, 0], first.said + second.said
+    assert status["state"] == "running"
+    assert set(status["workers"][0]) >= {"id", "machine", "pid", "shards", "fetched", "seen_s"}
+    fetched = fleet.fetched()
+    assert set(fetched.values()) == {1}
+    assert len(fetched) == HOSTS * PAGES
+    parts = first.pages(), second.pages()
+    assert all(parts)
+    assert sorted(parts[0] + parts[1]) == sorted(fetched)
+    assert fleet.status()["state"] == "finished"
+    code, urls = fleet.exported(first, second)
+    assert (code, sorted(urls)) == (0, sorted(fetched))
+    code, urls = fleet.exported(first)
+    assert (code, sorted(urls)) == (1, sorted(parts[0]))
+    listed = run("status", fleet.url)
+    assert fleet.name in listed.stdout
+    assert fleet.join().end() == 0
+    assert fleet.fetched() == fetched
+
+
+def test_shards_of_a_killed_worker_are_taken_over(web: DemoWeb, tmp_path: Path) -> None:
+    """Within the time of a lease and five seconds; nothing is lost, and each host has its gap."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "0.9")
+    victim, other = fleet.join(), fleet.join()
+    eventually(lambda: fleet.shares() == [16, 16])
+    own = {each.host for each in fleet.log()[-20:]}
+    victim.kill()
+
+    assert other.end() == 0, other.said
+    status = fleet.status()
+    assert status["total"]["queued"] == 0
+    fetched = fleet.fetched()
+    assert len(fetched) == HOSTS * PAGES
+    assert fleet.smallest_gap_s() > 0.8  # as the servers see it, on a busy machine
+    code, urls = fleet.exported(victim, other)
+    assert (code, len(urls), len(set(urls))) == (0, HOSTS * PAGES, HOSTS * PAGES)
+    for host in own:
+        instants = [each.t for each in fleet.log() if each.host == host]
+        silent_s = max(after - first for first, after in pairwise(instants))
+        assert silent_s < 20.0 + 5.0, host
+
+
+def test_stop_ends_all_workers(fleet: Fleet) -> None:
+    """With the exit code of a crawl that was stopped; the same command goes on."""
+    workers = [fleet.join(), fleet.join()]
+    fleet.until_requests(10)
+    eventually(lambda: len(fleet.shares()) == 2)
+
+    stopped = fleet.command("stop")
+
+    assert stopped.returncode == 0, stopped.stderr
+    assert [worker.end() for worker in workers] == [143, 143]
+    assert fleet.status()["state"] == "stopped"
+
+
+@pytest.mark.long
+def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
+    web: DemoWeb, tmp_path: Path
+) -> None:
+    """The other one need not wait for the end of a lease."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.5")
+    leaver, other = fleet.join(), fleet.join()
+    eventually(lambda: fleet.shares() == [16, 16])
+
+    leaver.signal(signal.SIGINT)
+
+    assert leaver.end() == 130
+    ended_at = time.monotonic()
+    eventually(lambda: fleet.shares() == [32])
+    assert time.monotonic() - ended_at < 12.0
+    assert other.end() == 0
+    assert set(fleet.fetched().values()) <= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--delay", "9"], ["--delay is 9", "0.4", "mannerly set"]),
+        (["--max-depth", "3"], ["--max-depth is 3", "not set"]),
+    ],
+)
+def test_another_value_of_an_option_is_refused(
+    fleet: Fleet, options: list[str], words: list[str]
+) -> None:
+    """With both values."""
+    fleet.join()
+    eventually(lambda: fleet.command("status").returncode == 0)
+
+    other = fleet.join(*options)
+
+    assert other.end() == 2
+    for word in words:
+        assert word in other.said
+
+
+def test_a_data_directory_has_one_worker(fleet: Fleet) -> None:
+    """A second process in it is refused."""
+    first = fleet.join()
+    fleet.until_requests(1)
+    fleet.workers.clear()
+    second = fleet.join()
+
+    code = second.end()
+    first.kill()
+    assert code == 4
+    assert "in use" in second.said
+
+
+def test_a_password_on_the_command_line_is_refused(web: DemoWeb, tmp_path: Path) -> None:
+    """Others can read it there. It is not repeated."""
+    fleet = Fleet("redis://:hunter2@127.0.0.1:1/0", web, tmp_path)
+    worker = fleet.join()
+
+    assert worker.end() == 2
+    assert "MANNERLY_REDIS_URL" in worker.said
+    assert "hunter2" not in worker.said
+    status = run("status", fleet.url, "--crawl", "any")
+    assert (status.returncode, "hunter2" in status.stderr) == (2, False)
+
+
+def test_patience_with_a_server_that_is_not_there_has_an_end(web: DemoWeb, tmp_path: Path) -> None:
+    """Exit code 5, with the reason."""
+    fleet = Fleet(f"redis://127.0.0.1:{free_port()}/0", web, tmp_path)
+
+    worker = fleet.join("--store-patience", "1")
+
+    assert worker.end() == 5
+    assert "--store-patience" in worker.said
+
+
+def test_a_crawl_that_is_gone_is_never_finished(web: DemoWeb, tmp_path: Path) -> None:
+    """FLUSHALL ends its workers with an explanation, and their directories are of no use."""
+    with LocalServer() as server:
+        fleet = Fleet(server.url, web, tmp_path, "--delay", "1")
+        worker = fleet.join()
+        fleet.until_requests(5)
+
+        server.client().flushall()
+
+        assert worker.end() == 4
+        assert "lost its data" in worker.said
+        again = run(
+            *("crawl", *fleet.seeds, "--redis-url", server.url, "--crawl", fleet.name),
+            *("--data-dir", str(worker.home)),
+        )
+        assert again.returncode == 4
+        assert "--fresh" in again.stderr

@@ -1,0 +1,121 @@
+"""The modelled keyspace answers as a real server does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.crawler.store.valkey_server import shared_url
+
+from mannerly.simulation.fleet.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+small = st.integers(0, 4).map(lambda number: b"%d" % number)
+place = st.integers(-3, 3).map(lambda number: b"%d" % number)
+some = st.lists(small, min_size=1, max_size=3)
+pairs = st.lists(st.tuples(small, small), min_size=1, max_size=3).map(
+    lambda found: [each for pair in found for each in pair]
+)
+
+# By the kind of key that they work on: a name, and the arguments after the key.
+COMMANDS: dict[bytes, dict[str, list[Any]]] = {
+    b"hash": {
+        "HSET": [pairs],
+        "HSETNX": [small, small],
+        "HGET": [small],
+        "HMGET": [some],
+        "HLEN": [],
+        "HEXISTS": [small],
+        "HINCRBY": [small, place],
+        "HDEL": [some],
+    },
+    b"set": {"SADD": [some], "SREM": [some], "SISMEMBER": [small], "SCARD": []},
+    b"list": {
+        "RPUSH": [some],
+        "LPOP": [],
+        "LLEN": [],
+        "LINDEX": [place],
+        "LRANGE": [place, place],
+        "LTRIM": [place, place],
+        "LREM": [st.sampled_from([b"0", b"1", b"2"]), small],
+    },
+    b"sorted": {
+        "ZADD": [pairs],
+        "ZREM": [some],
+        "ZCARD": [],
+        "ZSCORE": [small],
+        "ZRANGE": [place, place],
+        "ZRANGEBYSCORE": [small, small],
+        "ZREMRANGEBYSCORE": [small, small],
+        "ZREMRANGEBYRANK": [place, place],
+    },
+    b"string": {"GET": [], "SET": [small], "EXISTS": [], "DEL": []},
+}
+
+
+@st.composite
+def commands(draw: Any) -> list[bytes]:
+    key = draw(st.sampled_from(sorted(COMMANDS)))
+    name = draw(st.sampled_from(sorted(COMMANDS[key])))
+    words = [name.encode(), key]
+    for argument in COMMANDS[key][name]:
+        drawn = draw(argument)
+        words += drawn if isinstance(drawn, list) else [drawn]
+    return words
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(shared_url(), db=9, protocol=2) as client:
+        yield client
+
+
+@given(st.lists(commands(), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_every_command_answers_as_a_real_server_does(
+    real: redis.Redis, sequence: list[list[bytes]]
+) -> None:
+    """In any order, on keys that exist and on keys that do not."""
+    real.flushdb()
+    model = Keyspace()
+
+    for command in sequence:
+        assert model.run(*command) == _raw(real, command), command
+
+
+def _raw(real: redis.Redis, command: list[bytes]) -> Any:
+    """Return an answer as it is on the wire."""
+    connection = real.connection_pool.get_connection()
+    try:
+        connection.send_command(*command)
+        return connection.read_response()
+    finally:
+        real.connection_pool.release(connection)
+
+
+def test_the_last_moments_can_be_taken_back() -> None:
+    """Everything since the last save: changes, new keys and deleted ones."""
+    model = Keyspace()
+    model.run(b"HSET", b"kept", b"a", b"1")
+    model.run(b"RPUSH", b"list", b"x")
+    model.keep()
+    model.run(b"HSET", b"kept", b"a", b"2", b"b", b"3")
+    model.run(b"DEL", b"list")
+    model.run(b"ZADD", b"new", b"1", b"m")
+
+    model.rewind()
+
+    assert model.run(b"HGETALL", b"kept") == [b"a", b"1"]
+    assert model.run(b"LRANGE", b"list", b"0", b"-1") == [b"x"]
+    assert model.run(b"EXISTS", b"new") == 0
+
+
+def test_an_unknown_command_is_named() -> None:
+    """The model grows with the store."""
+    with pytest.raises(NotImplementedError, match="no command BLPOP"):
+        Keyspace().run(b"BLPOP", b"key", b"0")

@@ -1,0 +1,49 @@
+"""Fleets in virtual time keep every promise, and planted errors are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mannerly.simulation.fleet.planted import PLANTED, SMALL, Planted
+from mannerly.simulation.fleet.world import simulate_fleet
+
+CALM = replace(SMALL, faults=0)
+
+
+def test_a_fleet_without_faults_fetches_every_page_once() -> None:
+    """Nothing is lost, recorded twice or fetched twice."""
+    outcome = simulate_fleet(CALM, seed=1)
+
+    assert outcome.is_sound, outcome
+    assert outcome.excused == 0
+    assert outcome.records == CALM.hosts * CALM.pages
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_fleet_keeps_its_promises_whatever_happens(seed: int) -> None:
+    """Members die, stop, are cut off and join; the server restarts, forgets and goes away."""
+    outcome = simulate_fleet(SMALL, seed=seed)
+
+    assert outcome.is_sound, outcome
+
+
+def test_a_seed_repeats_a_run() -> None:
+    """The same requests at the same instants."""
+    first, second = (simulate_fleet(SMALL, seed=3) for _ in range(2))
+
+    assert first == second
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_a_planted_error_is_found(planted: Planted) -> None:
+    """Within twenty seeds."""
+    assert planted.found_by(range(1, 21)) is not None
+
+
+def test_an_error_that_cannot_be_planted_is_refused() -> None:
+    """A script that was rewritten must not make a planted error pass for found or missed."""
+    with pytest.raises(ValueError, match="no script contains"):
+        simulate_fleet(CALM, seed=1, edits=[("this text is in no script", "")])
