@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_CUT = "crawler/fleet/test_partitions.py"
+_WORKERS = "crawler/fleet/test_workers.py"
 _KILLED = "hostile/test_killed.py"
 _PARTS = "hostile/test_dying_parts.py"
 _DNS = "hostile/test_lying_dns.py"
@@ -27,8 +29,6 @@ _URLS = "crawler/web/test_urls.py"
 _ROBOTS = "crawler/runtime/test_robots_fetch.py"
 _SITES = "crawler/runtime/test_hostile_sites.py"
 _SERVICE = "hostile/test_service.py"
-
-MACHINES = "crawls on many machines"
 
 
 class Row(NamedTuple):
@@ -116,10 +116,47 @@ FAULTS = (
             ),
         ),
     ),
-    Row("F7", "the shared store restarts, is emptied or full", "", waits_for=MACHINES),
-    Row("F8", "a worker is cut off from the shared store", "", waits_for=MACHINES),
-    Row("F9", "a worker on another machine dies", "", waits_for=MACHINES),
-    Row("F10", "the shared store loses its last second", "", waits_for=MACHINES),
+    Row(
+        "F7",
+        "the shared store is killed and restarted, emptied, full, or gone for good",
+        "Workers fall silent in time and go on with nothing lost, or end with the reason.",
+        (
+            f"{_CUT}::test_a_server_that_is_killed_and_restarted_loses_nothing",
+            f"{_CUT}::test_a_full_server_pauses_the_crawl",
+            f"{_CUT}::test_a_server_that_is_gone_for_good_ends_the_workers",
+            f"{_WORKERS}::test_a_crawl_that_is_gone_is_never_finished",
+        ),
+    ),
+    Row(
+        "F8",
+        "a worker is cut off from the shared store, one way and both ways, or stopped for long",
+        "No host ever has two senders, and what a former owner writes is refused.",
+        (
+            f"{_CUT}::test_a_worker_that_is_cut_off_falls_silent",
+            f"{_CUT}::test_a_worker_that_is_stopped_for_long_sends_nothing_when_it_wakes",
+            (
+                "crawler/fleet/test_two_members.py::"
+                "test_shards_of_a_member_that_is_cut_off_are_taken_over"
+            ),
+        ),
+    ),
+    Row(
+        "F9",
+        "a worker of a shared crawl is killed with -9",
+        "Others take over its hosts within 20 s; no URL is lost, and gaps stay as they were.",
+        (f"{_WORKERS}::test_shards_of_a_killed_worker_are_taken_over",),
+    ),
+    Row(
+        "F10",
+        "the shared store forgets its last second",
+        "No URL is lost; what that second held is done again.",
+        (
+            (
+                "crawler/store/test_store_valkey_faults.py::"
+                "test_a_server_that_forgot_its_last_second_loses_no_url"
+            ),
+        ),
+    ),
     Row(
         "F11",
         "clock steps of an hour and a day, both ways; all processes suspended",

@@ -73,11 +73,9 @@ def page(outcomes: Outcomes) -> str:
     for row in ROWS:
         if row.waits_for:
             waiting[row.waits_for].append(row.id)
-    parts.append(
-        "These rows have no case yet: "
-        + "; ".join(f"{what} ({', '.join(ids)})" for what, ids in waiting.items())
-        + ".\n"
-    )
+    if waiting:
+        named = "; ".join(f"{what} ({', '.join(ids)})" for what, ids in waiting.items())
+        parts.append(f"These rows have no case yet: {named}.\n")
     return "\n".join([*parts, TAIL])
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.hostile.rows import FAULTS, MACHINES, Row
+from tests.hostile.rows import FAULTS, Row
 
+_ADDRESS = "crawler/store/test_valkey_address.py"
 _ANSWERS = "hostile/test_answers.py"
 _AROUND = "hostile/test_surroundings.py"
 _CURL = "crawler/fetch/test_fetch_curl.py"
@@ -237,7 +238,22 @@ THREATS = (
             f"{_SERVICE}::test_oversized_bodies_are_cut_off",
         ),
     ),
-    Row("S22", "a shared store without a password", "", waits_for=MACHINES),
+    Row(
+        "S22",
+        "a shared store without a password or TLS, one that evicts, poisoned values in it",
+        "Each is refused with the reason; no password is printed, stored or in a process list.",
+        (
+            f"{_ADDRESS}::test_a_server_beyond_this_machine_needs_password_and_tls",
+            f"{_ADDRESS}::test_a_password_in_a_location_is_refused_and_not_repeated",
+            f"{_ADDRESS}::test_no_process_list_has_the_password",
+            f"{_ADDRESS}::test_a_server_that_may_evict_is_refused",
+            (
+                "crawler/store/test_store_valkey_faults.py::"
+                "test_poisoned_values_are_refused_with_their_key"
+            ),
+            "crawler/fleet/test_workers.py::test_a_password_on_the_command_line_is_refused",
+        ),
+    ),
     Row(
         "S23",
         "escape sequences, line ends and marks of direction in crawled text",

@@ -62,13 +62,15 @@ from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
+from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
-from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, wipe
+from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, in_server, wipe
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
 from mannerly.crawler.stored import StoredCrawl, added_seeds
 from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -86,7 +88,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Watcher
-    from mannerly.crawler.runtime.membership import Membership
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
@@ -142,6 +143,10 @@ class Crawl(StoredCrawl):
         fresh: delete the crawl in `data_dir` first, and start over.
         politeness: all settings of the politeness core; options such as `max_rate` change single
             ones.
+        redis_url: URL of a Redis or Valkey server that keeps the crawl, so that several programs
+            and machines work on it: the first creates it, others join. `data_dir` is this
+            program's own then. A password belongs into MANNERLY_REDIS_URL.
+        name: of the crawl in the server; by default `crawl-` and the host of the first seed.
         options: every option of `mannerly crawl`, by its name with underscores. `processes` is 1
             unless given.
 
@@ -158,17 +163,24 @@ class Crawl(StoredCrawl):
         data_dir: str | Path | None = None,
         fresh: bool = False,
         politeness: Settings | None = None,
+        redis_url: str | None = None,
+        name: str | None = None,
         **options: Unpack[CrawlOptions],
     ) -> None:
         base = CrawlSettings(politeness=politeness or Settings())
         given = from_keywords(_with_named_function(options))
         location = None if data_dir is None else _absolute(data_dir)
+        texts = [seeds] if isinstance(seeds, str) else list(seeds)
+        member: Membership | None = None
+        if redis_url is not None:
+            name = name or "crawl-" + host_key_of(canonical_seeds(texts[:1] or [""])[0])
+            member = Membership(Path(data_dir or name).absolute())
+            location = in_server(redis_url, name)
         if location is not None and not fresh and exists(location):
             base = _stored_settings(location)
             base = replace(base, politeness=politeness) if politeness else base
         settings = with_options(base, given)
-        texts = [seeds] if isinstance(seeds, str) else list(seeds)
-        self._begin(settings, texts, location, given, fresh=fresh)
+        self._begin(settings, texts, location, given, fresh=fresh, member=member)
 
     @classmethod
     def of(
@@ -477,6 +489,8 @@ def crawl(
     data_dir: str | Path | None = None,
     fresh: bool = False,
     politeness: Settings | None = None,
+    redis_url: str | None = None,
+    name: str | None = None,
     **options: Unpack[CrawlOptions],
 ) -> Generator[Page]:
     """Crawl from one or more URLs and yield the pages as they come.
@@ -489,7 +503,15 @@ def crawl(
     when the program is run again, with the page that was not acknowledged first. A slow loop slows
     down fetching. The arguments are those of `Crawl`.
     """
-    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    made = Crawl(
+        seeds,
+        data_dir=data_dir,
+        fresh=fresh,
+        politeness=politeness,
+        redis_url=redis_url,
+        name=name,
+        **options,
+    )
     return made._pages(made.close)
 
 
@@ -499,6 +521,8 @@ def acrawl(
     data_dir: str | Path | None = None,
     fresh: bool = False,
     politeness: Settings | None = None,
+    redis_url: str | None = None,
+    name: str | None = None,
     **options: Unpack[CrawlOptions],
 ) -> AsyncGenerator[Page]:
     """Crawl like `crawl`, for `async for`, without blocking the event loop.
@@ -509,7 +533,15 @@ def acrawl(
     Python closes an asynchronous generator some time after a `break`; with `contextlib.aclosing`
     the crawl is stopped when the block ends.
     """
-    made = Crawl(seeds, data_dir=data_dir, fresh=fresh, politeness=politeness, **options)
+    made = Crawl(
+        seeds,
+        data_dir=data_dir,
+        fresh=fresh,
+        politeness=politeness,
+        redis_url=redis_url,
+        name=name,
+        **options,
+    )
     return made._apages(made.close)
 
 

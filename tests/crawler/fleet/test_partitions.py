@@ -33,13 +33,14 @@ def check(fleet: Fleet, *, pages: int = 40) -> None:
     code, urls = fleet.exported(*fleet.workers)
     assert code == 0
     assert len(urls) == len(set(urls)) == HOSTS * pages
-    assert fleet.smallest_gap_s() > DELAY_S * 0.85  # on a busy machine
+    # Two senders would come as close as chance has it; the rest is for a busy machine's log.
+    assert fleet.smallest_gap_s() > DELAY_S * 0.7
 
 
 @pytest.mark.parametrize(
     "way",
     [
-        Way.DEAF,
+        pytest.param(Way.DEAF, marks=pytest.mark.long),
         pytest.param(Way.CUT, marks=pytest.mark.long),
         pytest.param(Way.MUTE, marks=pytest.mark.long),
         pytest.param(Way.SLOW, marks=pytest.mark.long),
@@ -121,6 +122,7 @@ def test_a_server_that_is_gone_for_good_ends_the_workers(web: DemoWeb, tmp_path:
             fleet.close()
 
 
+@pytest.mark.long
 def test_a_full_server_pauses_the_crawl(web: DemoWeb, tmp_path: Path) -> None:
     """With the reason in the status; it goes on when there is room."""
     with LocalServer("--maxmemory-policy", "noeviction") as server:

@@ -95,6 +95,7 @@ def test_stop_ends_all_workers(fleet: Fleet) -> None:
     assert fleet.status()["state"] == "stopped"
 
 
+@pytest.mark.long
 def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
     web: DemoWeb, tmp_path: Path
 ) -> None:

@@ -396,7 +396,6 @@ def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_
     other = ValkeyCrawl(
         ValkeyServer(parse(location), wall=lambda: time.time() + wrong_s),
         crawl.manifest,
-        wall=lambda: time.time() + wrong_s,
     )
     opened.callback(other.close)
     other.keep_in(tmp_path)

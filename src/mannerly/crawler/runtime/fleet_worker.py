@@ -152,13 +152,13 @@ class FleetWorker(Worker):
             CrawlGone: the crawl is not in the store any more.
         """
         self._close_dropped()
-        if self._leases is not None:
-            self._leases.tick(self._now())
         try:
             if now >= self._next_renewal:
                 self._renew_claims()
             if self.is_cut_off:
                 return
+            if self._leases is not None:
+                self._leases.tick(self._now())
             if now >= self._next_orders:
                 self._read_orders(now)
             self.budget.look(is_limited=self._is_limited)

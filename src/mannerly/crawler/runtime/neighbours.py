@@ -1,4 +1,4 @@
-"""Other crawls of this machine: join them in a memory of hosts, and say which one is waited for."""
+"""Join other crawls in a memory of hosts, of this machine or of a server; say who is waited for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.shard.leases import Leases
-from mannerly.crawler.store import host_memory_location, name_of, open_host_memory
+from mannerly.crawler.store import host_memory_location, is_in_server, name_of, open_host_memory
 
 from .messages import worker_id
 
@@ -23,7 +23,10 @@ def join_others(settings: CrawlSettings, store: CrawlStore, now: Now) -> Leases 
     Raises:
         StoreError: the memory is damaged, of another version, or cannot be written.
     """
-    location = host_memory_location(settings.memory, os.environ)
+    chosen = settings.memory or os.environ.get("MANNERLY_MEMORY")
+    if chosen is None and is_in_server(store.location):
+        chosen = store.location.partition("#")[0]  # one budget for all crawls of a server
+    location = host_memory_location(chosen, os.environ)
     if location is None or not settings.politeness.enabled:
         return None
     return Leases(

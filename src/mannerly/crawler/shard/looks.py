@@ -50,10 +50,9 @@ class HostLooks:
             return None
         queues = list(parts.frontier.queues())
         self._next = now.mono + max(LOOK_S, len(queues) / HOSTS_A_SECOND)
-        delay_s = parts.politeness.delay_s
         chosen = nlargest(BUSIEST, queues, key=_queued)
         if queues:
-            chosen.append(max(queues, key=lambda queue: _queued(queue) * delay_s(queue.host)))
+            chosen.append(max(queues, key=lambda queue: _needs_s(queue, parts)))
         waiting = [queue for queue in queues if queue.reason in (*ASKED, *BACKING_OFF)]
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
         hosts = {queue.host: _of_queue(queue, parts, now) for queue in chosen}
@@ -90,6 +89,16 @@ class NextWaits:
 
 def _queued(queue: HostQueue) -> int:
     return len(queue) + queue.on_disk
+
+
+def _needs_s(queue: HostQueue, parts: Parts) -> float:
+    """Return how long a queue takes at its host's pace, or at the first one.
+
+    The core has no state of a host that was not asked yet, and would parse its name each time.
+    """
+    if queue.host in parts.hosts.known:
+        return _queued(queue) * parts.politeness.delay_s(queue.host)
+    return _queued(queue) * parts.politeness.settings.start_delay_s
 
 
 def _of_queue(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
