@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tests.crawler.fleet.fleet_world import Worker
 
 LEASE_S = 15.0
-ROUNDS = 1
-FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "256")
+ROUNDS = 3  # of the comparison, alternating
+FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
 
 
 class World:
@@ -152,7 +152,7 @@ def cost() -> None:
             command(
                 *("crawl", *fleet.seeds, "--data-dir", str(folder), "--processes", "2"),
                 *(
-                    *(word for word in fleet.crawl_options if word not in ("--shards", "256")),
+                    *(word for word in fleet.crawl_options if word not in ("--shards", "64")),
                     "--quiet",
                 ),
             )

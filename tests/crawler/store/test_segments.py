@@ -89,10 +89,12 @@ def test_what_was_not_committed_is_cut_off(tmp_path: Path) -> None:
     other.write_bytes(b"of another shard")
 
     again = writer(tmp_path, committed, rotate_at=60)
+    cut = (tmp_path / FIRST).read_bytes()  # also if nothing is kept any more
     place = again.append(b"new")
     again.flush()
     again.close()
 
+    assert cut == begin(FIRST) + b"kept"
     assert place == ArchivePlace(FIRST, committed[FIRST], 3)
     assert (tmp_path / FIRST).read_bytes() == begin(FIRST) + b"keptnew"
     assert sorted(each.name for each in tmp_path.iterdir()) == [FIRST, other.name]

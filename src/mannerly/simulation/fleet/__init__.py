@@ -3,7 +3,6 @@
     keyspace   the data of a Redis or Valkey server: the commands that the store uses
     server     such a server: scripts, restarts that lose the last second, a clock of its own
     link       the connection of one member: cut one way or both, slow, or losing answers
-    members    one member: a real worker, with clocks, a fetcher and a link of the model
     world      members, servers of a web and one clock; faults at random instants; the judge
 
 Scripts are the real ones, run by a real Lua interpreter (the package `lupa`, which nothing else

@@ -1,4 +1,4 @@
-"""One member of a simulated fleet: a real worker on a clock, a fetcher and a link of the model."""
+"""One member of a simulated fleet: a real `FleetWorker`, with clocks and web in virtual time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from .link import ModelLink
 
-CRAWL = "simulated"  # the id of the crawl
 LOCATION = "redis://127.0.0.1:6379/0#simulated"
-LOOK_S = 1.0  # between two looks at the store
-PATIENCE_S = 86_400.0
+LOOK_S = 1.0  # between two looks of a member at the store
+DAY_S = 86_400.0
 
 
 class MachineClocks:
@@ -59,7 +58,7 @@ class _VirtualWorker(FleetWorker):
     ) -> None:
         self._clocks = clocks
         self._fake = fetcher
-        super().__init__(store, settings, patience_s=PATIENCE_S)
+        super().__init__(store, settings, patience_s=DAY_S)
 
     def _make_clock(self) -> MachineClocks:
         return self._clocks
@@ -88,7 +87,7 @@ class SimulatedMember:
         self.is_finished = False
         self.error: str | None = None
         self.stopped_until = 0.0
-        self.unheard: list[tuple[float, float]] = []  # times in which the others cannot hear it
+        self.unheard: list[tuple[float, float]] = []  # times in which the server cannot hear it
         self._clocks = clocks
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()
@@ -129,7 +128,7 @@ class SimulatedMember:
         self.store.close()
 
     def kill(self) -> None:
-        """End without a word: the server hears nothing more of it."""
+        """End as kill -9 ends a process: the server hears nothing more of it."""
         self.is_alive = False
         self.link.cut = Cut.BOTH
         with suppress(StoreError):

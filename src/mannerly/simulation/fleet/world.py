@@ -1,10 +1,10 @@
 """A fleet in virtual time: members, one modelled server, a web, faults, and the judge.
 
-    World ─► SimulatedMember ─► FleetWorker ─► Engine ─► Shard ─► FakeFetcher ─► servers of the web
-                          └─► ValkeyCrawl ─► Link ─► ModelServer (the real scripts)
+    World ─► SimulatedMember ─► FleetWorker ─► Engine ─► Shard ─► FakeFetcher ─► the web's servers
+                          └─► ValkeyCrawl ─► ModelLink ─► ModelServer (the real scripts)
 
 One clock moves from event to event: the member that is due next has its turn, which takes no time.
-If the server does not answer, the member does nothing until its timeout is over. Records go to real
+One to which the server does not answer does nothing until its timeout is over. Records go to real
 files, in a folder for each member. The same seed gives the same run.
 
 What can happen (`Fault`): a member is killed, or stopped for a while and woken; its link is cut in
@@ -40,7 +40,7 @@ from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
 from .judge import FleetJudge
 from .link import Cut, ModelLink
-from .members import CRAWL, LOCATION, MachineClocks, SimulatedMember
+from .members import DAY_S, LOCATION, MachineClocks, SimulatedMember
 from .server import ModelServer
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
+CRAWL = "simulated"  # the id of the crawl
 COMMIT_S = 1.0  # from an answer to its commit, at most
 SKEW_S = 7200.0
-DAY_S = 86_400.0
 
 
 class Fault(Enum):
