@@ -7,21 +7,18 @@ asyncio is not used either: the same work there costs half as much CPU again, an
 could not run in virtual time.
 
 Only `wait` blocks: curl resolves names in threads of its own, 20 at most (its default, which
-pycurl cannot change), and queues further lookups. `close` may have to wait for lookups that are
-still under way.
+pycurl cannot change), and queues further lookups. `close` may have to wait for lookups.
 
 No request is queued inside curl: curl would queue transfers above its connection limits, after
 their politeness permit was taken and counted, so `start` refuses what would be queued. There is no
 per-host limit here (the politeness core is that limit). Kept-alive connections are closed, oldest
 first, to make room for new ones.
 
-curl looks through all names that it remembers whenever a request ends, unless that request's
-handle never lets names expire: with 20,000 hosts that takes nine times as long as the request
-itself. So most handles never do, and from time to time one carries the real limit and removes the
-expired names.
+Whenever a request ends, curl looks through all names that it remembers, unless that request's
+handle never lets names expire: with 20,000 hosts that takes nine times as long as the request. So
+most handles never do, and now and then one carries the real limit and removes expired names.
 
-Transfers that are paused because bodies take too much memory (`body_memory`) go on, one after the
-other, when `wait` is called and there is room.
+Transfers that are paused for lack of memory (`body_memory`) go on one by one in `wait`, with room.
 
 A process can be stopped anywhere, and an answer that came meanwhile may forbid what it was about
 to send. So after a stop or any other stall (`FRESH_S`) `wait` reads first and returns what it read;
@@ -30,6 +27,8 @@ answer may have been waiting for longer than that. Python's poll returns nothing
 looked again, if a stop outlasts its timeout.
 
 One fetcher belongs to one thread of one process; do not carry it through a fork.
+
+This module is long because the rules about stops and names are explained where they are kept.
 """
 
 from __future__ import annotations

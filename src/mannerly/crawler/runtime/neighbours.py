@@ -1,4 +1,4 @@
-"""Other crawls of this machine: join them in a memory of hosts, and say which one is waited for."""
+"""Join other crawls in a memory of hosts, of this machine or of a server; say who is waited for."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Several crawls may want one host: crawls and jobs of one machine, or workers of several machines.
 Together they may send no more than one of them could alone. So a host is *leased*: its holder
 sends, the others wait. A memory keeps the leases and, for every host, its budget (`HostBudget`):
-what was learned of its pace, the gap in force, and until when it must be left alone. SQLite (a file
-of the user) and memory implement it; `contract.HostMemoryContract` is the suite that every
-implementation passes.
+what was learned of its pace, the gap in force, and until when it must be left alone. A file of
+the user (SQLite), a Redis or Valkey server and memory implement it; `contract.HostMemoryContract`
+is the suite that every implementation passes.
 
 **Keys.** `host` is the key under which a crawl paces: a host's name with its port, or its site's
 (`group_by`). Crawls share the hosts for which their keys are equal.

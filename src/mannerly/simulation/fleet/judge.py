@@ -1,9 +1,9 @@
 """The judge of a fleet: it sees every request with the member that sent it, and every answer.
 
-Promises are counted as broken whoever sends, with two exceptions that no fleet can avoid:
+A broken promise counts for every member that sends, with two exceptions that no fleet can avoid:
 
-- What a member was told while nobody could hear it (its link was cut, it was stopped, or it died
-  before its commit) binds that member alone. The others cannot know it.
+- What a member was told while the server could not hear it (its link was cut, it was stopped, or
+  it died before its commit) binds that member alone. The others cannot know it.
 - A page may be fetched again if its first answer went to a member that was disturbed before it
   could commit it, or if the server forgot that commit. Every other repetition is counted.
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Host:
-    """What a host remembers of its visitors."""
+    """A host as the judge sees it: its last request, and what it asked of which member."""
 
     __slots__ = ("asked", "last_start", "rules")
 

@@ -33,7 +33,7 @@ class Cut(Enum):
     BOTH = "both"
 
 
-class Link(ValkeyServer):
+class ModelLink(ValkeyServer):
     """`ValkeyServer` of the store's client, on a modelled server."""
 
     def __init__(

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from mannerly.crawler.store.valkey import batches, leases
 from mannerly.crawler.store.valkey.host_codec import pack_host
 
-from .link import Link
+from .link import ModelLink
 from .world import Fault, FleetOutcome, Plan, simulate_fleet
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
     server.ask("HINCRBY", f"{base}s", "queued", -1)
 
 
-_calls = Link.calls
+_calls = ModelLink.calls
 
 
-def _with_own_time(self: Link, calls: Sequence[Any]) -> list[Any]:
+def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
     """Tell every script what time it is here."""
     wall_ms = int(self.wall() * 1000)
     return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
@@ -117,7 +117,7 @@ PLANTED = (
     Planted(
         "leases by the client's clock",
         edits=(("local now = now_ms()", "local now = A.wall or now_ms()"),),
-        patches=((Link, "calls", _with_own_time),),
+        patches=((ModelLink, "calls", _with_own_time),),
     ),
     Planted(
         "next instant not kept",

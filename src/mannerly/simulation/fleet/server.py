@@ -35,7 +35,7 @@ class ServerError(Exception):
 
 
 class ModelServer:
-    """A server of which every member of a fleet has a `Link`."""
+    """A server of which every member of a fleet has a `ModelLink`."""
 
     def __init__(self, clock: VirtualClock, edits: Sequence[tuple[str, str]] = ()) -> None:
         self.is_up = True

@@ -1,11 +1,11 @@
 """A fleet in virtual time: members, one modelled server, a web, faults, and the judge.
 
-    World ─► Member ─► FleetWorker ─► Engine ─► Shard ─► FakeFetcher ─► servers of the web
-                          └─► ValkeyCrawl ─► Link ─► ModelServer (the real scripts)
+    World ─► SimulatedMember ─► FleetWorker ─► Engine ─► Shard ─► FakeFetcher ─► the web's servers
+                          └─► ValkeyCrawl ─► ModelLink ─► ModelServer (the real scripts)
 
 One clock moves from event to event: the member that is due next has its turn, which takes no time.
-One that waits for the server's answer in vain does nothing until its timeout is over. Records go to
-real files, in a folder for each member. The same seed gives the same run.
+One to which the server does not answer does nothing until its timeout is over. Records go to real
+files, in a folder for each member. The same seed gives the same run.
 
 What can happen (`Fault`): a member is killed, or stopped for a while and woken; its link is cut in
 one direction or both; a member joins; the server is restarted, with or without its last second, or
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -28,12 +27,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
+from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
-from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.fleet import LEASE_S, RENEW_S, CrawlGone, StoreAway
+from mannerly.crawler.store.fleet import LEASE_S, RENEW_S
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
@@ -42,22 +39,19 @@ from mannerly.simulation.crawl_servers import Faults, Servers
 from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
 from .judge import FleetJudge
-from .link import Cut, Link
-from .server import EPOCH_S, ModelServer
+from .link import Cut, ModelLink
+from .members import DAY_S, LOCATION, MachineClocks, SimulatedMember
+from .server import ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mannerly.crawler.fetch.body_memory import BodyMemory
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
 CRAWL = "simulated"  # the id of the crawl
-LOCATION = "redis://127.0.0.1:6379/0#simulated"
-LOOK_S = 1.0  # between two looks of a member at the store
 COMMIT_S = 1.0  # from an answer to its commit, at most
 SKEW_S = 7200.0
-DAY_S = 86_400.0
 
 
 class Fault(Enum):
@@ -119,108 +113,6 @@ class FleetOutcome(NamedTuple):
         )
 
 
-class Clocks:
-    """The clocks of one machine: its monotonic clock began at 0, its wall clock may be wrong."""
-
-    def __init__(self, clock: VirtualClock, skew_s: float) -> None:
-        self._clock = clock
-        self._skew_s = skew_s
-
-    def now(self) -> float:
-        """Return the monotonic time."""
-        return self._clock.now
-
-    def wall(self) -> float:
-        """Return what this machine takes for the time of day."""
-        return EPOCH_S + self._clock.now + self._skew_s
-
-
-class _VirtualWorker(FleetWorker):
-    """A member's worker, with a clock and a fetcher in virtual time."""
-
-    def __init__(
-        self, store: ValkeyCrawl, settings: CrawlSettings, clocks: Clocks, fetcher: FakeFetcher
-    ) -> None:
-        self._clocks = clocks
-        self._fake = fetcher
-        super().__init__(store, settings, patience_s=DAY_S)
-
-    def _make_clock(self) -> Clocks:
-        return self._clocks
-
-    def _make_fetcher(self, _workers: int, _memory: BodyMemory) -> FakeFetcher:
-        return self._fake
-
-
-class Member:
-    """One member: a real `FleetWorker` on a link of its own."""
-
-    def __init__(
-        self,
-        number: int,
-        home: Path,
-        link: Link,
-        clocks: Clocks,
-        settings: CrawlSettings,
-        answer: Callable[[Request], FakeReply],
-        clock: VirtualClock,
-    ) -> None:
-        self.number = number
-        self.home = home
-        self.link = link
-        self.is_alive = True
-        self.is_finished = False
-        self.error: str | None = None
-        self.stopped_until = 0.0
-        self.unheard: list[tuple[float, float]] = []  # times in which nobody can hear it
-        self._clocks = clocks
-        self._fetcher = FakeFetcher(clock, answer)
-        self._next_look = clocks.now()
-        store = ValkeyCrawl.open(LOCATION, link)
-        store.fleet.join(home)
-        self.store = store
-        self.worker = _VirtualWorker(store, settings, clocks, self._fetcher)
-
-    def turn(self) -> None:
-        """Do what is due now."""
-        worker, now = self.worker, self._clocks.now()
-        try:
-            worker.engine.turn(0.0)
-            if now >= self._next_look:
-                self._next_look = now + LOOK_S
-                worker.look(now)
-                if worker.is_idle:
-                    self.is_finished = True
-                    self.end()
-                elif not worker.engine.in_flight and worker.is_hopeless:
-                    worker.engine.give_up_hopeless()
-        except (StoreAway, CrawlGone, StoreError) as error:
-            self.error = f"member {self.number}: {type(error).__name__}: {error}"
-            self.end()
-
-    def wake_at(self) -> float:
-        """Return when the next turn is due."""
-        at = min(self._next_look, self._clocks.now() + self.worker.engine.due_in_s(LOOK_S))
-        if (answer_at := self._fetcher.next_at) is not None:
-            at = min(at, answer_at)
-        return max(at, self.link.busy_until, self.stopped_until)
-
-    def end(self) -> None:
-        """End as a command does."""
-        self.is_alive = False
-        with suppress(StoreError):
-            self.worker.close()
-        self.store.close()
-
-    def kill(self) -> None:
-        """End without a word: the server hears nothing more of it."""
-        self.is_alive = False
-        self.link.cut = Cut.BOTH
-        with suppress(StoreError):
-            self.worker.abandon()  # its files are closed as they are
-        self.store.close()
-
-
 class World:
     """A fleet and everything around it."""
 
@@ -259,7 +151,7 @@ class World:
             seed=seed,
         )
         self.judge = FleetJudge(self.web, politeness.floor_s, self._was_heard)
-        self.members: list[Member] = []
+        self.members: list[SimulatedMember] = []
         self._forgotten: list[tuple[float, float]] = []  # what came then may not be known
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -285,23 +177,23 @@ class World:
     def _create(self) -> None:
         manifest = new_manifest(self._settings, list(self.web.seeds()), shards=self._plan.shards)
         manifest = replace(manifest, id=CRAWL)
-        ValkeyCrawl.create(LOCATION, manifest, self._link(Clocks(self.clock, 0.0))).close()
+        ValkeyCrawl.create(LOCATION, manifest, self._link(MachineClocks(self.clock, 0.0))).close()
 
-    def _link(self, clocks: Clocks) -> Link:
-        return Link(self.server, parse(LOCATION), mono=clocks.now, wall=clocks.wall)
+    def _link(self, clocks: MachineClocks) -> ModelLink:
+        return ModelLink(self.server, parse(LOCATION), mono=clocks.now, wall=clocks.wall)
 
     def _join(self) -> None:
         if not self.server.is_up:
             self._at(self.clock.now + 5.0, self._join)
             return
         number = next(self._numbers)
-        clocks = Clocks(self.clock, self._rng.uniform(-SKEW_S, SKEW_S))
+        clocks = MachineClocks(self.clock, self._rng.uniform(-SKEW_S, SKEW_S))
         home = self._folder / f"member-{number}"
         home.mkdir()
         # A member's name decides which shards it takes: it is random unless it has one already.
         card = MemberCard(CRAWL, f"w{number}", LOCATION)
         (home / CARD).write_bytes(msgspec.json.encode(card))
-        member = Member(
+        member = SimulatedMember(
             number,
             home,
             self._link(clocks),
@@ -313,10 +205,10 @@ class World:
         self.members.append(member)
         self._turn_at(member, self.clock.now)
 
-    def _turn_at(self, member: Member, at: float) -> None:
+    def _turn_at(self, member: SimulatedMember, at: float) -> None:
         self._at(at, lambda: self._turn(member))
 
-    def _turn(self, member: Member) -> None:
+    def _turn(self, member: SimulatedMember) -> None:
         if not member.is_alive:
             return
         if (at := max(member.stopped_until, member.link.busy_until)) > self.clock.now:
@@ -375,7 +267,7 @@ class World:
                 self._forgotten.append((now - COMMIT_S, until + LEASE_S))
                 self._at(until, self._come_back)
 
-    def _mend(self, member: Member) -> None:
+    def _mend(self, member: SimulatedMember) -> None:
         if member.is_alive:
             member.link.cut = Cut.NONE
 
@@ -385,7 +277,7 @@ class World:
     # ------------------------------------------------------------------ the end
 
     def _outcome(self) -> FleetOutcome:
-        store = ValkeyCrawl.open(LOCATION, self._link(Clocks(self.clock, 0.0)))
+        store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
         store.read_from([member.home for member in self.members])
         recorded: Counter[str] = Counter()
         known: set[str] = set()

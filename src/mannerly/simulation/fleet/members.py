@@ -1,0 +1,136 @@
+"""One member of a simulated fleet: a real `FleetWorker`, with clocks and web in virtual time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.fetch.fake import FakeFetcher
+from mannerly.crawler.runtime.fleet_worker import FleetWorker
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+
+from .link import Cut
+from .server import EPOCH_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mannerly.crawler.fetch.body_memory import BodyMemory
+    from mannerly.crawler.fetch.fake import FakeReply, VirtualClock
+    from mannerly.crawler.model import Request
+    from mannerly.crawler.settings import CrawlSettings
+
+    from .link import ModelLink
+
+LOCATION = "redis://127.0.0.1:6379/0#simulated"
+LOOK_S = 1.0  # between two looks of a member at the store
+DAY_S = 86_400.0
+
+
+class MachineClocks:
+    """The clocks of one machine: its monotonic clock began at 0, its wall clock may be wrong."""
+
+    def __init__(self, clock: VirtualClock, skew_s: float) -> None:
+        self._clock = clock
+        self._skew_s = skew_s
+
+    def now(self) -> float:
+        """Return the monotonic time."""
+        return self._clock.now
+
+    def wall(self) -> float:
+        """Return what this machine takes for the time of day."""
+        return EPOCH_S + self._clock.now + self._skew_s
+
+
+class _VirtualWorker(FleetWorker):
+    """A member's worker, with a clock and a fetcher in virtual time."""
+
+    def __init__(
+        self,
+        store: ValkeyCrawl,
+        settings: CrawlSettings,
+        clocks: MachineClocks,
+        fetcher: FakeFetcher,
+    ) -> None:
+        self._clocks = clocks
+        self._fake = fetcher
+        super().__init__(store, settings, patience_s=DAY_S)
+
+    def _make_clock(self) -> MachineClocks:
+        return self._clocks
+
+    def _make_fetcher(self, _workers: int, _memory: BodyMemory) -> FakeFetcher:
+        return self._fake
+
+
+class SimulatedMember:
+    """One member: a real `FleetWorker` on a link of its own."""
+
+    def __init__(
+        self,
+        number: int,
+        home: Path,
+        link: ModelLink,
+        clocks: MachineClocks,
+        settings: CrawlSettings,
+        answer: Callable[[Request], FakeReply],
+        clock: VirtualClock,
+    ) -> None:
+        self.number = number
+        self.home = home
+        self.link = link
+        self.is_alive = True
+        self.is_finished = False
+        self.error: str | None = None
+        self.stopped_until = 0.0
+        self.unheard: list[tuple[float, float]] = []  # times in which the server cannot hear it
+        self._clocks = clocks
+        self._fetcher = FakeFetcher(clock, answer)
+        self._next_look = clocks.now()
+        store = ValkeyCrawl.open(LOCATION, link)
+        store.fleet.join(home)
+        self.store = store
+        self.worker = _VirtualWorker(store, settings, clocks, self._fetcher)
+
+    def turn(self) -> None:
+        """Do what is due now."""
+        worker, now = self.worker, self._clocks.now()
+        try:
+            worker.engine.turn(0.0)
+            if now >= self._next_look:
+                self._next_look = now + LOOK_S
+                worker.look(now)
+                if worker.is_idle:
+                    self.is_finished = True
+                    self.end()
+                elif not worker.engine.in_flight and worker.is_hopeless:
+                    worker.engine.give_up_hopeless()
+        except (StoreAway, CrawlGone, StoreError) as error:
+            self.error = f"member {self.number}: {type(error).__name__}: {error}"
+            self.end()
+
+    def wake_at(self) -> float:
+        """Return when the next turn is due."""
+        at = min(self._next_look, self._clocks.now() + self.worker.engine.due_in_s(LOOK_S))
+        if (answer_at := self._fetcher.next_at) is not None:
+            at = min(at, answer_at)
+        return max(at, self.link.busy_until, self.stopped_until)
+
+    def end(self) -> None:
+        """End as a command does."""
+        self.is_alive = False
+        with suppress(StoreError):
+            self.worker.close()
+        self.store.close()
+
+    def kill(self) -> None:
+        """End as kill -9 ends a process: the server hears nothing more of it."""
+        self.is_alive = False
+        self.link.cut = Cut.BOTH
+        with suppress(StoreError):
+            self.worker.abandon()  # its files are closed as they are
+        self.store.close()
