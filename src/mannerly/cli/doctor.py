@@ -6,12 +6,33 @@ Without a directory it says what this installation can do, and what it lacks.
 from __future__ import annotations
 
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from .stored import require_crawl
 from .terminal import STATE, fail, failing_clearly, note, print_json, safe_term, show, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class _Finding(Protocol):
+    """One property of an installation or a server; `lack` says what is wrong with it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
+
+    @property
+    def lack(self) -> str: ...
+
+    @property
+    def is_problem(self) -> bool: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 def doctor(
@@ -77,23 +98,27 @@ def _examine_server(url: str, *, as_json: bool) -> None:
 
     with failing_clearly():
         found = store.examine_server(url)
-    if as_json:
-        print_json([each._asdict() for each in found])
-    else:
-        rows = [[each.name, each.value, each.lack] for each in found]
-        show(table(["part", "found", ""], rows, left=3))
-    problems = [each for each in found if each.is_problem]
-    if problems:
-        note("This server is not fit for a crawl: " + "; ".join(each.lack for each in problems))
-        raise typer.Exit(1)
-    if not as_json:
-        note("This server is fit for a crawl")
+    _show(
+        found,
+        sound="This server is fit for a crawl",
+        unfit="This server is not fit for a crawl",
+        as_json=as_json,
+    )
 
 
 def _examine_installation(*, as_json: bool) -> None:
     from .installation import findings
 
-    found = findings()
+    _show(
+        findings(),
+        sound="This installation is sound. To check a crawl: mannerly doctor DIR",
+        unfit="This installation is not fit to crawl",
+        as_json=as_json,
+    )
+
+
+def _show(found: Sequence[_Finding], *, sound: str, unfit: str, as_json: bool) -> None:
+    """Print findings as a table or as JSON; exit 1 if one of them is a problem."""
     if as_json:
         print_json([each._asdict() for each in found])
     else:
@@ -101,7 +126,7 @@ def _examine_installation(*, as_json: bool) -> None:
         show(table(["part", "found", ""], rows, left=3))
     problems = [each for each in found if each.is_problem]
     if problems:
-        note("This installation is not fit to crawl: " + "; ".join(each.lack for each in problems))
+        note(f"{unfit}: " + "; ".join(each.lack for each in problems))
         raise typer.Exit(1)
     if not as_json:
-        note("This installation is sound. To check a crawl: mannerly doctor DIR")
+        note(sound)
