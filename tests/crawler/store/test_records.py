@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import ArchivePlace, Entry, Kind, ListedPage, PageItems, Skipped
-from mannerly.crawler.store.base import Batch, StoreError
+from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.contract import candidate, enter, page
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.records.frames import LogDamaged
-from mannerly.crawler.store.records.packed import pack_entries, unpack_entries
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent, RecordWriter
 
@@ -228,16 +227,3 @@ def batches(draw: Any, entries: list[Entry]) -> Batch:
         dropped=[(each, draw(reasons)) for each in dropped],
         elements={each.seq: b"%d" % draw(st.integers(0, 9)) for each in pages},
     )
-
-
-def test_packed_urls_come_back_without_their_parents() -> None:
-    """They are small, and bytes that are something else are refused."""
-    entries = [entry(number) for number in range(256)]
-
-    packed = pack_entries(entries)
-
-    assert unpack_entries(packed) == [each._replace(parent=None) for each in entries]
-    assert len(packed) / len(entries) < 12
-    for wrong in (b"", b"nonsense", packed[:-20], pack_entries([])[:4]):
-        with pytest.raises(StoreError, match="cannot be read"):
-            unpack_entries(wrong)

@@ -27,6 +27,8 @@ answer may have been waiting for longer than that. Python's poll returns nothing
 looked again, if a stop outlasts its timeout.
 
 One fetcher belongs to one thread of one process; do not carry it through a fork.
+
+This module is long because the rules about stops and names are explained where they are kept.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ skipped URLs, links and extracted items are too many for its memory. They go to 
 (`store.segments`) of frames that are only appended to, valid up to the length that the server has
 committed. Nothing here knows a server.
 
-    packed    the URLs of a log, for the server
     frames    the values that a log holds, and their bytes
     writer    appends what a batch brought to the log of one claim of a shard
     reader    the records of a shard, from the logs of all its claims
