@@ -1,7 +1,7 @@
 """The lock files: every distribution that an installation may take, by version and SHA-256.
 
     locks/run.txt    what mannerly needs to run
-    locks/serve.txt  the same versions, and the extra `serve`: what the container image has
+    locks/serve.txt  the same versions, and the extras `serve` and `redis`, for the container image
     locks/dev.txt    the same versions, the extras, and what tests, checks and the build need
     locks/audit.txt  pip-audit, which has an environment of its own
     locks/replay.txt pywb, likewise: it needs a redis from 2017
@@ -66,7 +66,8 @@ def make_locks(uv: str, *, upgrade: bool) -> None:
     run, serve, dev, audit, replay = (LOCKS / f"{name}.txt" for name in names)
     _compile([*words, "pyproject.toml", "-o", str(run)])
     same = ["-c", str(run)]
-    _compile([*words, "--extra", "serve", *same, "pyproject.toml", "-o", str(serve)])
+    extras = ("--extra", "serve", "--extra", "redis")
+    _compile([*words, *extras, *same, "pyproject.toml", "-o", str(serve)])
     everything = ["--all-extras", "--group", "dev"]  # the tests use every extra
     _compile([*words, *everything, *same, "pyproject.toml", "-", "-o", str(dev)], BUILD)
     _compile([*words, "-", "-o", str(audit)], AUDITOR)

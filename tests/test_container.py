@@ -144,8 +144,8 @@ def test_compose_starts_a_service_that_answers(tmp_path: Path) -> None:
 
 
 def test_compose_installs_what_the_service_needs(steps: list[dict[str, str]]) -> None:
-    """The image has the versions of `locks/serve.txt`, the extra `serve` among them."""
-    needed = {"starlette", "uvicorn", "prometheus-client", "cronsim", "pycurl"}
+    """The image has the versions of `locks/serve.txt`, with the extras `serve` and `redis`."""
+    needed = {"starlette", "uvicorn", "prometheus-client", "cronsim", "pycurl", "redis"}
 
     assert any("locks/serve.txt" in run for run in values(steps, "RUN"))
     assert needed <= {pin.name for pin in read_lock(ROOT / "locks" / "serve.txt")}
