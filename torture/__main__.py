@@ -25,7 +25,9 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     folder = Path(mkdtemp(prefix="mannerly-torture-"))
     print(f"seed {seed}, {chosen.minutes:g} minutes, in {folder}", flush=True)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` would make the crawls ignore it, too
+    # Started by `nohup`, or in the background of a shell, the crawls would ignore these, too.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     deadline = time.monotonic() + 60 * chosen.minutes
     number = 0 if chosen.round is None else chosen.round
     rounds: list[Report] = []
