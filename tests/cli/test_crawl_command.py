@@ -49,6 +49,7 @@ class FakeEngine:
         *,
         fresh: bool = False,
         watcher: Callable[[Stats, float], None] | None = None,
+        member: object = None,
     ) -> CrawlResult:
         data_dir = Path(location)
         self.calls.append(Call(settings, list(seeds), data_dir, fresh))

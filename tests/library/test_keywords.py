@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEED = "http://127.0.0.1:9/"
-LIBRARY = ("data_dir", "fresh")  # options of the command that are parameters with a name
+LIBRARY = (
+    "data_dir",
+    "fresh",
+    "redis_url",
+)  # options of the command that are parameters with a name
 
 # A value that each option takes; the others take that of their kind.
 OF_KIND: dict[ValueKind, Any] = {

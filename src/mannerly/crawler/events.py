@@ -22,6 +22,7 @@ through unchanged, so a listener sees one stream.
     HostWaits        in a run that is watched closely: the next request to a host has to wait
     BatchCommitted   a batch is in the store
     StoreMended      counters of the store were wrong and are right again
+    ShardLost        a shard of a crawl in a server was lost to another run
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tarfile
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NAME = "html5lib-1.1.tar.gz"
 SHA256 = "b2e5b40261e20f354d198eae92afc10d750afb487ed5e50f9c4eaf07c184146f"
 BUILD = "setuptools<80\n"
+BUILD_CONSTRAINTS_SINCE = (25, 3)  # of pip; earlier versions apply all constraints to builds, too
 TIMEOUT_S = 120.0
 
 _CODE_UNIT = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -55,10 +57,17 @@ def _downloaded(folder: Path) -> Path:
     constraint = folder / "build.txt"
     constraint.write_text(BUILD)
     words = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    words += ["--no-binary", "html5lib", "--build-constraint", str(constraint)]
+    words += ["--no-binary", "html5lib"]
+    surroundings = dict(os.environ)
+    major, minor, *_ = version("pip").split(".")
+    if (int(major), int(minor)) >= BUILD_CONSTRAINTS_SINCE:
+        words += ["--build-constraint", str(constraint)]
+    else:
+        surroundings["PIP_CONSTRAINT"] = str(constraint)
     try:
         subprocess.run(
             [sys.executable, *words, "--dest", str(folder), "html5lib==1.1"],
+            env=surroundings,
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

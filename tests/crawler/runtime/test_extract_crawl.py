@@ -57,7 +57,8 @@ def test_items_of_every_page_are_exported(tmp_path: Path) -> None:
     numbers = [row["n"] for row in rows(tmp_path / "items.jsonl")]
     with (tmp_path / "items.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
-    found = duckdb.sql(f"SELECT n FROM '{tmp_path / 'items.parquet'}'").fetchall()
+    with duckdb.connect() as database:
+        found = database.sql(f"SELECT n FROM '{tmp_path / 'items.parquet'}'").fetchall()
     assert sorted(numbers) == sorted(n for (n,) in found) == list(range(5))
     assert sorted(row["n"] for row in table) == list("01234")
     assert "'=tag" in table[0], "a key is text of a program, and a cell all the same"

@@ -95,6 +95,7 @@ class CrawlOptions(TypedDict, total=False):
     timeout: float | None
     max_bytes: int | str | None
     memory_limit: int | str | None
+    memory: str | os.PathLike[str] | None
     max_redirects: int | None
     allow_net: str | Sequence[str] | None
     header: str | Sequence[str] | None
