@@ -96,7 +96,8 @@ def run(this: Run) -> tuple[Ending, Stats]:
         ending, stats = supervise(this)
     total = totals(this.store)
     stats.queued = total["queued"]  # the store has the last word
-    if ending is Ending.MAX_URLS and not total["pending"]:
+    # In a crawl that is shared, another run may have the rest of the limit, not used yet.
+    if ending is Ending.MAX_URLS and not total["pending"] and this.store.fleet is None:
         ending = Ending.FINISHED
     return ending, stats
 

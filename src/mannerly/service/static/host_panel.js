@@ -28,7 +28,12 @@ export function closeHost() {
   $("host").classList.add("hidden");
   $("hosts-beside").classList.remove("has-panel");
   document.body.classList.remove("has-sheet");
-  refreshHosts().then(() => $("hosts").querySelector(`tr[data-host="${CSS.escape(name)}"]`)?.focus({ preventScroll: true }) ?? cameFrom?.focus());
+  refreshHosts().then(() => {
+    // A reader who has gone on to another part meanwhile stays there.
+    if (document.activeElement !== document.body && !$("host").contains(document.activeElement)) return;
+    const row = $("hosts").querySelector(`tr[data-host="${CSS.escape(name)}"]`);
+    (row || cameFrom)?.focus({ preventScroll: true });
+  });
 }
 
 export async function showHost(isNew = false) {
