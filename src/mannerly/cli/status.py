@@ -11,7 +11,7 @@ from .figures import many, span
 from .retry import retry_command
 from .steer import unpause_command
 from .stored import Location, opened
-from .terminal import failing_clearly, print_json, safe_term, show, table
+from .terminal import STATE, failing_clearly, note, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
@@ -46,30 +46,49 @@ def status(
 
 
 def _list_crawls(url: str, *, as_json: bool) -> None:
-    """Print the crawls in a server, one a line."""
+    """Print the crawls in a server, one a line; exit 4 if one of them cannot be read."""
     from mannerly.crawler.store import crawls_in, in_server
+    from mannerly.crawler.store.base import StoreError, StoreMissing
+    from mannerly.crawler.store.fleet import StoreAway
+    from mannerly.crawler.stored import open_crawl
 
-    found = []
+    found, damaged = [], {}
     with failing_clearly():
         for name in crawls_in(url):
-            with opened(in_server(url, name)) as crawl:
-                facts = crawl.status()
-            found.append(facts)
+            try:
+                with open_crawl(in_server(url, name)) as crawl:
+                    found.append(crawl.status())
+            except StoreAway:
+                raise
+            except StoreMissing:
+                continue  # it was wiped since the names were read
+            except StoreError as error:  # one damaged crawl does not hide the others
+                damaged[name] = str(error)
     if as_json:
         print_json(
-            [{"crawl": each.crawl, "state": each.state, "total": each.total} for each in found]
+            [
+                *(
+                    {"crawl": each.crawl, "state": each.state, "total": each.total}
+                    for each in found
+                ),
+                *({"crawl": in_server(url, name), "error": damaged[name]} for name in damaged),
+            ]
         )
-        return
-    rows = [
-        [
-            safe_term(each.crawl.partition("#")[2]),
-            each.state,
-            *(f"{each.total[column]:,}" for column in ("queued", "fetched", "failed")),
-            f"{len(each.workers)}",
+    else:
+        rows = [
+            [
+                safe_term(each.crawl.partition("#")[2]),
+                each.state,
+                *(f"{each.total[column]:,}" for column in ("queued", "fetched", "failed")),
+                f"{len(each.workers)}",
+            ]
+            for each in found
         ]
-        for each in found
-    ]
-    show(table(["crawl", "state", "queued", "fetched", "failed", "workers"], rows, left=2))
+        show(table(["crawl", "state", "queued", "fetched", "failed", "workers"], rows, left=2))
+    for name, reason in damaged.items():
+        note(f"{safe_term(name)} cannot be read: {safe_term(reason)}")
+    if damaged:
+        raise typer.Exit(STATE)
 
 
 def described(facts: Status, *, now: float) -> str:
