@@ -153,7 +153,9 @@ class FleetContract(Opening):
         assert store.queued("a.example", after=START, limit=9) == [entry]
         assert lost == [0]
 
-    def test_a_lease_that_nobody_took_can_be_renewed(self, location: str, tmp_path: Path) -> None:
+    def test_an_ended_lease_without_a_new_owner_can_be_renewed(
+        self, location: str, tmp_path: Path
+    ) -> None:
         """The server was away for a while, and its members come back."""
         one, _ = self.members(location, tmp_path)
         store = one.crawl.claim(0, OPTIONS)
