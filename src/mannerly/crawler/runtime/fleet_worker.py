@@ -30,7 +30,7 @@ from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
-from .balance import moves
+from .balance import moves, quota
 from .budget import CHUNK, FREELY, PageBudget
 from .worker import Worker
 
@@ -248,14 +248,17 @@ class FleetWorker(Worker):
     # ------------------------------------------------------------------ shards
 
     def _balance(self, now: Instant) -> None:
-        owned = self.engine.shards.by_number.keys()
+        owned = self.engine.shards.by_number.keys() - self._leaving.keys()
         members = [card.id for card in self._store.workers()]
+        shards = self._store.manifest.shards
+        lacks_some = len(owned) < quota(self._id, members, shards)
         planned = moves(
             self._id,
             members,
-            owned=owned - self._leaving.keys(),
-            unclaimed=self._fleet.unclaimed(),
-            shards=self._store.manifest.shards,
+            owned=owned,
+            # To ask for all shards is dear: one who has its part does not.
+            unclaimed=self._fleet.unclaimed() if lacks_some else (),
+            shards=shards,
         )
         if planned.claim or planned.release:
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed

@@ -88,6 +88,7 @@ class SimulatedMember:
         self.error: str | None = None
         self.stopped_until = 0.0
         self.unheard: list[tuple[float, float]] = []  # times in which the server cannot hear it
+        self.forgotten: list[tuple[float, float]] = []  # times of which the server may know nothing
         self._clocks = clocks
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 CRAWL = "simulated"  # the id of the crawl
 COMMIT_S = 1.0  # from an answer to its commit, at most
+LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 SKEW_S = 7200.0
 
 
@@ -150,9 +151,15 @@ class World:
             step_s=0.0,
             seed=seed,
         )
-        self.judge = FleetJudge(self.web, politeness.floor_s, self._was_heard)
+        self.judge = FleetJudge(
+            self.web,
+            politeness.floor_s,
+            was_heard=self._was_heard,
+            was_forgotten=self._was_forgotten,
+        )
         self.members: list[SimulatedMember] = []
-        self._forgotten: list[tuple[float, float]] = []  # what came then may not be known
+        self._unheard: list[tuple[float, float]] = []  # times in which the server hears nobody
+        self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._numbers = count()
@@ -227,8 +234,13 @@ class World:
 
     def _was_heard(self, member: int, at: float) -> bool:
         """Return whether what a member was told at an instant was committed for good."""
-        spans = [*self.members[member].unheard, *self._forgotten]
-        return not any(first <= at <= last for first, last in spans)
+        spans = chain(self.members[member].unheard, self._unheard)
+        is_unheard = any(first <= at <= last for first, last in spans)
+        return not is_unheard and not self._was_forgotten(member, at)
+
+    def _was_forgotten(self, member: int, at: float) -> bool:
+        spans = chain(self.members[member].forgotten, self._forgotten)
+        return any(first <= at <= last for first, last in spans)
 
     # ------------------------------------------------------------------ faults
 
@@ -249,6 +261,8 @@ class World:
                 until = now + rng.uniform(1.0, 3 * LEASE_S)
                 member.stopped_until = until
                 member.unheard.append((now - COMMIT_S, until + COMMIT_S))
+                if self._was_forgotten(member.number, now):  # it learns that when it is woken
+                    member.forgotten.append((now, until + LEARN_S))
             case Fault.CUT:
                 member.link.cut = rng.choice([Cut.THERE, Cut.BACK, Cut.BOTH])
                 until = now + rng.uniform(1.0, 3 * LEASE_S)
@@ -259,12 +273,14 @@ class World:
             case Fault.RESTART | Fault.FORGET:
                 self.server.restart(loses_last_second=fault is Fault.FORGET)
                 if fault is Fault.FORGET:
-                    # An owner learns from its next write that the server has forgotten some.
-                    self._forgotten.append((now - 2 * COMMIT_S, now + RENEW_S + COMMIT_S))
+                    self._forgotten.append((now - 2 * COMMIT_S, now + LEARN_S))
+                    for each in self.members:
+                        if each.stopped_until > now:  # it learns that when it is woken
+                            each.forgotten.append((now, each.stopped_until + LEARN_S))
             case Fault.AWAY:
                 self.server.is_up = False
                 until = now + rng.uniform(1.0, 2 * LEASE_S)
-                self._forgotten.append((now - COMMIT_S, until + LEASE_S))
+                self._unheard.append((now - COMMIT_S, until + LEASE_S))
                 self._at(until, self._come_back)
 
     def _mend(self, member: SimulatedMember) -> None:
