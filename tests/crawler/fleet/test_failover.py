@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-HOSTS, PAGES, DELAY_S = 10, 16, 0.5
+HOSTS, PAGES, DELAY_S = 10, 12, 0.5
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_workers_go_on_after_a_failover(web: DemoWeb, tmp_path: Path) -> None:
         fleet = Fleet(world.url, web, tmp_path, "--delay", str(DELAY_S))
         try:
             workers = [fleet.join(), fleet.join()]
-            fleet.until_requests(HOSTS * 4)
+            fleet.until_requests(HOSTS * 3)
             world.fail_over()
             looked_at = run("doctor", world.url)
 
