@@ -107,8 +107,8 @@ def kills(number: int = 20, seed: int = 7) -> None:
         print(f"smallest gap         {fleet.smallest_gap_s():.3f} s (1.500 in force)")
         took = sorted(owners.takeovers_s())
         print(
-            f"takeovers            {len(took)} shards, median {took[len(took) // 2]:.1f} s, longest "
-            f"{took[-1]:.1f} s after the kill (lease {LEASE_S:.0f} s)"
+            f"takeovers            {len(took)} shards, median {took[len(took) // 2]:.1f} s, "
+            f"longest {took[-1]:.1f} s after the kill (lease {LEASE_S:.0f} s)"
         )
         silences = owners.silences()
         for kills in sorted({each.kills for each in silences}):
