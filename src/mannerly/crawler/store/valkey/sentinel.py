@@ -39,13 +39,13 @@ class Sentinels:
         reasons = []
         for place in list(self._places):
             host, port = place
-            asked = redis.Redis(host, port, **self._options(options))
+            asked: Any = redis.Redis(host, port, **self._options(options))
             try:
                 found = asked.execute_command(
                     "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._address.service
                 )
             except (redis.RedisError, OSError) as error:
-                reasons.append(f"{host}:{port}: {error or type(error).__name__}")
+                reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
                 continue
             finally:
                 asked.close()
