@@ -1,6 +1,7 @@
 """A modelled server: a keyspace, the real scripts, a clock, and what can happen to a server.
 
-Scripts run in a real Lua interpreter of the version that servers have (5.1; `keyspace`). A script runs whole at one instant, as on a real server.
+Scripts run in a real Lua interpreter of the version that servers have (5.1; `keyspace`). A script
+runs whole at one instant, as on a real server.
 
 `edits` plants errors: pairs of texts, the first of which is replaced by the second in the scripts
 that contain it. A run in which no script contains it is refused, so that a planted error cannot be
