@@ -1,9 +1,9 @@
 """One client's connection to one host, and the access log of all connections.
 
 The host's limit judges a request when it is read, also when the client sends it before earlier
-answers are out (pipelining). The log has the instant at which it arrived (`arrivals`). The answer leaves after the latency that the limit decided. Answers
-keep the order of the requests, so one timer per connection is enough: it waits for the first
-unanswered request.
+answers are out (pipelining). The log has the instant at which it arrived (`arrivals`). The answer
+leaves after the latency that the limit decided. Answers keep the order of the requests, so one
+timer per connection is enough: it waits for the first unanswered request.
 
 This is an asyncio Protocol and not a pair of streams, because a page then costs one call and one
 write. This module knows nothing of processes and addresses.

@@ -173,7 +173,12 @@ class _Crawl:
         self._leases: Leases | None = None
         if memory is not None:
             self._leases = Leases(
-                open_host_memory(memory), crawl="simulated", name="simulated", worker="1", now=START
+                open_host_memory(memory),
+                crawl="simulated",
+                name="simulated",
+                worker="1",
+                now=START,
+                clock=_VirtualTime(clock).now,
             )
         self._shards = [
             Shard(
