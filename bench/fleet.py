@@ -27,6 +27,8 @@ from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.demo import DemoWeb, plain_sites
 
+from ._owners import Owners
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -86,13 +88,13 @@ def kills(number: int = 20, seed: int = 7) -> None:
     with World(60, 40) as world:
         fleet = world.fleet("--delay", "1.5", "--shards", "64")
         alive: list[Worker] = [fleet.join() for _ in range(4)]
-        fleet.until_requests(100)
-        for _ in range(number):
-            time.sleep(chance.uniform(1.0, 6.0))
-            victim = alive.pop(chance.randrange(len(alive)))
-            victim.kill()
-            alive.append(fleet.join())
-        codes = [worker.end(900.0) for worker in alive]
+        with Owners(world.server, fleet, 64) as owners:
+            fleet.until_requests(100)
+            for _ in range(number):
+                time.sleep(chance.uniform(1.0, 6.0))
+                owners.kill(alive.pop(chance.randrange(len(alive))))
+                alive.append(fleet.join())
+            codes = [worker.end(900.0) for worker in alive]
         fetched = fleet.fetched()
         code, urls = fleet.exported(*fleet.workers)
         again = sum(count - 1 for count in fetched.values())
@@ -103,10 +105,18 @@ def kills(number: int = 20, seed: int = 7) -> None:
             f"{len(urls) - len(set(urls))}, fetched again {again}"
         )
         print(f"smallest gap         {fleet.smallest_gap_s():.3f} s (1.500 in force)")
+        took = sorted(owners.takeovers_s())
         print(
-            f"longest silence      {_longest_silence_s(fleet):.1f} s of a host "
-            f"(lease {LEASE_S:.0f} s)"
+            f"takeovers            {len(took)} shards, median {took[len(took) // 2]:.1f} s, "
+            f"longest {took[-1]:.1f} s after the kill (lease {LEASE_S:.0f} s)"
         )
+        silences = owners.silences()
+        for kills in sorted({each.kills for each in silences}):
+            longest = max(each for each in silences if each.kills == kills)
+            print(
+                f"longest silence      {longest.seconds:.1f} s of a host, {kills} of its owners "
+                "killed in it"
+            )
         fleet.close()
 
 
@@ -170,17 +180,6 @@ def _rate(fleet: Fleet) -> float:
 def _rate_of(log: Sequence[object]) -> float:
     instants = sorted(each.t for each in log if each.path != "/robots.txt")  # type: ignore[attr-defined]
     return len(instants) / (instants[-1] - instants[0])
-
-
-def _longest_silence_s(fleet: Fleet) -> float:
-    hosts: dict[str, list[float]] = {}
-    for each in fleet.log():
-        hosts.setdefault(each.host, []).append(each.t)
-    return max(
-        after - before
-        for instants in hosts.values()
-        for before, after in itertools.pairwise(instants)
-    )
 
 
 PARTS = {"complete": complete, "kills": kills, "grow": grow, "cost": cost}

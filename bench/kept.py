@@ -1,4 +1,4 @@
-"""Measure what keeping bodies and extracting cost: CPU seconds a page, in alternating rounds.
+"""Measure what keeping bodies and extracting cost: CPU seconds a page, all at once on one core.
 
     python -m bench kept                  12 rounds, some minutes
     python -m bench kept --rounds 4 --hosts 40
@@ -8,8 +8,8 @@ kept       --keep-bodies: every answer as it was received, in WARC segments
 extract    --extract with a function that returns nothing
 
 The server compresses its pages (nginx, gzip), as most servers do when they are asked to. The figure
-is the median of the rounds' ratios to `plain`, with its 90 % interval, as in `bench against`. The
-speed that is left is the inverse of the ratio.
+is the median of the rounds' ratios to `plain`, with its 90 % interval (`_pairs.py`). The speed that
+is left is the inverse of the ratio.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import json
 import shutil
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ._cores import two_cores
 from ._figures import write
+from ._pairs import ROUNDS, at_once, ratio
 from ._process import measured
-from .against import ROUNDS, interval
 from .peers import UNPACED
 from .scale import temporary
 from .web import WebSpec, served
@@ -71,23 +72,18 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
         seeds = place / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
         for number in range(given.rounds):
-            for way in sorted(WAYS, reverse=bool(number % 2)):
-                microseconds, size = crawl(way, seeds, place / f"{way}-{number}", mine)
+            done = at_once(
+                {way: partial(crawl, way, seeds, place / f"{way}-{number}", mine) for way in WAYS}
+            )
+            for way, (microseconds, size) in done.items():
                 costs[way].append(microseconds)
                 kilobytes = max(kilobytes, size)
     figures = {}
     for way, found in costs.items():
-        ratios = [one / other for one, other in zip(found, costs["plain"], strict=True)]
-        low, high = interval(ratios)
-        figures[way] = {
-            "cpu_us_a_page": median(found),
-            "ratio": median(ratios),
-            "ratio_low": low,
-            "ratio_high": high,
-        }
+        share = ratio(found, costs["plain"])
+        figures[way] = {"cpu_us_a_page": median(found), **share.figures()}
         print(
-            f"{way:8} {median(found):6.0f} µs a page, ratio {median(ratios):.3f} "
-            f"(90 %: {low:.3f} to {high:.3f}), speed {1 / median(ratios):.0%}"
+            f"{way:8} {median(found):6.0f} µs a page, ratio {share}, speed {1 / share.median:.0%}"
         )
     print(f"segments: {kilobytes:.1f} kB a page")
     write("kept", figures)

@@ -7,6 +7,7 @@ stopped one when it is resumed.
 from __future__ import annotations
 
 import shlex
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mannerly.crawler.control import HostOrders, InForce
+
+_LOOK_S = 0.1  # how often `stop --wait` looks whether the crawl has ended
 
 
 def pause(location: Location) -> None:
@@ -42,7 +45,13 @@ def unpause(location: Location) -> None:
         note(f"Continued {crawl.location}{when(crawl)}")
 
 
-def stop(location: Location) -> None:
+def stop(
+    location: Location,
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when the crawl has ended, not at once.")
+    ] = False,
+) -> None:
     """Stop a running crawl, as Ctrl-C does. It can be resumed."""
     from .endings import resume_command
 
@@ -51,6 +60,8 @@ def stop(location: Location) -> None:
             fail(f"the crawl in {crawl.location} is not running")
         crawl.stop()
         note(f"Stopping {crawl.location}. To resume it: {resume_command(crawl.location)}")
+        while wait and crawl.store.is_running():
+            time.sleep(_LOOK_S)
 
 
 def add(

@@ -81,9 +81,9 @@ def tell(processes: int, directory: Path) -> Halted:
             eventually(lambda: len(web.log()) > before)
             first_after = web.log()[before].t - unpaused.at
             unpaused_again = shell.say("unpause", DIR)
-            stop = shell.say("stop", DIR)
+            stop = shell.say("stop", DIR, "--wait")
+            stop_again = shell.say("stop", DIR)
             stopped = run.end()
-        stop_again = shell.say("stop", DIR)
         with shell.start("resume", DIR, "--delay", "0.01") as run:
             last = run.end()
         requested = [url_of(record) for record in page_requests(web.log())]

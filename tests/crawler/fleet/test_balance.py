@@ -40,3 +40,20 @@ def test_a_member_that_sees_no_card_counts_itself() -> None:
     """Its own card may not be there yet."""
     assert len(moves("a", [], owned=[], unclaimed=range(8), shards=8).claim) == 8
     assert len(moves("a", ["b"], owned=[], unclaimed=range(8), shards=8).claim) == 4
+
+
+def test_a_shard_that_is_overdue_is_claimed_beyond_the_quota() -> None:
+    """The member that should have it may be dead: each of the others takes a part of them."""
+    planned = moves("a", ["b"], owned=[0, 1, 2, 3], unclaimed=[4, 5, 6], shards=8, overdue=[5, 6])
+
+    assert len(planned.claim) == 1
+    assert planned.claim[0] in (5, 6)
+    assert planned.release == []
+
+
+def test_a_shard_that_was_overdue_is_kept() -> None:
+    """It would go to and fro otherwise while a dead member is counted."""
+    owned = [0, 1, 2, 3, 4]
+
+    assert moves("a", ["b"], owned=owned, unclaimed=[], shards=8, kept=[4]) == ([], [])
+    assert len(moves("a", ["b"], owned=owned, unclaimed=[], shards=8).release) == 1

@@ -128,6 +128,25 @@ def test_no_lease_is_granted_for_one_lease_after_a_restart(
     crawl.claim(0, OPTIONS)
 
 
+def test_a_lease_by_the_clock_of_another_server_ends(
+    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a server that failed was an hour ahead: its dead owners are not waited for."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.5)
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    crawl.claim(0, OPTIONS).lose()
+    with LocalClient(location) as client:
+        ahead_ms = int(time.time() * 1000) + 3_600_000
+        client.hset(crawl.keys.shard(0), mapping={"until": ahead_ms, "run": "before"})
+
+    assert crawl.fleet.unclaimed() == [0]
+    with pytest.raises(StoreInUse):
+        crawl.claim(0, OPTIONS)
+    time.sleep(0.6)
+    crawl.claim(0, OPTIONS)
+
+
 def test_a_server_that_forgot_its_last_second_loses_no_url(
     opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,8 @@ __all__ = [
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
-SERVERS = ("redis", "rediss", "valkey", "valkeys")
+_PRODUCTS = ("redis", "rediss", "valkey", "valkeys")
+SERVERS = (*_PRODUCTS, *(f"{name}+sentinel" for name in _PRODUCTS))
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.records.writer import RecordWriter
 
 from .health import require_keeping
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from .client import Payload
     from .crawl import ValkeyCrawl
+
+
+_CLOCKS_MS = 2000  # of difference between the servers of a cluster
 
 
 class FleetFigures(NamedTuple):
@@ -89,7 +92,11 @@ class ValkeyFleet:
             home.close()
 
     def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+        """Return the shards that have no owner now.
+
+        One that seems to be leased for longer than a lease is among them: its lease was granted by
+        the clock of another server, before a failover, and a claim puts that right.
+        """
         crawl = self._crawl
         keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
         rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
@@ -98,7 +105,7 @@ class ValkeyFleet:
         for shard, (known, token, until) in enumerate(rows):
             if known is None or known.decode() != crawl.manifest.id:
                 raise crawl.gone()
-            if not token or int(until) <= now_ms:
+            if not token or not now_ms < int(until) <= now_ms + self.ttl_ms + _CLOCKS_MS:
                 free.append(shard)
         return free
 
@@ -131,7 +138,7 @@ class ValkeyFleet:
         self.lost += len(lost)
         for number in lost:
             self.claimed[number].close()
-        if isinstance(shown, CrawlGone):
+        if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         return lost
 
