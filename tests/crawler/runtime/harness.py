@@ -100,11 +100,13 @@ class Left:
 
 
 class Crawler:
-    """One run of a crawl in a process of its own."""
+    """One run of a crawl in a process of its own; `before` is a program that it runs first."""
 
-    def __init__(self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path) -> None:
+    def __init__(
+        self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path, *, before: str = ""
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _CRAWL],
+            [sys.executable, "-c", before + _CRAWL],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -165,6 +167,12 @@ class Crawler:
         for pid in self.workers():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the process has been stopped with SIGSTOP."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0] == "T"
 
     @staticmethod
     def is_alive(pid: int) -> bool:

@@ -57,7 +57,12 @@ class ShardWorld:
         self.leases = None
         if memory is not None:
             self.leases = Leases(
-                open_host_memory(memory), crawl=crawl, name=f"crawl-{crawl}", worker="1", now=now
+                open_host_memory(memory),
+                crawl=crawl,
+                name=f"crawl-{crawl}",
+                worker="1",
+                now=now,
+                clock=lambda: self.now.mono,
             )
         self.events: list[Event] = []
         self._fold = fold = StatsFold()
