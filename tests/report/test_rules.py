@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mannerly.cli.fail_on import HELP
-from mannerly.crawler.options.table import OPTIONS
 from mannerly.report import RuleError, parse_rule
 from mannerly.report.findings import Numbers
 from mannerly.report.proof import Totals
@@ -91,7 +90,6 @@ def test_every_name_is_documented(name: str) -> None:
     assert f"| `{name}` | {MEASURES[name].help}" in GUIDE.read_text("utf-8")
 
 
-@pytest.mark.parametrize("text", [HELP, OPTIONS["fail_on"].help])
-def test_help_names_every_number(text: str) -> None:
+def test_help_names_every_number() -> None:
     """Who has no documents at hand reads there what a rule can be about."""
-    assert [name for name in MEASURES if not re.search(rf"\b{name}\b", text)] == []
+    assert [name for name in MEASURES if not re.search(rf"\b{name}\b", HELP)] == []

@@ -649,9 +649,8 @@ def _run() -> tuple[Option, ...]:
         Option(
             "fail_on",
             ValueKind.LIST,
-            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
-            "also failed, given-up, chains, loops, duplicates, unindexable, early, pages, median, "
-            "p95; repeatable.",
+            "Exit with code 1 if this holds at the end: broken>0, refused>1%, slow>2s …; "
+            "repeatable (all names: mannerly report --help).",
             metavar="RULE",
         ),
         Option(
