@@ -16,6 +16,7 @@ import msgspec
 from lupa import luajit21
 
 _decode = msgspec.msgpack.Decoder().decode
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class WrongType(Exception):  # noqa: N818 - the server's own word
@@ -31,6 +32,7 @@ class Keyspace:
         parts = lua.execute(text)
         self._run, self._load, self._call = parts[b"run"], parts[b"load"], parts[b"call"]
         self._tell = parts[b"tell"]
+        self._prolong = parts[b"prolong"]
         self.keep = parts[b"keep"]  # everything so far is on disk
         self.rewind = parts[b"rewind"]  # take back everything since `keep`
         self.clear = parts[b"clear"]  # forget everything (FLUSHALL)
@@ -64,6 +66,10 @@ class Keyspace:
     def tell(self, run_id: str, now: float) -> None:
         """Say which run of the server this is, and its time."""
         self._tell(run_id.encode(), b"%d" % now, b"%d" % (now % 1 * 1e6))
+
+    def prolong(self, what: dict[str, Any]) -> None:
+        """Prolong leases and renew cards, as the renewals of their members do."""
+        self._prolong(_encode(what))
 
 
 def _meant(error: Exception) -> Exception:

@@ -13,6 +13,9 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any
 
+from mannerly.crawler.store.fleet import LEASE_S
+from mannerly.crawler.store.valkey.scripts import script
+
 from .keyspace import Keyspace, WrongType
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ class ModelServer:
         self._clock = clock
         self._keys = Keyspace()
         self._edits = edits
+        self._post = script("post").digest.encode()
+        self.mailed: set[bytes] = set()  # states of shards that got letters
         self.planted = {old: 0 for old, _ in edits}  # how many scripts contained it
         self._saved_at = self._told_at = clock.now
         self._tell()
@@ -72,6 +77,19 @@ class ModelServer:
         self.run += 1
         self._tell()
 
+    def prolong(self, members: Sequence[str], shards: Sequence[str], cards: str) -> None:
+        """Prolong the leases of members, and renew their cards, as their renewals do."""
+        self._save()
+        now_ms, ttl_ms = int((EPOCH_S + self._clock.now) * 1000), int(LEASE_S * 1000)
+        self._keys.prolong(
+            {"now": now_ms, "ttl": ttl_ms, "members": members, "shards": shards, "cards": cards}
+        )
+
+    def owner_of(self, state: bytes) -> str:
+        """Return the name of the member that has, or had, a shard."""
+        owner: bytes | None = self._keys.run(b"HGET", state, b"member")
+        return (owner or b"").decode()
+
     def flush(self) -> None:
         """Forget everything."""
         self._keys.clear()
@@ -101,6 +119,8 @@ class ModelServer:
             answer = self._keys.call(digest, keys, arguments)
         except KeyError:
             raise ServerError("NOSCRIPT No matching script.") from None
+        if digest == self._post:
+            self.mailed.add(arguments[0])
         if isinstance(answer, dict):
             raise ServerError(answer["err"].decode())
         return answer
