@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from mannerly.extras import install_words
+from typing import NoReturn
 
 from .terminal import fail
 
-INSTALL = f"needs more packages: {install_words('serve')}"
+
+def fail_without_packages(what: str) -> NoReturn:
+    """Exit with code 2, and say how to install the packages that a server needs."""
+    from mannerly.extras import install_words
+
+    fail(f"{what} needs more packages: {install_words('serve')}")
 
 
 def address(option: str, text: str) -> tuple[str, int]:
