@@ -23,9 +23,9 @@ from mannerly.simulation.crawl import ENOUGH, simulate_crawl
 from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-DRAWS = 2000  # of the rounds, for the interval of their median
+DRAWS = 2000  # of the rounds, for the interval of their sum
 _ALONE = ""
 
 
@@ -33,9 +33,10 @@ class Cost(NamedTuple):
     """How much more CPU time a crawl takes that shares its hosts: 0.01 is one per cent."""
 
     rounds: int
-    median: float
-    low: float  # of the 90 % interval of the median
+    total: float  # of all rounds together
+    low: float  # of its 90 % interval
     high: float
+    median: float  # of the rounds: each is disturbed by what its crawl happens to do in it
     alone_us: float  # a host
     shared_us: float
 
@@ -87,7 +88,7 @@ class _Arm:
 
     def __init__(self, hosts: int, rounds: int, memory: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(hosts), str(rounds), memory],
+            [sys.executable, "-m", "bench._shared_cost", str(hosts), str(rounds), memory],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -111,6 +112,11 @@ class _Arm:
         self._process.communicate()
 
 
+def _total(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return how much more the second of all pairs are than the first."""
+    return sum(two for _, two in pairs) / sum(one for one, _ in pairs) - 1.0
+
+
 def measure(hosts: int, rounds: int) -> Cost:
     """Crawl both webs in turns, and compare the rounds."""
     _part(hosts, rounds)  # or it ends here
@@ -129,13 +135,14 @@ def measure(hosts: int, rounds: int) -> Cost:
             shared.close()
     ratios = [with_s / without_s - 1.0 for without_s, with_s in pairs]
     drawn = random.Random(1)
-    medians = sorted(median(drawn.choices(ratios, k=rounds)) for _ in range(DRAWS))
+    totals = sorted(_total(drawn.choices(pairs, k=rounds)) for _ in range(DRAWS))
     a_host = 1e6 / _part(hosts, rounds)
     return Cost(
         rounds,
+        _total(pairs),
+        totals[DRAWS // 20],
+        totals[-DRAWS // 20],
         median(ratios),
-        medians[DRAWS // 20],
-        medians[-DRAWS // 20],
         median(one for one, _ in pairs) * a_host,
         median(two for _, two in pairs) * a_host,
     )

@@ -147,7 +147,9 @@ class HostFile:
         with self._changed():
             me = self._require(holder, now)
             self._file.execute(_HOLD, (me.number, asked))
-            held: list[Row] = self._file.execute(_HELD, (asked, me.number)).fetchall()
+            held: list[Row] = []
+            if self._file.changes() < len(hosts):  # else nobody holds any of them
+                held = self._file.execute(_HELD, (asked, me.number)).fetchall()
             stored = self._budgets(hosts, now)
             answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)
             answers.update({host: Granted(budget) for host, budget in stored.items()})
@@ -290,15 +292,18 @@ class HostFile:
         if not budgets:
             return
         hosts = msgspec.json.encode([each.host for each in budgets]).decode()
-        rows = self._file.execute(_USED, (hosts,))
-        mine = {host for host, holder in rows.fetchall() if holder == number}
+        leases: list[Row] = self._file.execute(_USED, (hosts,)).fetchall()
+        mine = {host for host, holder in leases if holder == number}
         stored = self._budgets([each.host for each in budgets], now)
         known = self._holder(number, now)
         name = "" if known is None else known.holder.name
+        rows = []
         for budget in budgets:
             before = stored.get(budget.host)
             is_mine = budget.host in mine
-            self._put(merged(before, budget, name) if is_mine else prolonged(before, budget), now)
+            kept = merged(before, budget, name) if is_mine else prolonged(before, budget)
+            rows.append(row_of(kept, now, self._boot))
+        self._file.executemany(WRITE, rows)
 
     def _put(self, budget: HostBudget, now: Now) -> None:
         self._file.execute(WRITE, row_of(budget, now, self._boot))
