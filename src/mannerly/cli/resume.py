@@ -30,10 +30,19 @@ def resume(
     ],
     **options: Value | None,
 ) -> None:
-    """Resume the crawl in a directory."""
+    """Resume the crawl in a directory.
+
+    The data directory of a worker joins its crawl again (mannerly help fleet).
+    """
+    from mannerly.crawler.store import crawl_of_member
+
     given = given_options(options)
     with failing_clearly():
-        require_crawl(directory)
+        member = crawl_of_member(directory)
+        if member is None:
+            require_crawl(directory)
+        else:
+            given["redis_url"], given["crawl"] = member
         configuration = resolve(
             {**given, "data_dir": str(directory), "fresh": False},
             environment=os.environ,
