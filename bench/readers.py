@@ -6,8 +6,9 @@
 A round has two pairs of crawls: one without a page beside one with a page and five readers of its
 event stream, then one without beside one with fifty readers that never read. The crawls of a pair
 run at once on one core (`_pairs.py`); so each is at half its speed, and what the page costs a
-second counts double for a page. CPU time is that of the crawl's own process, without the page's, as
-the system has it when the process has ended. The memory is the peak of the page's process.
+second counts double for a page. The page's process runs on the server's core. CPU time is that of
+the crawl's own process, as the system has it when the process has ended. The memory is the peak of
+the page's process.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def run(arguments: list[str] | None = None) -> None:
     alone: dict[str, list[float]] = {FIVE: [], SLOW: []}
     page_mb = 0.0
     with on_cores({theirs}), served(CROWD, core=theirs) as web:
-        _crawl(web, ALONE, mine)  # warms the caches of the machine
+        _crawl(web, ALONE, mine, theirs)  # warms the caches of the machine
         for number in range(wanted.rounds):
             for name in (FIVE, SLOW):
-                pair = {each: partial(_crawl, web, each, mine) for each in (ALONE, name)}
+                pair = {each: partial(_crawl, web, each, mine, theirs) for each in (ALONE, name)}
                 done = at_once(pair)
                 alone[name].append(done[ALONE].us_a_page)
                 costs[name].append(done[name].us_a_page)
@@ -79,8 +80,8 @@ def run(arguments: list[str] | None = None) -> None:
         sys.exit(1)
 
 
-def _crawl(web: Serving, name: str, core: int) -> Crawled:
-    """Run one crawl from its start to its end, on one core."""
+def _crawl(web: Serving, name: str, core: int, elsewhere: int) -> Crawled:
+    """Run one crawl from its start to its end on one core, its page on the other one."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         seeds = Path(directory) / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
@@ -100,6 +101,7 @@ def _crawl(web: Serving, name: str, core: int) -> Crawled:
             port = int(address.rsplit(":", 1)[1].strip("/"))
             watch = stack.enter_context(_Readers(port, READERS[name], reads=name == FIVE))
             watch.page = _child(process.pid)
+            _move(watch.page, elsewhere)
         rest = threading.Thread(target=process.stderr.read, daemon=True)
         rest.start()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -161,6 +163,12 @@ def _child(pid: int) -> int:
     while not (found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
         time.sleep(0.01)
     return int(found[0])
+
+
+def _move(pid: int, core: int) -> None:
+    """Let all threads of a process run on another core."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {core})
 
 
 def _own_cpu_s(pid: int) -> float:

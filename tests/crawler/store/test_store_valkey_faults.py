@@ -195,6 +195,23 @@ def test_a_server_that_forgot_its_last_second_loses_no_url(
     assert sum(store.counts().fetched for store in stores) == PAGES
 
 
+def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Before it fetches what could not be committed; a write without an answer is none of them."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    true, wrong = (crawl.claim(shard, OPTIONS) for shard in range(2))
+    enter(true, candidate("/1"))
+    enter(wrong, candidate("/1"))
+    crawl.server.change("HINCRBY", crawl.keys.shard(1), "batch", -1)
+
+    lost = renew(crawl)
+
+    assert lost == [1]
+    assert wrong.is_lost
+    assert not true.is_lost
+
+
 def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_path: Path) -> None:
     """Also if the sender itself lost nothing."""
     location = new_location()

@@ -78,6 +78,11 @@ class FleetBudget(PageBudget):
         """Ask again: the limit of the crawl has changed."""
         self._wants = True
 
+    @property
+    def wants(self) -> bool:
+        """Return whether pages are to be taken."""
+        return self._wants
+
     def look(self, *, is_limited: bool) -> None:
         """Take pages from the crawl's limit, if some are wanted."""
         if not self._wants:

@@ -119,6 +119,7 @@ class ValkeyFleet:
                 "id": crawl.manifest.id,
                 "token": shard.token,
                 "ttl": self.ttl_ms,
+                "n": shard.answered_writes,
             }
             payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
         asked_at = crawl.wall()

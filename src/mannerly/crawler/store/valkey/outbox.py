@@ -72,6 +72,9 @@ class Outbox:
         self._crawl = crawl
         self._mono = mono
         self._ways: dict[int, _Way] = {}
+        # Asked for at every tick, while most ways are idle: kept instead of searched for.
+        self.handed = 0  # links that were handed over since that was last saved
+        self._ready: dict[int, _Way] = {}  # ways with letters that wait
         self._run = server.run
         self._look_at: Instant = 0.0
 
@@ -81,11 +84,6 @@ class Outbox:
             way = _Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
             self._ways[shard] = way
         self.look()
-
-    @property
-    def handed(self) -> int:
-        """Return how many links were handed over since that was last saved."""
-        return sum(way.handed for way in self._ways.values())
 
     @property
     def is_empty(self) -> bool:
@@ -108,6 +106,7 @@ class Outbox:
             way.last += 1
             letter = Letter(way.last, len(links), pack_candidates(links))
             way.waiting.append(letter)
+            self._ready[shard] = way
             written += [shard, *letter]
         return written
 
@@ -127,6 +126,7 @@ class Outbox:
             for way, posted, read, links in saved:
                 way.saved_posted, way.saved_passed = posted, read
                 way.handed -= links
+                self.handed -= links
 
         return {"handed": handed, "passed": passed}, note
 
@@ -140,11 +140,7 @@ class Outbox:
         now = self._mono()
         if self._run != self._server.run or (now >= self._look_at and not self.is_empty):
             self.look()
-        ready = [
-            (shard, way)
-            for shard, way in self._ways.items()
-            if way.waiting and way.not_before <= now
-        ]
+        ready = [(shard, way) for shard, way in self._ready.items() if way.not_before <= now]
         if not ready:
             return 0, set()
         calls = []
@@ -159,20 +155,23 @@ class Outbox:
             if isinstance(answer, Exception):
                 raise answer
             posted, read, unread = answer
-            count += self._posted(way, posted, read)
+            count += self._posted(shard, way, posted, read)
             if unread > MARK:
                 way.not_before = now + PAUSE_S
             if way.waiting:
                 self._look({shard})
         return count, {shard for shard, _ in ready}
 
-    def _posted(self, way: _Way, posted: int, read: int) -> int:
+    def _posted(self, shard: int, way: _Way, posted: int, read: int) -> int:
         """Note the cursors of an inbox; return how many links arrived there that had not."""
         count = 0
         while way.waiting and way.waiting[0].number <= posted:
             letter = way.waiting.pop(0)
             count += letter.links
-            way.handed += letter.links
+        way.handed += count
+        self.handed += count
+        if not way.waiting:
+            self._ready.pop(shard, None)
         way.posted = max(way.posted, posted)
         way.passed = max(way.passed, read)
         return count
@@ -198,10 +197,14 @@ class Outbox:
             first = way.waiting[0].number if way.waiting else way.last + 1
             if way.posted < min(there, first - 1):  # an earlier owner died before it noted that
                 posted = self._fetch(shard, way.posted + 1, min(there + 1, first))
-                way.handed += sum(letter.links for letter in posted)
+                links = sum(letter.links for letter in posted)
+                way.handed += links
+                self.handed += links
             if there + 1 < first:
                 way.waiting[:0] = self._fetch(shard, there + 1, first)
-            self._posted(way, there, passed)
+            if way.waiting:
+                self._ready[shard] = way
+            self._posted(shard, way, there, passed)
 
     def _fetch(self, shard: int, first: int, end: int) -> list[Letter]:
         """Read letters of our own outbox."""
