@@ -19,7 +19,11 @@ from .stored import require_crawl
 from .terminal import failing_clearly
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mannerly.crawler.options.values import Value
+
+    from .crawl import RunPlan
 
 
 @takes_options
@@ -34,21 +38,21 @@ def resume(
 
     The data directory of a worker joins its crawl again (mannerly help fleet).
     """
+    with failing_clearly():
+        run_plan(stored_plan(str(directory), given_options(options)))
+
+
+def stored_plan(location: str, given: Mapping[str, Value]) -> RunPlan:
+    """Return the plan of a run that resumes a crawl; `given` are the options of this run."""
     from mannerly.crawler.store import crawl_of_member
 
-    given = given_options(options)
-    with failing_clearly():
-        member = crawl_of_member(directory)
-        if member is None:
-            require_crawl(directory)
-        else:
-            given["redis_url"], given["crawl"] = member
-        configuration = resolve(
-            {**given, "data_dir": str(directory), "fresh": False},
-            environment=os.environ,
-            directory=None,
-        )
-        run_plan(prepare([], configuration))
+    kept: dict[str, Value] = {"data_dir": location, "fresh": False}
+    member = crawl_of_member(location)
+    if member is None:
+        require_crawl(location)
+    else:
+        kept["redis_url"], kept["crawl"] = member
+    return prepare([], resolve({**given, **kept}, environment=os.environ, directory=None))
 
 
 class ResumeCommand(CrawlCommand):

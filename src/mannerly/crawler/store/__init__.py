@@ -138,9 +138,9 @@ def crawl_of_member(path: str | Path) -> tuple[str, str] | None:
     from pathlib import Path
 
     from .valkey.address import parse
-    from .valkey.home import read_card
+    from .valkey.home import CARD, read_card
 
-    card = read_card(Path(path))
+    card = read_card(Path(path)) if (Path(path) / CARD).is_file() else None
     if card is None:
         return None
     address = parse(card.location)
