@@ -35,6 +35,7 @@ from .variants import CROWD
 from .web import Serving, served
 
 ALONE, FIVE, SLOW = "no page", "page, 5 readers", "page, 50 that never read"
+_TOLD = [word for word in UNPACED if word != "--quiet"]  # as with a page: what happens is told
 READERS = {ALONE: 0, FIVE: 5, SLOW: 50}
 MOST_RATIO, MOST_MB = 1.02, 80.0
 
@@ -85,7 +86,7 @@ def _crawl(web: Serving, name: str, core: int, elsewhere: int) -> Crawled:
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         seeds = Path(directory) / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
-        command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED]
+        command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *_TOLD]
         command += ["--processes", "1", "--data-dir", f"{directory}/crawl"]
         if READERS[name]:
             command.append("--dashboard")
