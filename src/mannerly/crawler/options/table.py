@@ -358,9 +358,10 @@ def _resources() -> tuple[Option, ...]:
             "memory",
             ValueKind.TEXT,
             "File in which all crawls of this machine remember the pace of hosts and take turns on "
-            "them, or none (default: ~/.local/state/mannerly/hosts.sqlite).",
+            "them (default: ~/.local/state/mannerly/hosts.sqlite), redis://HOST:PORT for all that "
+            "use this server (the default with --redis-url), or none.",
             "memory",
-            "FILE|none",
+            "FILE|URL|none",
             project_use=ProjectUse.PATHS_INSIDE,
             is_advanced=True,
         ),

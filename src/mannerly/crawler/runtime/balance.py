@@ -5,8 +5,8 @@ member with more than its quota releases some, one with less claims what has no 
 see different cards the quotas differ for a moment, and a shard may change hands once too often.
 
 A member that died is counted until its silence shows, and what it should have claimed would wait.
-So a shard that has had no owner for long (`overdue`) is claimed beyond the quota, and then kept for
-a while (`kept`) before it may be released.
+So a shard that has had no owner for long (`overdue`) is claimed beyond the quota (`Moves.beyond`),
+and then kept for a while (`kept`) before it may be released.
 
 This module knows no store and no clock.
 """
@@ -25,6 +25,7 @@ class Moves(NamedTuple):
 
     claim: list[int]
     release: list[int]
+    beyond: tuple[int, ...] = ()  # to be claimed as well, although the quota is reached
 
 
 def quota(member: str, members: Iterable[str], shards: int) -> int:
@@ -55,9 +56,10 @@ def moves(
     if len(free_to_go) > part:
         order = sorted(free_to_go, key=lambda shard: _mixed(member, shard))
         return Moves([], order[: len(free_to_go) - part])
-    wanted = max(part - len(owned), -(-len(overdue) // len(names)))
     order = sorted(unclaimed, key=lambda shard: (shard not in overdue, _mixed(member, shard)))
-    return Moves(order[:wanted], [])
+    within = max(0, part - len(owned))
+    most = -(-len(overdue) // len(names))  # each of the members takes a part of them
+    return Moves(order[:within], [], tuple(order[within:most]))
 
 
 def _mixed(member: str, shard: int) -> int:

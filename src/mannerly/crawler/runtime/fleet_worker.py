@@ -121,7 +121,7 @@ class FleetWorker(Worker):
         self._away_since: Instant | None = None
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
         self._free_since: dict[int, Instant] = {}  # shards without an owner
-        self._kept: dict[int, Instant] = {}  # shards that were overdue, and since when
+        self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
         self._resting: set[int] = set()
         self._quiet_since: Instant | None = None  # all members are, as far as is known
         self._is_finished = self._is_ending = False
@@ -274,16 +274,16 @@ class FleetWorker(Worker):
             overdue=overdue,
             kept=self._kept,
         )
-        if planned.claim or planned.release:
+        if any(planned):
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
         for number in planned.release:
             self._leaving[number] = now
             self.engine.shards.leaving.add(number)
-        for number in planned.claim:
+        for number in (*planned.claim, *planned.beyond):
             if self._clock.now() - now >= CLAIMING_S:
                 self._next_balance = now  # go on in the next look
                 break
-            if self._claim(number) and number in overdue:
+            if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
 
     def _claim(self, number: int) -> bool:

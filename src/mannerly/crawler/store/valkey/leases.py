@@ -5,7 +5,8 @@ prolongs all claims of this process in one exchange. An owner is sure of a shard
 before its lease could end, counted from before the exchange was begun (`sure_until`).
 
 A lease that has ended and that no other member has claimed is still its owner's: its token is
-there, so there was no other owner. It may be renewed.
+there, so there was no other owner. It may be renewed; after a restart of the server not before one
+lease has passed, because the server may have forgotten the other owner.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _CLOCKS_MS = 2000  # of difference between the servers of a cluster
+
+_PROLONGED = 1  # an answer to a renewal; 0: another owner, 2: ours, but the lease stays ended
 
 
 class FleetFigures(NamedTuple):
@@ -130,7 +133,8 @@ class ValkeyFleet:
                 raise answer
             is_ours, server_ms, unread = answer
             if is_ours:
-                shard.sure_until = now + self.lease_s - MARGIN_S
+                if is_ours == _PROLONGED:
+                    shard.sure_until = now + self.lease_s - MARGIN_S
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
             else:
