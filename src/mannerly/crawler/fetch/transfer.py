@@ -142,7 +142,7 @@ class Transfer:
         self._is_https = scheme == "https"
         self._host = host
         self._port = port
-        self._chunks: list[bytes] = []  # of a body that needs one step: 1 % faster than to copy it
+        self._chunks: list[bytes] = []  # of a body that needs one step: not copied
         self._large: BytesIO | None = None  # a larger one, in one piece of memory
         self._keep: Callable[[bytes], object] = self._chunks.append
         self._room = 0  # bytes that were claimed for the body and are not used yet

@@ -107,7 +107,8 @@ class RuleTable:
         """Return the highest rule that matches; TOO_LONG if that would take too long to find."""
         target = path + END
         if self._few_prefixes is not None and not target.startswith(self._few_prefixes):
-            # Most paths: one comparison in C for all rules without a wildcard, 0.5 µs less.
+            # Most paths: one comparison in C for all rules without a wildcard.
+            # With ten rules that is half the time.
             best, steps = self._find_wild(target)
             return self._find_by_key(target, best, steps) if self._by_key else best
         best = None
