@@ -85,7 +85,10 @@ class TwoStores(RuleBasedStateMachine):
         ]
         fetched, dropped = share
         known = model.counts()
-        if sum((known.queued, known.failed, known.given_up, len(found), len(late))) > LIMIT:
+        if (
+            sum((known.queued, known.fetched, known.failed, known.given_up, len(found), len(late)))
+            > LIMIT
+        ):
             retries = []  # some would have to wait, and the two bring them back in another order
         batch = Batch(
             pages=[(entry, page(entry, status=status)) for entry in entries[:fetched]],
