@@ -87,7 +87,7 @@ def test_a_crawl_is_complete_whichever_exchange_fails(
     assert [store.counts().outgoing for store in stores] == [0, 0]
 
 
-@pytest.mark.parametrize("place", range(0, 24))
+@pytest.mark.parametrize("place", range(24))
 def test_writes_of_several_shards_are_applied_once_whichever_exchange_fails(
     place: int, opened: ExitStack, tmp_path: Path
 ) -> None:

@@ -60,6 +60,11 @@ class _Way:
         self.waiting: list[Letter] = []  # not posted
         self.not_before: Instant = 0.0
 
+    @property
+    def has_news(self) -> bool:
+        """Return whether there is something to save; letters may have been posted a second time."""
+        return self.handed > 0 or self.saved != (self.posted, self.passed)
+
 
 class Outbox:
     """The letters of one shard."""
@@ -87,12 +92,12 @@ class Outbox:
         self._look_at: Instant = 0.0
 
     def load(self, cursors: dict[int, dict[str, int]]) -> None:
-        """Begin a claim with what the last owner left; `look` asks how far that has come."""
+        """Begin a claim with what the last owner left, and ask how far that has come."""
         for shard, known in cursors.items():
             way = _Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
             self._ways[shard] = way
-            if way.passed < way.last:
-                self._under_way.add(shard)
+            self._under_way.add(shard)  # until it was asked for
+        self.look()
 
     @property
     def is_empty(self) -> bool:
@@ -124,7 +129,7 @@ class Outbox:
         saved: list[tuple[int, tuple[int, int], int]] = []
         for shard in sorted(self._news):
             way = self._ways[shard]
-            if way.posted != way.saved[0]:
+            if way.handed or way.posted != way.saved[0]:
                 handed += [shard, way.posted, way.handed]
             if way.passed != way.saved[1]:
                 passed += [shard, way.saved[1], way.passed]
@@ -136,8 +141,7 @@ class Outbox:
                 way.saved = at
                 way.handed -= links
                 self.handed -= links
-                if way.saved == (way.posted, way.passed):
-                    self._news.discard(shard)
+                _keep(self._news, shard, is_in=way.has_news)
 
         return {"handed": handed, "passed": passed}, note
 
@@ -171,6 +175,10 @@ class Outbox:
         way = self._ways[shard]
         way.passed = max(way.passed, read)
         way.posted = min(way.posted, posted)  # less: the server has forgotten some
+        if posted > way.last and not way.waiting:
+            # Letters of an owner whose last commits the server has forgotten: their numbers are
+            # taken, or the next letters would count as arrived.
+            way.last = posted
         first = way.waiting[0].number if way.waiting else way.last + 1
         if way.posted < min(posted, first - 1):  # an earlier owner died before it noted that
             there = self._fetch(shard, way.posted + 1, min(posted + 1, first))
@@ -198,7 +206,7 @@ class Outbox:
         way.passed = max(way.passed, read)
         _keep(self._waiting, shard, is_in=bool(way.waiting))
         _keep(self._under_way, shard, is_in=way.passed < way.last)
-        _keep(self._news, shard, is_in=way.saved != (way.posted, way.passed))
+        _keep(self._news, shard, is_in=way.has_news)
         return count
 
     def hold_back(self, shard: int) -> None:

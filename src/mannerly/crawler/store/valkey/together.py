@@ -1,7 +1,7 @@
 """Writes to several shards of one process in one exchange: its round trip is paid once.
 
 Each write is numbered and fenced as if it were alone (`writes`), and its answer is told to its
-shard. So one that is refused, or has no room, is not in the way of the others, and after an exchange
+shard. So one that is refused or has no room is not in the way of the others, and after an exchange
 whose answer was lost every write is pending in its own shard.
 """
 
