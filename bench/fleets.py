@@ -2,7 +2,8 @@
 
     python -m bench fleets                       20 seeds of small worlds, and the planted errors
     python -m bench fleets --seeds 100           more of them
-    python -m bench fleets --large               200 members, 10,000 hosts of 20 pages, one seed
+    python -m bench fleets --large               200 members, 10,000 hosts of 20 pages, most of a
+                                                 day, one seed (`--seed 2`: another)
     python -m bench fleets --seed 7              one run, with what happened in it
 
 Members are killed, stopped and woken, cut off one way or both ways, and join; the server restarts,
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
 
 WITHIN = 20  # seeds in which a planted error has to be found
 LARGE = Plan(
-    members=200, hosts=10_000, pages=20, shards=256, faults=60, busy_s=1200.0, refusals=0.002
+    members=200,
+    hosts=10_000,
+    pages=20,
+    shards=256,
+    faults=24,
+    busy_s=60_000.0,
+    crawl_delays_s=(0.0, 5.0, 25.0, 600.0, 2400.0),
+    refusals=0.002,
+    is_calm=True,
 )
 
 

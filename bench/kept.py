@@ -1,15 +1,16 @@
-"""Measure what keeping bodies and extracting cost: CPU seconds a page, in alternating rounds.
+"""Measure what keeping bodies, links and items costs: CPU seconds a page, all at once on one core.
 
     python -m bench kept                  12 rounds, some minutes
     python -m bench kept --rounds 4 --hosts 40
 
 plain      an ordinary crawl
 kept       --keep-bodies: every answer as it was received, in WARC segments
+links      --links: every link with its text
 extract    --extract with a function that returns nothing
 
 The server compresses its pages (nginx, gzip), as most servers do when they are asked to. The figure
-is the median of the rounds' ratios to `plain`, with its 90 % interval, as in `bench against`. The
-speed that is left is the inverse of the ratio.
+is the median of the rounds' ratios to `plain`, with its 90 % interval (`_pairs.py`). The speed that
+is left is the inverse of the ratio.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import json
 import shutil
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ._cores import two_cores
 from ._figures import write
+from ._pairs import ROUNDS, at_once, ratio
 from ._process import measured
-from .against import ROUNDS, interval
 from .peers import UNPACED
 from .scale import temporary
 from .web import WebSpec, served
@@ -37,21 +39,22 @@ NOTHING = "def extract(page):\n    return None\n"
 WAYS: dict[str, tuple[str, ...]] = {
     "plain": (),
     "kept": ("--keep-bodies",),
+    "links": ("--links",),
     "extract": ("--extract", "nothing.py:extract"),
 }
 
 
 def crawl(way: str, seeds: Path, directory: Path, core: int) -> tuple[float, float]:
-    """Crawl once; return CPU microseconds a page, and kilobytes of segments a page."""
+    """Crawl once; return CPU microseconds a page, and bytes of the data directory a page."""
     directory.mkdir()
     (directory / "nothing.py").write_text(NOTHING)
     command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED, *WAYS[way]]
     command += ["--processes", "1", "--data-dir", str(directory / "crawl")]
     usage = measured(command, cores={core}, cwd=directory, environment={})
     pages = json.loads(usage.printed)["fetched"]
-    size = sum(file.stat().st_size for file in (directory / "crawl").glob("*.warc.gz"))
+    size = sum(file.stat().st_size for file in (directory / "crawl").iterdir())
     shutil.rmtree(directory)
-    return usage.cpu_s / pages * 1e6, size / pages / 1000
+    return usage.cpu_s / pages * 1e6, size / pages
 
 
 def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
@@ -62,7 +65,7 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
     given = parser.parse_args(list(options))
     mine, theirs = two_cores()
     costs: dict[str, list[float]] = {way: [] for way in WAYS}
-    kilobytes = 0.0
+    sizes: dict[str, float] = {}
     with (
         served(WebSpec(hosts=given.hosts), core=theirs, compressed=True) as web,
         temporary() as place,
@@ -71,24 +74,23 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
         seeds = place / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
         for number in range(given.rounds):
-            for way in sorted(WAYS, reverse=bool(number % 2)):
-                microseconds, size = crawl(way, seeds, place / f"{way}-{number}", mine)
+            done = at_once(
+                {way: partial(crawl, way, seeds, place / f"{way}-{number}", mine) for way in WAYS}
+            )
+            for way, (microseconds, size) in done.items():
                 costs[way].append(microseconds)
-                kilobytes = max(kilobytes, size)
+                sizes[way] = size
     figures = {}
     for way, found in costs.items():
-        ratios = [one / other for one, other in zip(found, costs["plain"], strict=True)]
-        low, high = interval(ratios)
+        share = ratio(found, costs["plain"])
         figures[way] = {
             "cpu_us_a_page": median(found),
-            "ratio": median(ratios),
-            "ratio_low": low,
-            "ratio_high": high,
+            "bytes_a_page": sizes[way],
+            **share.figures(),
         }
         print(
-            f"{way:8} {median(found):6.0f} µs a page, ratio {median(ratios):.3f} "
-            f"(90 %: {low:.3f} to {high:.3f}), speed {1 / median(ratios):.0%}"
+            f"{way:8} {median(found):6.0f} µs a page, ratio {share}, speed {1 / share.median:.0%}, "
+            f"{sizes[way]:,.0f} B a page on disk"
         )
-    print(f"segments: {kilobytes:.1f} kB a page")
     write("kept", figures)
     return figures

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import mannerly
 from mannerly.cli import app, installation
-from mannerly.cli.crawl import default_location
+from mannerly.cli.data_dir import default_location
 from mannerly.cli.seeds import read_sources
 from mannerly.crawler.fetch import libcurl
 

@@ -12,16 +12,8 @@ from mannerly.crawler import events as told
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 from mannerly.crawler.model import Entry, Kind, PageRecord, RobotsRequest
 from mannerly.crawler.standing import ASKED, BACKING_OFF, HostStanding, HostStatus
-from mannerly.crawler.stats import (
-    PACED,
-    REMARKABLE,
-    HostTally,
-    Latencies,
-    Stats,
-    StatsFold,
-    Waits,
-    waits_of,
-)
+from mannerly.crawler.stats import REMARKABLE, HostTally, Latencies, Stats, Waits
+from mannerly.crawler.stats_fold import PACED, StatsFold, waits_of
 from mannerly.crawler.web.priority import placed
 from mannerly.politeness import events as polite
 from mannerly.politeness.model import Outcome, Reason

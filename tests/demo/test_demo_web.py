@@ -439,3 +439,27 @@ def test_command_serves_and_judges(fetch: Callable[..., Any]) -> None:
     assert command.returncode == 0
     assert "plain-0" in told
     assert "Smallest gap" in told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux notes when bytes arrive")
+def test_requests_are_logged_when_they_arrive_although_the_server_is_late() -> None:
+    """A server that was stopped reads both requests at once; the gap between them stays."""
+    with DemoWeb(plain_sites(1, pages=2)) as web:
+        (host,) = web.hosts
+        clients = [connect(host) for _ in range(2)]
+        for client in clients:  # both are accepted before the server is stopped
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.recv(1)
+        os.kill(web.pid, signal.SIGSTOP)
+        sent_at = []
+        for client in clients:
+            client.sendall(b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
+            sent_at.append(time.monotonic())
+            time.sleep(0.3)
+        os.kill(web.pid, signal.SIGCONT)
+        while len(late := [record for record in web.log() if record.path == "/late"]) < 2:
+            time.sleep(0.01)
+        for client in clients:
+            client.close()
+
+    assert [record.t for record in late] == pytest.approx(sent_at, abs=0.05)

@@ -12,7 +12,7 @@ Numbers, times and spaces may differ; a line that is not printed may not stand i
 printed may be left out. A command that fails is followed by `$ echo $?`, so that the page says with
 what it exits. Names of hosts lead to `pretend_web`; a command with an address of this machine or a
 name that cannot exist (`.invalid`) goes there without it; so do `simulate`, `config`,
-`demo`, and crawls whose names begin with `practice`.
+`demo`, and crawls whose names begin with `practice`. `redis://localhost:6379` is a real server.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.crawler.store.valkey_server import LocalServer
+
 if TYPE_CHECKING:
     from tests.docs.pretend_web import PretendWeb
 
 ROOT = Path(__file__).parents[2]
 PRACTICE_PORT = "8080"
+SERVER = "redis://localhost:6379"
 TIMEOUT_S = 300.0  # for all commands of a page, with much room
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -83,6 +86,13 @@ def _steps(block: str) -> list[Step]:
 
 def run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
     """Run all commands of a page in a directory, and return what each did."""
+    if SERVER not in text:
+        return _run(text, web, directory)
+    with LocalServer("--appendonly", "yes", "--maxmemory", "100mb") as server:
+        return _run(text.replace(SERVER, f"redis://localhost:{server.port}"), web, directory)
+
+
+def _run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
     commands = [part.command for part in parts(text) if isinstance(part, Step)]
     text = text.replace(PRACTICE_PORT, str(_free_port()))  # theirs may be taken here
     script = [f"cd {shlex.quote(str(directory))}", "status=0"]

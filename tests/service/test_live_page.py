@@ -422,6 +422,7 @@ def test_limits_are_changed(shown: Shown, seen: Opened) -> None:
     """Part 8: the rate of the crawl falls; a number that is none is refused, and kept."""
     page, web = seen.page, shown.web
 
+    page.wait_for_selector("#limits-now:has-text('at most')")  # the rate that it was started with
     page.click("#limits-change")
     page.fill("#limit-max_urls", "many")
     page.click("#limits-form button")

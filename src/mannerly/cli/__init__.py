@@ -120,9 +120,9 @@ app.command("help", rich_help_panel=_MORE)(help_command)
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
     if wanted:
-        from importlib.metadata import version
+        from mannerly.version import VERSION
 
-        typer.echo(f"mannerly {version('mannerly')}")
+        typer.echo(f"mannerly {VERSION}")
         raise typer.Exit
 
 

@@ -9,8 +9,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -20,6 +18,7 @@ import typer
 from .command_line import CrawlCommand, given_options, takes_options
 from .config import ConfigError, resolve
 from .crawl import RunPlan, carry_out, prepare, print_summary
+from .data_dir import named_or_temporary
 from .fail_on import broken_rules
 from .terminal import failing_clearly, note, print_json, safe_term, show
 
@@ -54,7 +53,7 @@ def check(
     asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
     """
     given = given_options(options)
-    with failing_clearly(), _data_dir(given) as location:
+    with failing_clearly(), named_or_temporary(given, "check") as location:
         outputs = _outputs(given.pop("output", []))
         given |= {"data_dir": location, "links": True, "anchors": True}
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
@@ -113,16 +112,6 @@ def _end_if_stopped(plan: RunPlan, result: CrawlResult) -> None:
     else:
         print_summary(plan, result)
     raise typer.Exit(code)
-
-
-@contextmanager
-def _data_dir(given: dict[str, Value]) -> Iterator[str]:
-    """Yield the directory that was named, or a temporary one."""
-    if named := given.get("data_dir"):
-        yield str(named)
-        return
-    with tempfile.TemporaryDirectory(prefix="mannerly-check-") as made:
-        yield str(Path(made) / "crawl")
 
 
 def _outputs(texts: object) -> list[Path]:

@@ -15,7 +15,6 @@ values raise ConfigError. It is long because `check`, `recrawl`, `resume` and `w
 from __future__ import annotations
 
 import os
-import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from mannerly.crawler.options.values import printable
 from . import shared
 from .command_line import given_options, takes_options
 from .config import ConfigError, resolve
+from .data_dir import default_location
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
 from .outputs import check_function, check_outputs, content_of, for_outputs
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from .live_page import LivePage
     from .metrics_file import MetricsFile
     from .progress import Progress
-    from .seeds import SeedSource
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = (
@@ -150,25 +149,6 @@ def prepare(
     rules = read_rules(configuration.texts("fail_on"))
     before = left.pages if is_resumed else 0
     return RunPlan(settings, seeds, location, configuration, is_resumed, said, rules, bare, before)
-
-
-def default_location(sources: list[SeedSource]) -> str:
-    """Return the name of a crawl's directory, in characters that every file system accepts.
-
-    `crawl-` and the host of the seeds; of several hosts the first, and how many more; or the name
-    of the one file that the seeds were read from.
-    """
-    from mannerly.crawler.web.urls import host_key_of
-
-    from .seeds import STANDARD_INPUT
-
-    file = sources[0].file
-    if len(sources) == 1 and file is not None and file != STANDARD_INPUT:
-        stem = Path(file).name.split(".")[0]
-        return "crawl-" + (re.sub(r"[^\w-]+", "-", stem).strip("-") or "seeds")
-    hosts = list(dict.fromkeys(host_key_of(url) for source in sources for url in source.urls))
-    more = f"-and-{len(hosts) - 1}-more" if len(hosts) > 1 else ""
-    return "crawl-" + hosts[0].replace(":", "-").strip("[]") + more
 
 
 def run_plan(plan: RunPlan) -> None:

@@ -10,13 +10,21 @@ import typer
 from mannerly.crawler.web.content_form import Content
 
 from .figures import many
-from .stored import Location, require_crawl
+from .stored import Location, opened, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.exports import Choice
+
+CsvRaw = Annotated[
+    bool,
+    typer.Option(
+        "--csv-raw",
+        help="Write CSV cells as they are: no apostrophe before what a spreadsheet would run.",
+    ),
+]
 
 
 def export(
@@ -54,6 +62,7 @@ def export(
             "Content-Signal of ai-train=no.",
         ),
     ] = False,
+    csv_raw: CsvRaw = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Write a crawl's records to files."""
@@ -61,12 +70,17 @@ def export(
 
     with failing_clearly():
         require_crawl(location)
-        for target in output:
-            if check_target(target) is Format.XML and include_skipped:
-                raise ExportError("a sitemap lists only pages: leave out --include-skipped")
+        formats = {check_target(target) for target in output}
+        if Format.XML in formats and include_skipped:
+            raise ExportError("a sitemap lists only pages: leave out --include-skipped")
+        if csv_raw and Format.CSV not in formats:
+            raise ExportError("--csv-raw is for .csv files: leave it out, or add -o FILE.csv")
         choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
-        is_written = write_all(location, output, choice, content=content, quiet=quiet)
-        missing = _missing(location)
+        is_written = write_all(
+            location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet
+        )
+        with opened(location) as crawl:
+            missing = crawl.lost_records()
     if missing:
         note(
             f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
@@ -76,20 +90,13 @@ def export(
         raise typer.Exit(1 if is_written else USAGE)
 
 
-def _missing(location: str) -> int:
-    """Return how many pages have a record that is in none of the folders."""
-    from mannerly.crawler.stored import open_crawl
-
-    with open_crawl(location) as crawl, crawl.view() as opened:
-        return sum(reader.missing for reader in opened.readers)
-
-
 def write_all(
     location: str | Path,
     outputs: list[str],
     choice: Choice | None = None,
     *,
     content: Content = Content.NONE,
+    csv_raw: bool = False,
     quiet: bool = False,
 ) -> bool:
     """Write every output, whether or not others fail; name those that failed.
@@ -107,7 +114,9 @@ def write_all(
     is_written = True
     for target in outputs:
         try:
-            outcome = export(location, target, choice=choice or Choice(), content=content)
+            outcome = export(
+                location, target, choice=choice or Choice(), content=content, csv_raw=csv_raw
+            )
         except (ExportError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the output is closed (`| head`)

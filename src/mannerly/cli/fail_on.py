@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mannerly.report.findings import Numbers
 
 HELP = (
-    "Exit with code 1 if this holds, such as broken>0, refused>1% or slow>2s; repeatable. "
-    "See docs/how-to/own-site.md for all names."
+    "Exit with code 1 if this holds, such as broken>0, refused>1% or slow>2s; also failed, "
+    "given-up, chains, loops, duplicates, unindexable, early, pages, median, p95; repeatable."
 )
 FailOn = Annotated[
     list[str] | None, typer.Option("--fail-on", metavar="RULE", help=HELP, show_default=False)

@@ -6,7 +6,6 @@ resumed by the same command, or by `mannerly resume`.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command_line import given_options, takes_options
-from .config import resolve
-from .crawl import prepare, run_plan
-from .stored import opened, require_crawl
+from .crawl import run_plan
+from .resume import stored_plan
+from .stored import opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
@@ -34,21 +33,14 @@ def recrawl(
     **options: Value | None,
 ) -> None:
     """Ask for the pages of a crawl again; fetch only what has changed."""
-    given = given_options(options)
     with failing_clearly():
-        require_crawl(directory)
-        configuration = resolve(
-            {**given, "data_dir": str(directory), "fresh": False},
-            environment=os.environ,
-            directory=None,
-        )
-        plan = prepare([], configuration)
+        plan = stored_plan(str(directory), given_options(options))
         with opened(directory) as crawl:
             crawl.again()
         try:
             run_plan(plan)
         finally:
-            if not configuration.value("quiet"):
+            if not plan.configuration.value("quiet"):
                 note(_changes(directory))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .export import CsvRaw  # noqa: TC001 - typer reads the annotations at run time
 from .fail_on import FailOn, fail_if_broken, read_rules
 from .stored import Location, opened
 from .terminal import fail, failing_clearly, note, safe_term
@@ -25,6 +26,7 @@ def report(
             metavar="DIR", help="Also write every table with all its rows as a CSV file into DIR."
         ),
     ] = None,
+    csv_raw: CsvRaw = False,
     fail_on: FailOn = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
@@ -38,10 +40,12 @@ def report(
     with failing_clearly():
         rules = read_rules(fail_on)
         _check(output, csv)
+        if csv_raw and csv is None:
+            fail("--csv-raw goes with --csv DIR")
         with opened(location) as crawl:
             findings = find(crawl)
             if csv is not None:
-                write_csv_files(findings, csv)
+                write_csv_files(findings, csv, is_raw=csv_raw)
             write_html(findings, output, csv)
         if not quiet:
             note(f"{findings.sentence}.")

@@ -19,7 +19,11 @@ from .stored import require_crawl
 from .terminal import failing_clearly
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mannerly.crawler.options.values import Value
+
+    from .crawl import RunPlan
 
 
 @takes_options
@@ -30,16 +34,25 @@ def resume(
     ],
     **options: Value | None,
 ) -> None:
-    """Resume the crawl in a directory."""
-    given = given_options(options)
+    """Resume the crawl in a directory.
+
+    The data directory of a worker joins its crawl again (mannerly help fleet).
+    """
     with failing_clearly():
-        require_crawl(directory)
-        configuration = resolve(
-            {**given, "data_dir": str(directory), "fresh": False},
-            environment=os.environ,
-            directory=None,
-        )
-        run_plan(prepare([], configuration))
+        run_plan(stored_plan(str(directory), given_options(options)))
+
+
+def stored_plan(location: str, given: Mapping[str, Value]) -> RunPlan:
+    """Return the plan of a run that resumes a crawl; `given` are the options of this run."""
+    from mannerly.crawler.store import crawl_of_member
+
+    kept: dict[str, Value] = {"data_dir": location, "fresh": False}
+    member = crawl_of_member(location)
+    if member is None:
+        require_crawl(location)
+    else:
+        kept["redis_url"], kept["crawl"] = member
+    return prepare([], resolve({**given, **kept}, environment=os.environ, directory=None))
 
 
 class ResumeCommand(CrawlCommand):

@@ -1,20 +1,21 @@
 """`mannerly retry`: try URLs again that failed or were given up, or whose kept answer is lost.
 
 A running crawl does so within a second. A stopped one is resumed, with the settings that it began
-with, as `mannerly resume` does.
+with, as `mannerly resume` does; one in a server does so when a worker joins it.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
 
 import typer
 
 from mannerly.crawler.options.values import OptionError
 
+from .figures import many
 from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
@@ -58,8 +59,10 @@ def retry(
     Without --failed, --given-up, --skipped and --missing: failed and given-up ones. A crawl that is
     not running is resumed.
     """
-    from .config import resolve
-    from .crawl import prepare, run_plan
+    from mannerly.crawler.store import is_in_server
+
+    from .crawl import run_plan
+    from .resume import stored_plan
 
     with failing_clearly():
         with opened(location) as crawl:
@@ -67,29 +70,34 @@ def retry(
             found = _skipped(crawl, skipped)
             lost = _missing(crawl) if missing else 0
             if missing and not (lost or failed or given_up or skipped):
-                note("No page has lost its answer: there is nothing to fetch again")
+                if not quiet:
+                    note("No page has lost its answer: there is nothing to fetch again")
                 return
             crawl.retry(
                 failed=failed, given_up=given_up, skipped=skipped, missing=missing, host=host
             )
             is_running = crawl.store.is_running()
-        if not quiet:
-            is_named = failed or given_up or not (skipped or missing)
-            lines = [_said(total, failed=failed, given_up=given_up, host=host)] if is_named else []
-            if missing:
-                of_host = f" of {safe_term(host)}" if host else ""
-                count = "the pages" if host else f"{lost:,} pages"
-                lines.append(f"Fetching {count}{of_host} again whose answer is not kept")
-            if skipped is not None:
-                of_host = f" of {safe_term(host)}" if host else f" ({found:,})"
-                lines.append(f"Trying the URLs{of_host} that were skipped ({safe_term(skipped)})")
-            for line in lines:
-                note(line)
+        lines: list[str] = []
+        if failed or given_up or not (skipped or missing):
+            lines.append(_said(total, failed=failed, given_up=given_up, host=host))
+        if missing:
+            lines.append(_said_missing(lost, host))
+        if skipped is not None:
+            lines.append(_said_skipped(found, skipped, host))
+        for line in [] if quiet else lines:
+            note(line)
         if is_running:
             return
-        given: dict[str, Value] = {"data_dir": location, "fresh": False, "quiet": quiet}
-        given |= {"json": True} if json else {}
-        run_plan(prepare([], resolve(given, environment=os.environ, directory=None)))
+        if is_in_server(location):
+            server, _, name = location.partition("#")
+            if not quiet:
+                note(
+                    "It begins when a worker joins: mannerly crawl "
+                    f"--redis-url {shlex.quote(server)} --crawl {shlex.quote(unquote(name))}"
+                )
+            return
+        given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
+        run_plan(stored_plan(location, given))
 
 
 def retry_command(location: str) -> str:
@@ -99,6 +107,13 @@ def retry_command(location: str) -> str:
 
 def _missing(crawl: StoredCrawl) -> int:
     """Return how many pages have lost their answer; a crawl that keeps none is a mistake."""
+    if lost := crawl.lost_records():
+        raise OptionError(
+            f"{many(lost, 'record')} of pages are in none of the given directories: give that of "
+            "every worker (--data-dir). If a disk is lost, they cannot be fetched one by one, "
+            "because the server keeps no URL of a page that was fetched: crawl again under another "
+            "name, with --segments on shared storage"
+        )
     if not crawl.keeps_bodies:
         raise OptionError(
             "--missing is for crawls that keep answers, and this one does not (--keep-bodies)"
@@ -125,3 +140,14 @@ def _said(total: dict[str, int], *, failed: bool, given_up: bool, host: str | No
     counts = [f"{total['failed']:,} failed"] if failed or both else []
     counts += [f"{total['given_up']:,} given-up"] if given_up or both else []
     return f"Trying {' and '.join(counts)} URLs again"
+
+
+def _said_missing(lost: int, host: str | None) -> str:
+    if host is not None:
+        return f"Fetching the pages of {safe_term(host)} again whose answer is not kept"
+    return f"Fetching {many(lost, 'page')} again whose answer is not kept"
+
+
+def _said_skipped(found: int, reason: str, host: str | None) -> str:
+    which = f"the URLs of {safe_term(host)}" if host is not None else many(found, "URL")
+    return f"Trying {which} again: skipped ({safe_term(reason)})"

@@ -6,6 +6,7 @@ A location without a crawl is a usage error (exit 2); a crawl that cannot be rea
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -43,7 +44,7 @@ def opened(location: str | Path) -> Iterator[StoredCrawl]:
     try:
         crawl = open_crawl(location)
     except StoreMissing as error:
-        _fail_missing(error)
+        _fail_missing(error, location)
     with crawl:
         yield crawl
 
@@ -53,7 +54,7 @@ def require_crawl(location: str | Path) -> None:
     from mannerly.crawler.store import exists
 
     if not exists(location):
-        _fail_missing(f"there is no crawl in {location}")
+        _fail_missing(f"there is no crawl in {location}", location)
 
 
 def when(crawl: StoredCrawl) -> str:
@@ -61,5 +62,14 @@ def when(crawl: StoredCrawl) -> str:
     return "" if crawl.store.is_running() else " (takes effect when the crawl is resumed)"
 
 
-def _fail_missing(why: object) -> NoReturn:
+def _fail_missing(why: object, location: str | Path) -> NoReturn:
+    from mannerly.crawler.store import crawl_of_member, is_in_server
+
+    member = None if is_in_server(location) else crawl_of_member(location)
+    if member is not None:
+        server, name = member
+        fail(
+            f"{location} is the data directory of a worker, and its crawl is in a server: give "
+            f"{server} --crawl {shlex.quote(name)}"
+        )
     fail(f"{why}: give the data directory of a crawl")

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -23,6 +21,7 @@ import typer
 from .command_line import CrawlCommand, given_options, takes_options
 from .config import resolve
 from .crawl import RunPlan, carry_out, finish, prepare, print_summary
+from .data_dir import named_or_temporary
 from .terminal import failing_clearly, note, safe_term, show
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def warm(
     and the time to the first byte, before and after, are printed by section.
     """
     given = given_options(options)
-    with failing_clearly(), _data_dir(given) as location:
+    with failing_clearly(), named_or_temporary(given, "warm") as location:
         given["data_dir"] = location
         _take_headers_as_variants(given)
         arguments = _take_sitemaps(urls or [], given)
@@ -117,16 +116,6 @@ def _take_headers_as_variants(given: dict[str, Value]) -> None:
         variants = given.get("variant", [])
         given["variant"] = [*map(str, variants if isinstance(variants, list) else []), *several]
         given["header"] = [text for text in headers if text not in several]
-
-
-@contextmanager
-def _data_dir(given: dict[str, Value]) -> Iterator[str]:
-    """Yield the directory that was named, or a temporary one."""
-    if named := given.get("data_dir"):
-        yield str(named)
-        return
-    with tempfile.TemporaryDirectory(prefix="mannerly-warm-") as made:
-        yield str(Path(made) / "crawl")
 
 
 def _is_done(location: str) -> bool:

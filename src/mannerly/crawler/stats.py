@@ -1,47 +1,27 @@
-"""Totals of a crawl so far: a fold over its events, small enough to send every quarter second.
+"""Totals of a crawl so far, small enough to send every quarter second; they can be added up.
 
-Every process folds its own events and sends the totals to its supervisor, which adds them up.
 Nothing here is kept in the store, whose own counts are the exact ones. Single hosts are kept only
-for the summary, and only a few hundred of them. It is long because it has every total, and the
-event that each comes from.
+for the summary, and only a few hundred of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from copy import copy
 from dataclasses import dataclass, field, replace
 from math import frexp
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler import events as told
-from mannerly.crawler.model import CRASHED
-from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.web.caches import CacheState
-from mannerly.crawler.web.patterns import pattern_of, section_of
-from mannerly.crawler.web.priority import is_held_back
-from mannerly.politeness.events import Cancelled, ConcurrencyChanged, Opened, Throttled
-from mannerly.politeness.model import THROTTLE, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
+    from mannerly.crawler import events as told
     from mannerly.crawler.standing import HostStanding
-    from mannerly.politeness.model import Instant
 
-# A host that is full, paused or given up waits for no instant, so it is not in the heap.
-PACED = (
-    *(Reason.PACE, Reason.CRAWL_DELAY, Reason.MIN_DELAY, Reason.BANDWIDTH),
-    *(Reason.RATE_LIMIT_HEADER, Reason.DURATION_FACTOR),
-)
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
 REMARKABLE = 200
-_DAY_S = 86_400.0
-_STEPS = 8  # of latencies, between one power of two and the next
-OTHER_PATTERNS = "other patterns"
-OTHER_SECTIONS = "other sections"
 NOT_MODIFIED = 304  # the answer for a page that is as its record says
+_STEPS = 8  # of latencies, between one power of two and the next
+OTHER_SECTIONS = "other sections"  # of a site, for all that are beyond REMARKABLE
 
 
 @dataclass(slots=True)
@@ -313,233 +293,3 @@ class Stats:
         if tally is None and len(self.tallies) < REMARKABLE:
             tally = self.tallies[host] = HostTally()
         return tally
-
-
-class StatsFold:
-    """Listens to the events of one process and keeps its totals."""
-
-    def __init__(self) -> None:
-        self.stats = Stats()
-        self._seen: dict[int, told.HostsSeen] = {}
-        self._shards: dict[int, ShardMeasured] = {}
-        self._failures = 0  # pages in a row that failed
-        self._folds: dict[type, Callable[[Any], None]] = {
-            told.RequestSent: self._sent,
-            told.RobotsAnswered: self._robots,
-            told.PageSettled: self._page,
-            told.ListSettled: self._list,
-            told.ItemsExtracted: self._extracted,
-            told.PageRetried: self._retried,
-            told.PageLooked: self._looked,
-            told.UrlsDropped: self._dropped,
-            told.UrlsFound: self._found,
-            told.UrlsHeldBack: self._held_back,
-            told.HostGivenUp: self._given_up,
-            told.ShardMeasured: self._measured,
-            told.HostsSeen: self._saw,
-            told.HostWaits: self._waits,
-            told.BatchCommitted: self._committed,
-            told.StoreMended: self._mended,
-            told.ShardLost: self._lost,
-            Throttled: self._throttled,
-            Opened: self._opened,
-            Cancelled: self._cancelled,
-            ConcurrencyChanged: self._concurrency_changed,
-        }
-
-    def __call__(self, event: Event) -> None:
-        """Add one event to the totals."""
-        fold = self._folds.get(event.__class__)
-        if fold is not None:
-            fold(event)
-
-    def _sent(self, event: told.RequestSent) -> None:
-        host, gap_s, delay_s, is_early = event
-        stats = self.stats
-        stats.audited += 1
-        tally = None if gap_s is None and not is_early else stats.tally(host)
-        if tally is not None and gap_s is not None and gap_s < tally.smallest_gap_s:
-            tally.smallest_gap_s, tally.asked_gap_s = gap_s, delay_s
-        if is_early:
-            stats.too_early += 1
-            if tally is not None:
-                tally.early += 1
-
-    def _robots(self, event: told.RobotsAnswered) -> None:
-        self.stats.robots += 1
-        self.stats.other_statuses[event.status or 0] += 1
-
-    def _page(self, event: told.PageSettled) -> None:
-        # Unpacked: a field of a named tuple takes as long to read as ten variables.
-        entry, record, outcome, latency_s, passed_over, is_local, is_unchanged = event
-        stats, status, error = self.stats, record.status, record.error
-        if status is None:
-            stats.failed[error or "unknown"] += 1
-            self._failures += 1
-            stats.longest_failures = max(stats.longest_failures, self._failures)
-        else:
-            self._failures = 0
-            stats.fetched += 1
-            if not is_unchanged:
-                stats.statuses[status] += 1
-                stats.bytes += record.bytes
-            elif error is None:
-                stats.statuses[NOT_MODIFIED] += 1
-            if latency_s > 0.0:
-                stats.latencies.note(latency_s)
-        if error is not None:
-            stats.crashed += error == CRASHED
-        tally = None if is_local else stats.tally(record.host)
-        if tally is not None:
-            tally.fetched += 1
-            tally.latency_s += latency_s
-            tally.refused += outcome is THROTTLE
-        if passed_over:
-            self._passed_over(passed_over)
-        if is_held_back(entry.priority):
-            pattern = self._held_pattern(record.host + pattern_of(record.url))
-            if stats.held_back[pattern] > 0:  # else an earlier run has counted it
-                stats.held_back[pattern] -= 1
-
-    def _extracted(self, event: told.ItemsExtracted) -> None:
-        self.stats.items += event.items
-        if event.error is not None:
-            self.stats.extract_errors += 1
-            self.stats.extract_error = self.stats.extract_error or event.error
-
-    def _list(self, event: told.ListSettled) -> None:
-        self.stats.robots += 1
-        self.stats.other_statuses[event.record.status or 0] += 1
-        self.stats.crashed += event.record.error == CRASHED
-        self._passed_over(event.passed_over)
-
-    def _passed_over(self, counts: Mapping[str, int]) -> None:
-        skipped = self.stats.skipped
-        for reason, count in counts.items():
-            skipped[reason] += count
-
-    def _retried(self, event: told.PageRetried) -> None:
-        self.stats.retries += 1
-        self.stats.other_statuses[event.status or 0] += 1
-        tally = self.stats.tally(event.entry.host) if event.is_refusal else None
-        if tally is not None:
-            tally.refused += 1
-
-    def _looked(self, event: told.PageLooked) -> None:
-        stats = self.stats
-        if not event.is_last:  # else it is counted as a page
-            stats.other_statuses[event.status or 0] += 1
-        section = section_of(event.url)
-        if section not in stats.warmth and len(stats.warmth) >= REMARKABLE:
-            section = OTHER_SECTIONS
-        stats.warmth.setdefault(section, Warmth()).look(event)
-        stats.variants.setdefault(event.variant, Warmth()).look(event)
-
-    def _dropped(self, event: told.UrlsDropped) -> None:
-        # Without the text after a colon: it differs by host, and is in the host's record.
-        self.stats.skipped[event.reason.partition(":")[0]] += event.urls
-
-    def _found(self, event: told.UrlsFound) -> None:
-        self.stats.found += event.urls
-
-    def _held_back(self, event: told.UrlsHeldBack) -> None:
-        for pattern, urls in event.patterns.items():
-            self.stats.held_back[self._held_pattern(pattern)] += urls
-
-    def _held_pattern(self, pattern: str) -> str:
-        known = self.stats.held_back
-        return pattern if pattern in known or len(known) < REMARKABLE else OTHER_PATTERNS
-
-    def _given_up(self, _event: told.HostGivenUp) -> None:
-        self.stats.hosts_given_up += 1
-
-    def _throttled(self, event: Throttled) -> None:
-        self.stats.throttles += 1
-        if event.retry_after_s is not None:
-            self.stats.retry_afters += 1
-            self._blocked(Reason.RETRY_AFTER, event.retry_after_s)
-
-    def _opened(self, event: Opened) -> None:
-        self._blocked(Reason.BREAKER_OPEN, event.until - event.at)
-
-    def _waits(self, event: told.HostWaits) -> None:
-        # What a host asks for was counted when it asked.
-        if event.reason != Reason.RETRY_AFTER:
-            self._blocked(event.reason, event.wait_s, event.times)
-
-    def _blocked(self, reason: str, seconds: float, times: int = 1) -> None:
-        if seconds > 0.0:  # "forever" counts as a day, which is longer than any bucket
-            waits = self.stats.blocked.setdefault(str(reason), Latencies())
-            waits.note(min(seconds, _DAY_S), times)
-
-    def _cancelled(self, _event: Cancelled) -> None:
-        self.stats.cancellations += 1
-
-    def _concurrency_changed(self, _event: ConcurrencyChanged) -> None:
-        self.stats.concurrency_changes += 1
-
-    def _committed(self, event: told.BatchCommitted) -> None:
-        self.stats.commit_s = event.took_s
-        if event.took_s > 0.0 and event.pages:
-            self.stats.commits.note(event.took_s)
-
-    def _mended(self, event: told.StoreMended) -> None:
-        self.stats.mended.append(event.words)
-
-    def _lost(self, event: told.ShardLost) -> None:
-        self.stats.shards_lost += 1
-        self._shards.pop(event.shard, None)
-
-    def _saw(self, event: told.HostsSeen) -> None:
-        self._seen[event.shard] = event
-
-    def standings(self, now: Instant) -> list[HostStanding]:
-        """Return the hosts that were seen last, with the time that is left until each is due."""
-        return [
-            host
-            if host.next_in_s is None
-            else host._replace(next_in_s=max(0.0, host.next_in_s - (now - seen.at)))
-            for seen in self._seen.values()
-            for host in seen.hosts
-        ]
-
-    def _measured(self, event: ShardMeasured) -> None:
-        self._shards[event.shard] = event
-
-    def forget(self, shard: int) -> None:
-        """Leave out what was measured of a shard: it has another owner."""
-        self._shards.pop(shard, None)
-        self._seen.pop(shard, None)
-
-    def summed(self) -> Stats:
-        """Return a copy of the totals, with the sums over all shards."""
-        stats, shards = copy(self.stats), self._shards.values()
-        stats.in_flight = sum(each.in_flight for each in shards)
-        stats.undelivered = sum(each.undelivered for each in shards)
-        stats.queued = sum(each.queued for each in shards)
-        stats.hosts = sum(each.places.active for each in shards)
-        stats.scheduled = sum(each.places.heaped for each in shards)
-        stats.hosts_known = sum(each.places.known for each in shards)
-        stats.waits = Waits()
-        for each in shards:
-            stats.waits.add(waits_of(each.places))
-        return stats
-
-
-def waits_of(places: HostPlaces) -> Waits:
-    """Group the frontier's reasons into those that the progress line shows."""
-    waiting = places.waiting
-    # Only hosts that were asked too early have a reason; all others wait for their next slot.
-    paced = places.heaped - places.ready - sum(waiting.values())
-    paced += sum(waiting.get(reason, 0) for reason in PACED)
-    return Waits(
-        ready=places.ready,
-        pace=max(0, paced),
-        asked_to_wait=sum(waiting.get(reason, 0) for reason in ASKED),
-        backing_off=sum(waiting.get(reason, 0) for reason in BACKING_OFF),
-        busy=places.busy,
-        paused=places.paused,
-        shared=waiting.get(Reason.SHARED, 0),
-        other=places.other,
-        next_in_s=places.next_in_s,
-    )

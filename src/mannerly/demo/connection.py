@@ -1,9 +1,9 @@
 """One client's connection to one host, and the access log of all connections.
 
-The host's limit judges a request when it *arrives*, also when the client sends it before earlier
-answers are out (pipelining). The answer leaves after the latency that the limit decided. Answers
-keep the order of the requests, so one timer per connection is enough: it waits for the first
-unanswered request.
+The host's limit judges a request when it is read, also when the client sends it before earlier
+answers are out (pipelining). The log has the instant at which it arrived (`arrivals`). The answer
+leaves after the latency that the limit decided. Answers keep the order of the requests, so one
+timer per connection is enough: it waits for the first unanswered request.
 
 This is an asyncio Protocol and not a pair of streams, because a page then costs one call and one
 write. This module knows nothing of processes and addresses.
@@ -22,6 +22,7 @@ from math import isinf
 from typing import TYPE_CHECKING, cast
 
 from . import wire
+from .arrivals import Arrived
 from .log import Record
 from .reply import TEXT, SiteReply
 
@@ -169,11 +170,12 @@ class Connection(asyncio.Protocol):
         self._log.transports.add(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        """Handle every complete request in the buffer; all of them count as arrived now."""
+        """Handle every complete request in the buffer; all of them arrived with its last bytes."""
         now = self._loop.time()
+        at = data.at if isinstance(data, Arrived) else now
         received = self._received + data if self._received else data
         while not self._ignores_input and (end := received.find(wire.HEAD_END)) >= 0:
-            self._arrived(received[:end], now)
+            self._arrived(received[:end], now, at)
             received = received[end + len(wire.HEAD_END) :]
         self._received = received
         if len(received) > wire.MAX_HEAD_BYTES and not self._ignores_input:
@@ -185,14 +187,14 @@ class Connection(asyncio.Protocol):
         self._transport.write(message.head + b"Connection: close\r\n\r\n" + message.body)
         self._transport.close()
 
-    def _arrived(self, head: bytes, now: float) -> None:
+    def _arrived(self, head: bytes, now: float, at: float) -> None:
         request = wire.parse_head(head)
         if request is None:
             self._send_error_and_close(_MALFORMED)
             return
         host = self._host
         host.in_flight += 1
-        exchange = Exchange(host, request, now, self._number)
+        exchange = Exchange(host, request, at, self._number)
         status, latency_s, headers, exchange.silent_until = host.decide(now, self._clock.wall(now))
         if headers:
             exchange.more_headers = wire.header_lines(headers)

@@ -15,6 +15,8 @@ import socket
 from contextlib import ExitStack
 from ipaddress import IPv4Address
 
+from .arrivals import stamping
+
 ONLY_ADDRESS = IPv4Address("127.0.0.1")
 BACKLOG = 512
 PORT_ATTEMPTS = 50  # a port that is free on the first address may be taken on another
@@ -93,4 +95,4 @@ def _listen(address: IPv4Address, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise OSError(error.errno, f"{address}:{port}: {error.strerror}") from error
-    return listener
+    return stamping(listener)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import zipfile
 from hashlib import sha256
-from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
+
+from mannerly.crawler.web.media_types import HTML_TYPES, media_type
+from mannerly.version import VERSION
 
 from .jsonl import write_jsonl
 from .rows import instant
@@ -98,7 +100,7 @@ def _page_rows(pages: Iterable[PageRecord]) -> Iterator[Row]:
 
 
 def _is_html(record: PageRecord) -> bool:
-    return "html" in (record.content_type or "")
+    return media_type(record.content_type) in HTML_TYPES
 
 
 class _Package:
@@ -116,7 +118,7 @@ class _Package:
         described = {
             "profile": "data-package",
             "wacz_version": WACZ_VERSION,
-            "software": f"mannerly {version('mannerly')}",
+            "software": f"mannerly {VERSION}",
             "created": instant(wall),
             "title": title,
             "resources": self._resources,

@@ -5,7 +5,7 @@ be trusted. So a text cell that begins with one of them, or with one of their ot
 width, small, superscript), gets an apostrophe in front: spreadsheets hide it, and other programs
 can remove it. White space, control characters and invisible ones in front are looked through, since
 some programs drop them first; a cell that begins with a tab or a line end is marked in any case.
-Numbers stay as they are.
+Numbers stay as they are. `is_raw` turns this off, for programs that read cells to the letter.
 """
 
 from __future__ import annotations
@@ -30,23 +30,32 @@ def write_csv(
     file: BinaryIO,
     *,
     has_head: bool = True,
+    is_raw: bool = False,
 ) -> int:
-    """Write the rows under `fields`, whose names are the first line; return the number of rows."""
+    """Write the rows under `fields`, whose names are the first line; return the number of rows.
+
+    With `is_raw` no cell gets an apostrophe: a spreadsheet may run what a page has written.
+    """
+    cell = _unchanged if is_raw else _defused
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
     writer = csv.writer(text, lineterminator="\r\n")
     if has_head:
-        writer.writerow([_cell(field) for field in fields])
+        writer.writerow([cell(field) for field in fields])
     count = 0
     for row in rows:
-        writer.writerow([_cell(row.get(field)) for field in fields])
+        writer.writerow([cell(row.get(field)) for field in fields])
         count += 1
     text.flush()
     text.detach()  # the file is the caller's to close
     return count
 
 
-def _cell(value: object) -> object:
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _defused(value: object) -> object:
     if isinstance(value, str) and value and not value[0].isalnum() and _may_run(value):
         return "'" + value
     return value

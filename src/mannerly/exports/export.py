@@ -62,6 +62,7 @@ def export(
     *,
     choice: Choice = ALL,
     content: Content = Content.NONE,
+    csv_raw: bool = False,
 ) -> Exported:
     """Write a table of a crawl to a file, or to standard output ("-").
 
@@ -71,6 +72,7 @@ def export(
         fmt: the format, whatever the suffix is.
         choice: the pages that are wanted.
         content: what of a page goes into .jsonl, .parquet and a folder.
+        csv_raw: write CSV cells as they are, also those that a spreadsheet would run.
 
     Raises:
         ExportError: the target cannot be written to, or the crawl has not kept what it needs.
@@ -79,7 +81,7 @@ def export(
     """
     from mannerly.crawler.stored import open_crawl
 
-    wanted = read_target(target, fmt)
+    wanted = read_target(target, fmt)._replace(is_raw=csv_raw)
     with open_crawl(location) as crawl:
         if wanted.needs_bodies(content):
             _require_bodies(crawl)
@@ -130,7 +132,7 @@ def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: C
             if choice.include_skipped:
                 rows = chain(rows, _without_record(opened))
         with destination(wanted) as file:
-            count = _write(rows, wanted.format, file, include_skipped=choice.include_skipped)
+            count = _write(rows, wanted, file, include_skipped=choice.include_skipped)
     return Exported(wanted.text, wanted.format, count, notes=notes)
 
 
@@ -222,13 +224,14 @@ def _content_rows(opened: View, content: Content, choice: Choice) -> Iterator[Ro
         yield row
 
 
-def _write(rows: Iterable[Row], fmt: Format, file: BinaryIO, *, include_skipped: bool) -> int:
+def _write(rows: Iterable[Row], wanted: Target, file: BinaryIO, *, include_skipped: bool) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
     from .rows import FIELDS, REASONS
 
-    if fmt is Format.CSV:
-        return write_csv(rows, (*FIELDS, *REASONS) if include_skipped else FIELDS, file)
+    if wanted.format is Format.CSV:
+        fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
+        return write_csv(rows, fields, file, is_raw=wanted.is_raw)
     return write_jsonl(rows, file)
 
 

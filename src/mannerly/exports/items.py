@@ -35,7 +35,9 @@ def export_items(crawl: StoredCrawl, wanted: Target) -> Exported:
                 from .csv import write_csv
 
                 fields = dict.fromkeys(name for item in _items(crawl) for name in item)
-                written = write_csv(map(_flat, _items(crawl)), list(fields), file)
+                written = write_csv(
+                    map(_flat, _items(crawl)), list(fields), file, is_raw=wanted.is_raw
+                )
             else:
                 from .jsonl import write_jsonl
 

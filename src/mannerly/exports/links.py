@@ -37,7 +37,7 @@ def write_links(opened: View, wanted: Target) -> tuple[int, int]:
 
     with destination(wanted) as file:
         if wanted.format is Format.CSV:
-            return write_csv(_rows(opened), Link._fields, file), 1
+            return write_csv(_rows(opened), Link._fields, file, is_raw=wanted.is_raw), 1
         return write_jsonl(_rows(opened), file), 1
 
 

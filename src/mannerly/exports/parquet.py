@@ -27,12 +27,11 @@ from .whole import whole_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-GROUP = 20_000  # rows with content are some 10 KB each: 200 MB at most, 20 without
-GROUP_WITH_CONTENT = 2_000
+GROUP = 20_000  # rows in memory at once
+GROUP_WITH_CONTENT = 2_000  # fewer: the content of a page is much longer than its record
 PART = 500_000
 
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-_INSTANTS = ("fetched_at",)  # wall time in seconds
 _INSTANT = pa.timestamp("ms", tz="UTC")
 
 
@@ -113,7 +112,7 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 
 def _column_type(name: str, hint: Any) -> pa.DataType:
-    if name in _INSTANTS or name.endswith("_fetched_at"):
+    if name.endswith("fetched_at"):  # wall time in seconds
         return _INSTANT
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not NoneType]
     return _TYPES.get(kinds[0], pa.string()) if len(kinds) == 1 else pa.string()

@@ -17,6 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape
 
+from mannerly.crawler.web.media_types import HTML_TYPES, media_type
+
 from .whole import whole_file
 
 if TYPE_CHECKING:
@@ -29,19 +31,17 @@ MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
 MAX_URL_LENGTH = 2047  # "less than 2,048 characters"
 
-_HTML = ("text/html", "application/xhtml+xml")
 _HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 def is_listed(record: PageRecord) -> bool:
     """Return whether a page belongs in a sitemap."""
-    kind = (record.content_type or "").partition(";")[0].strip().lower()
     return (
         record.status is not None
         and 200 <= record.status < 300
         and record.error is None
-        and kind in _HTML
+        and media_type(record.content_type) in HTML_TYPES
         and record.canonical in (None, record.url)
         and not record.noindex
         and len(record.url) <= MAX_URL_LENGTH

@@ -60,6 +60,7 @@ class Target(NamedTuple):
     path: str  # without the table
     format: Format
     is_folder: bool = False
+    is_raw: bool = False  # no apostrophe before formulas, in CSV
 
     def needs_bodies(self, content: Content = Content.NONE) -> bool:
         """Return whether this output can only be made of a crawl that keeps bodies."""

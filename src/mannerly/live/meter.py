@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import StrEnum
-from math import inf
+from math import inf, isinf
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.standing import HostStatus
@@ -58,6 +58,7 @@ class Limits(NamedTuple):
     heap_limit: int | None = None  # hosts that are scheduled
     robots_limit: int | None = None  # robots.txt files fetched at once
     parse_limit: int | None = None  # big pages that wait for a parse helper
+    max_rate: float | None = None  # requests a second to one host; None: as each host allows
 
 
 def limits_of(settings: CrawlSettings, pages_before: int = 0) -> Limits:
@@ -74,6 +75,7 @@ def limits_of(settings: CrawlSettings, pages_before: int = 0) -> Limits:
         heap_limit=settings.heap_limit,
         robots_limit=settings.robots_limit,
         parse_limit=settings.parse_limit,
+        max_rate=None if isinf(ceiling := settings.politeness.rate_ceiling) else ceiling,
     )
 
 

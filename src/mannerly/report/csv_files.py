@@ -1,4 +1,4 @@
-"""Write one CSV file for each table, with every row. Text is never taken for a formula."""
+"""Write one CSV file for each table, with every row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from .findings import Findings
 
 
-def write_csv_files(findings: Findings, directory: Path) -> dict[str, int]:
+def write_csv_files(findings: Findings, directory: Path, *, is_raw: bool = False) -> dict[str, int]:
     """Write the files; return the number of rows of each. The names are constants of ours.
+
+    Text is never taken for a formula, unless `is_raw`.
 
     Raises:
         OSError: the directory or a file cannot be written.
@@ -24,5 +26,5 @@ def write_csv_files(findings: Findings, directory: Path) -> dict[str, int]:
     for section in findings.sections:
         if (file := section.csv) is not None:
             with whole_file(directory / file.name) as target:
-                written[file.name] = write_csv(file.rows(), file.fields, target)
+                written[file.name] = write_csv(file.rows(), file.fields, target, is_raw=is_raw)
     return written

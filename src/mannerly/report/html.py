@@ -11,7 +11,6 @@ import base64
 import hashlib
 import os.path
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from mannerly.exports.whole import whole_file
+from mannerly.version import VERSION
 
 from .table import SHOWN_ROWS
 
@@ -73,7 +73,7 @@ def _data(findings: Findings, csv_directory: str | None) -> dict[str, object]:
         "numbers": findings.key_numbers,
         "sections": [_section(each, csv_directory) for each in findings.sections],
         "made": [
-            f"mannerly {version('mannerly')}",
+            f"mannerly {VERSION}",
             f"Tables end after {SHOWN_ROWS:,} rows and say so; {every_row}.",
         ],
     }
@@ -104,10 +104,9 @@ def _table(table: ReportTable) -> dict[str, object]:
             (row.cells, None if row.details is None else row.details._asdict())
             for row in table.rows[:SHOWN_ROWS]
         ],
-        "total": table.count,
+        "total": len(table.rows),
         "noun": table.noun,
         "sort": table.sort,
-        "ascending": table.ascending,
         "first": table.first,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
+from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord, Skipped
@@ -33,7 +34,6 @@ _SHORT = {
     "too_many_redirects": "too many redirects",
     "bad_redirect": "invalid redirect",
 }
-_HTML = ("text/html", "application/xhtml+xml")
 
 
 def is_broken(page: PageRecord, *, is_foreign: bool = False) -> bool:
@@ -81,7 +81,7 @@ def is_lost(skipped: Skipped) -> bool:
 
 def is_html(page: PageRecord) -> bool:
     """Return whether it was served as HTML."""
-    return (page.content_type or "").partition(";")[0].strip().lower() in _HTML
+    return media_type(page.content_type) in HTML_TYPES
 
 
 def is_ok(page: PageRecord) -> bool:
@@ -92,9 +92,7 @@ def is_ok(page: PageRecord) -> bool:
 def why_not_indexed(page: PageRecord) -> str | None:
     """Return why a search engine would not list a page; None if it may."""
     status = page.status
-    if status is None:
-        return "failed"
-    if status >= 500:
+    if status is None or status >= 500:
         return "failed"
     if status >= 400:
         return "missing"

@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import TRAFFIC_S
+from mannerly.crawler.shard.audit import TOLERANCE
 
 from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 from .words import clock, counted
@@ -33,7 +34,6 @@ _COLUMNS = (
     Column("Limit found", Cell.RATE, unit="/s", phone=Phone.HIDDEN),
     Column("Limit used", Cell.PART, phone=Phone.HIDDEN),
 )
-_TOLERANCE = 0.98  # of the gap in force: the promise allows 2 %
 _DOTS = 1000  # hosts with a dot of their own in the chart; more are a histogram
 _POINTS = 240  # of the chart of requests
 _INTERVALS = 6  # that a statement about the use of a limit needs
@@ -183,7 +183,7 @@ def _dots(hosts: list[HostRecord]) -> dict[str, object] | None:
     bins = [0] * 40  # from 0.9 to 1.3, in hundredths
     for ratio in ratios:
         bins[min(39, max(0, int((ratio - 0.9) * 100)))] += 1
-    return {"bins": bins, "early": sum(ratio < _TOLERANCE for ratio in ratios)}
+    return {"bins": bins, "early": sum(ratio < TOLERANCE for ratio in ratios)}
 
 
 def _traffic(facts: CrawlFacts) -> dict[str, object] | None:

@@ -87,20 +87,13 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class ReportTable:
-    """A table: it is shown sorted by column `sort`, the largest first unless `ascending`."""
+    """A table: it is shown sorted by column `sort`, the largest first; -1: in the order given."""
 
     columns: Sequence[Column]
     rows: list[Row]
     noun: str  # "targets": the footer says "6 of 47 targets"
-    total: int | None = None  # where not all rows are kept
     sort: int = 0
-    ascending: bool = False
     first: int = FIRST_ROWS
-
-    @property
-    def count(self) -> int:
-        """Return the number of rows that there are."""
-        return len(self.rows) if self.total is None else self.total
 
 
 @dataclass(slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.web.media_types import media_type
+
 from .pages import is_ok
 from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import PageRecord
-
     from .facts import CrawlFacts
 
 SLOW_MS = 1000.0
@@ -60,7 +60,7 @@ def large_section(facts: CrawlFacts) -> Section:
     answered.sort(key=lambda page: (-page.bytes, page.url))
     large = sum(page.bytes > LARGE_BYTES for page in answered)
     shown = answered[: max(large, _LEAST)]
-    rows = [Row((page.url, _media_type(page), page.bytes)) for page in shown]
+    rows = [Row((page.url, media_type(page.content_type) or None, page.bytes)) for page in shown]
     values = [(page.url, page.content_type, page.bytes) for page in shown]
     return Section(
         "large",
@@ -72,7 +72,3 @@ def large_section(facts: CrawlFacts) -> Section:
         table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
         csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
     )
-
-
-def _media_type(page: PageRecord) -> str | None:
-    return (page.content_type or "").partition(";")[0].strip() or None

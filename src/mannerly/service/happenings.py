@@ -17,8 +17,7 @@ def happening(event: Event) -> tuple[str, str, str] | None:
     """Return the kind, the host and what happened to it; None if it is not shown."""
     match event:
         case polite.Slowed(host, _, delay_s, streak):
-            why = f" after {streak} refusals" if streak > 1 else " after a refusal"
-            return "slowed", host, f"slowed to {_pace(delay_s)}{why}"
+            return "slowed", host, f"slowed to {_pace(delay_s)} after {_causes(streak)}"
         case polite.SpedUp(host, _, delay_s):
             return "sped_up", host, f"sped up to {_pace(delay_s)}"
         case polite.Opened(host, at, until, _):
@@ -33,6 +32,13 @@ def happening(event: Event) -> tuple[str, str, str] | None:
         case told.HostGivenUp(host, reason):
             return "given_up", host, f"given up: {error_words(reason)}"
     return None
+
+
+def _causes(refusals: int) -> str:
+    """Return why a host was slowed down, by the refusals in a row."""
+    if refusals == 0:
+        return "an error or slow answers"
+    return "a refusal" if refusals == 1 else f"{refusals} refusals"
 
 
 def _pace(delay_s: float) -> str:

@@ -158,7 +158,7 @@ class LiveCrawl:
             "limits": {
                 "max_urls": self._limit("max_urls", live.limits.max_urls),
                 "duration": self._limit("duration", live.limits.duration_s),
-                "max_rate": self.options.get("max_rate"),
+                "max_rate": self._limit("max_rate", live.limits.max_rate),
                 "workers": self._limit("workers", live.limits.workers),
             },
             "point": self._point,

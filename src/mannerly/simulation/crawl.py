@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
@@ -173,7 +174,13 @@ class _Crawl:
         self._leases: Leases | None = None
         if memory is not None:
             self._leases = Leases(
-                open_host_memory(memory), crawl="simulated", name="simulated", worker="1", now=START
+                # Its clock begins anew with every crawl, as that of a machine with every boot.
+                open_host_memory(memory, boot=uuid4().hex),
+                crawl="simulated",
+                name="simulated",
+                worker="1",
+                now=START,
+                clock=_VirtualTime(clock).now,
             )
         self._shards = [
             Shard(

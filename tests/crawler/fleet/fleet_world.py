@@ -14,7 +14,10 @@ from uuid import uuid4
 
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 
+from mannerly.demo.log import GAP_TOLERANCE, by_host
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.crawler.store.valkey_server import LocalServer
@@ -40,6 +43,15 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def _environment(more: dict[str, str]) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if name not in SECRETS}
     return clean | {"PYTHONPATH": SOURCE_PATH} | more
+
+
+def _come_first(pid: int) -> bool:
+    """Let a process have a processor whenever it needs one; return whether that is allowed."""
+    try:
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 class Worker:
@@ -100,6 +112,7 @@ class Fleet:
         self.seeds = [f"http://{host}/" for host in web.hosts]
         self.workers: list[Worker] = []
         self.before = len(web.log())
+        self._is_punctual = _come_first(web.pid)
 
     def join(self, *options: str, url: str | None = None) -> Worker:
         home = self.folder / f"w{len(self.workers)}"
@@ -144,12 +157,22 @@ class Fleet:
 
     def smallest_gap_s(self) -> float:
         """Return the smallest gap between two requests to one host, whoever sent them."""
-        hosts: dict[str, list[float]] = {}
-        for each in self.log():
-            hosts.setdefault(each.host, []).append(each.t)
-        return min(
-            after - first for instants in hosts.values() for first, after in pairwise(instants)
-        )
+        return min(after.t - first.t for first, after in self._successive())
+
+    def require_gaps(self, gap_s: float) -> None:
+        """Check that no request came too close to another one to its host, whoever sent them.
+
+        The log of a web that has to wait for a processor is late, and then gaps seem too short: by
+        one sender, on one connection. Requests of two senders come on two connections.
+        """
+        least_s = gap_s * (1 - GAP_TOLERANCE) - 0.02
+        for first, after in self._successive():
+            if self._is_punctual or first.connection != after.connection:
+                assert after.t - first.t >= least_s, (first, after)
+
+    def _successive(self) -> Iterator[tuple[Any, Any]]:
+        for records in by_host(self.log()).values():
+            yield from pairwise(records)
 
     def server_cpu_s(self, server: LocalServer) -> float:
         """Return the CPU time that the server has used so far."""

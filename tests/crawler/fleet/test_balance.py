@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.runtime.balance import moves, quota
+from mannerly.crawler.runtime.balance import Moves, moves, quota
 
 names = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=9, unique=True)
 
@@ -27,16 +27,41 @@ def test_members_come_to_rest_with_their_parts(members: list[str], shards: int, 
         for member in members:
             owned = [shard for shard, who in owner.items() if who == member]
             free = [shard for shard, who in owner.items() if who is None]
-            claim, release = moves(member, members, owned=owned, unclaimed=free, shards=shards)
+            claim, release, _ = moves(member, members, owned=owned, unclaimed=free, shards=shards)
             owner |= dict.fromkeys(claim, member) | dict.fromkeys(release)
 
     for member in members:
         owned = [shard for shard, who in owner.items() if who == member]
         assert len(owned) == quota(member, members, shards)
-        assert moves(member, members, owned=owned, unclaimed=[], shards=shards) == ([], [])
+        assert moves(member, members, owned=owned, unclaimed=[], shards=shards) == Moves([], [])
 
 
 def test_a_member_that_sees_no_card_counts_itself() -> None:
     """Its own card may not be there yet."""
     assert len(moves("a", [], owned=[], unclaimed=range(8), shards=8).claim) == 8
     assert len(moves("a", ["b"], owned=[], unclaimed=range(8), shards=8).claim) == 4
+
+
+def test_a_shard_that_is_overdue_is_claimed_beyond_the_quota() -> None:
+    """The member that should have it may be dead: each of the others takes a part of them."""
+    planned = moves("a", ["b"], owned=[0, 1, 2, 3], unclaimed=[4, 5, 6], shards=8, overdue=[5, 6])
+
+    assert len(planned.beyond) == 1
+    assert planned.beyond[0] in (5, 6)
+    assert (planned.claim, planned.release) == ([], [])
+
+
+def test_an_overdue_shard_within_the_quota_is_an_ordinary_one() -> None:
+    """It is released as soon as another member joins."""
+    planned = moves("a", [], owned=[], unclaimed=[0, 1, 2], shards=3, overdue=[0, 1, 2])
+
+    assert sorted(planned.claim) == [0, 1, 2]
+    assert planned.beyond == ()
+
+
+def test_a_shard_that_was_overdue_is_kept() -> None:
+    """It would go to and fro otherwise while a dead member is counted."""
+    owned = [0, 1, 2, 3, 4]
+
+    assert moves("a", ["b"], owned=owned, unclaimed=[], shards=8, kept=[4]) == Moves([], [])
+    assert len(moves("a", ["b"], owned=owned, unclaimed=[], shards=8).release) == 1

@@ -33,8 +33,7 @@ def check(fleet: Fleet, *, pages: int = 40) -> None:
     code, urls = fleet.exported(*fleet.workers)
     assert code == 0
     assert len(urls) == len(set(urls)) == HOSTS * pages
-    # Two senders would come as close as chance has it; the rest is for a busy machine's log.
-    assert fleet.smallest_gap_s() > DELAY_S * 0.7
+    fleet.require_gaps(DELAY_S)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord, PageRecord
     from mannerly.demo import DemoWeb, Record
 
+MOST_PAUSE_S = 0.03  # between two looks: less than what a test waits for takes
 PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
 ROOT = Path(__file__).parents[3]
 # The code under test, and whatever else this process was given (see tests/portability).
@@ -64,12 +65,13 @@ print(json.dumps(answer), flush=True)
 
 
 def eventually(condition: Callable[[], object], *, within_s: float = PATIENCE_S) -> None:
-    """Wait until it holds."""
-    deadline = time.monotonic() + within_s
+    """Wait until it holds. It is asked less and less often: asking may cost as much as the rest."""
+    deadline, pause_s = time.monotonic() + within_s, 0.002
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"did not come true within {within_s:g} s")
-        time.sleep(0.002)
+        time.sleep(pause_s)
+        pause_s = min(MOST_PAUSE_S, 1.2 * pause_s)
 
 
 def is_still(web: DemoWeb) -> bool:
@@ -100,11 +102,13 @@ class Left:
 
 
 class Crawler:
-    """One run of a crawl in a process of its own."""
+    """One run of a crawl in a process of its own; `before` is a program that it runs first."""
 
-    def __init__(self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path) -> None:
+    def __init__(
+        self, settings: CrawlSettings, seeds: Sequence[str], data_dir: Path, *, before: str = ""
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _CRAWL],
+            [sys.executable, "-c", before + _CRAWL],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -165,6 +169,12 @@ class Crawler:
         for pid in self.workers():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the process has been stopped with SIGSTOP."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0] == "T"
 
     @staticmethod
     def is_alive(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOTED_LATE_S = 0.06  # by a server on a busy machine
+# Stops the process the third time that it comes to this method, which is given the time.
+STOPS_ITSELF = """
+import os, signal
+from mannerly.crawler.{module} import {name}
+original, calls = {name}.{method}, []
+def stopped(*arguments):
+    calls.append(None)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return original(*arguments)
+{name}.{method} = stopped
+"""
 GAP_S = 0.4
 BRIEF = LeaseTimes(lease_s=3.0, heartbeat_s=0.5, silent_s=2.0, grace_s=2.0, turn_s=1.5, round_s=6.0)
 
@@ -72,6 +85,56 @@ def test_the_other_goes_on_after_kill_9(tmp_path: Path, memory: Path) -> None:
                 before = len(web.log())
                 eventually(lambda: len(web.log()) >= before + 4, within_s=30.0)
                 two.kill()
+        (log,) = by_host(web.log()).values()
+
+    assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S
+
+
+def sent_by(web: DemoWeb, name: str) -> int:
+    """Return how many requests a crawl has sent."""
+    return sum(record.user_agent.startswith(name) for record in web.log())
+
+
+def test_a_crawl_that_was_stopped_while_it_asked_for_a_host_takes_it_from_nobody(
+    tmp_path: Path, memory: Path
+) -> None:
+    """It has read its clock before the holder's next sign of life, and asks after it."""
+    stops = STOPS_ITSELF.format(module="store.sqlite.host_file", name="HostFile", method="claim")
+    one, two = (
+        modest(delay_s=GAP_S, memory=str(memory), user_agent=name) for name in ("one", "two")
+    )
+    with DemoWeb(plain_sites(1, pages=200)) as web:
+        seeds = web.seeds()
+        with Crawler(one, seeds, tmp_path / "one") as first:
+            eventually(lambda: sent_by(web, "one") >= 2)
+            with Crawler(two, seeds, tmp_path / "two", before=stops) as second:
+                eventually(lambda: second.is_stopped)
+                before = sent_by(web, "one")
+                eventually(lambda: sent_by(web, "one") >= before + 3)
+                second.tell(signal.SIGCONT)
+                eventually(lambda: sent_by(web, "two") >= 2)
+                first.kill()
+        (log,) = by_host(web.log()).values()
+
+    assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S
+
+
+def test_a_holder_that_was_stopped_when_its_request_was_about_to_leave_does_not_send_it(
+    tmp_path: Path, memory: Path
+) -> None:
+    """Another crawl has taken the host over: the request is judged when its bytes leave."""
+    stops = STOPS_ITSELF.format(module="fetch.curl", name="CurlFetcher", method="_leaves")
+    one, two = (
+        modest(delay_s=GAP_S, memory=str(memory), user_agent=name) for name in ("one", "two")
+    )
+    with DemoWeb(plain_sites(1, pages=200)) as web:
+        seeds = web.seeds()
+        with Crawler(one, seeds, tmp_path / "one", before=stops) as first:
+            eventually(lambda: first.is_stopped)
+            with Crawler(two, seeds, tmp_path / "two"):
+                eventually(lambda: sent_by(web, "two") >= 3)
+                first.tell(signal.SIGCONT)
+                eventually(lambda: sent_by(web, "one") >= 4)
         (log,) = by_host(web.log()).values()
 
     assert smallest_gap_s(log) >= GAP_S - NOTED_LATE_S

@@ -11,7 +11,7 @@ from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.stats import Stats, StatsFold
+from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import ScopeMode
@@ -21,6 +21,7 @@ from mannerly.politeness import Settings
 if TYPE_CHECKING:
     from mannerly.crawler.model import FetchError
     from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+    from mannerly.crawler.stats import Stats
 
 EPOCH_S = 1_700_000_000.0
 BRISK = Settings(strategy="fixed", delay_s=0.1, max_rate="unlimited", seed=1)
@@ -56,7 +57,12 @@ class ShardWorld:
         self.leases = None
         if memory is not None:
             self.leases = Leases(
-                open_host_memory(memory), crawl=crawl, name=f"crawl-{crawl}", worker="1", now=now
+                open_host_memory(memory),
+                crawl=crawl,
+                name=f"crawl-{crawl}",
+                worker="1",
+                now=now,
+                clock=lambda: self.now.mono,
             )
         self.events: list[Event] = []
         self._fold = fold = StatsFold()

@@ -171,6 +171,25 @@ def test_no_lease_is_granted_for_one_lease_after_a_restart(
     crawl.claim(0, OPTIONS)
 
 
+def test_a_lease_by_the_clock_of_another_server_ends(
+    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a server that failed was an hour ahead: its dead owners are not waited for."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.5)
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    crawl.claim(0, OPTIONS).lose()
+    with LocalClient(location) as client:
+        ahead_ms = int(time.time() * 1000) + 3_600_000
+        client.hset(crawl.keys.shard(0), mapping={"until": ahead_ms, "run": "before"})
+
+    assert crawl.fleet.unclaimed() == [0]
+    with pytest.raises(StoreInUse):
+        crawl.claim(0, OPTIONS)
+    time.sleep(0.6)
+    crawl.claim(0, OPTIONS)
+
+
 def test_a_server_that_forgot_its_last_second_loses_no_url(
     opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +236,43 @@ def test_a_server_that_forgot_its_last_second_loses_no_url(
     assert lost >= 1
     assert sorted(urls) == sorted(link(number).url for number in range(PAGES))
     assert sum(store.counts().fetched for store in stores) == PAGES
+
+
+def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Before it fetches what could not be committed; a write without an answer is none of them."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    true, wrong = (crawl.claim(shard, OPTIONS) for shard in range(2))
+    enter(true, candidate("/1"))
+    enter(wrong, candidate("/1"))
+    crawl.server.change("HINCRBY", crawl.keys.shard(1), "batch", -1)
+
+    lost = renew(crawl)
+
+    assert lost == [1]
+    assert wrong.is_lost
+    assert not true.is_lost
+
+
+def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """The server may have forgotten another owner, which still sends; the shard is not lost."""
+    crawl = create(opened, new_location(), tmp_path)
+    store, state = crawl.claim(0, OPTIONS), crawl.keys.shard(0)
+    was_sure_until = store.sure_until
+    now_ms = crawl.server.time_ms(state)
+    crawl.server.change("HSET", state, "until", now_ms - 1, "hold", now_ms + 60_000)
+
+    lost_at_once = renew(crawl)
+    is_silent = store.sure_until == was_sure_until
+    crawl.server.change("HSET", state, "hold", now_ms)
+    lost_later = renew(crawl)
+
+    assert (lost_at_once, is_silent) == ([], True)
+    assert lost_later == []
+    assert store.sure_until > was_sure_until
 
 
 def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ ACL = (
         ("rediss://r.example/#a:80", "rediss://r.example:6379/0#a:80"),
         ("valkey://[::1]:1/0#ä%20".replace("%20", ""), "redis://[::1]:1/0#%C3%A4"),
         ("valkeys://h#x", "rediss://h:6379/0#x"),
+        ("redis+sentinel://a,b:7/main#x", "redis+sentinel://a:26379,b:7/main/0#x"),
+        (
+            "valkeys+sentinel://u@a:1,[::1]:2/m%2Fn/3#x",
+            "rediss+sentinel://u@a:1,[::1]:2/m%2Fn/3#x",
+        ),
     ],
 )
 def test_a_location_has_one_spelling(text: str, location: str) -> None:
@@ -66,6 +71,13 @@ def test_a_location_has_one_spelling(text: str, location: str) -> None:
         "redis://h/zero#a",
         "redis://h?db=1#a",
         "redis://h",
+        "redis://a,b/0#x",
+        "redis+sentinel://a,b#x",
+        "redis+sentinel://a:x/main#x",
+        "redis+sentinel://,b/main#x",
+        "redis+sentinel://a/main/zero#x",
+        "http+sentinel://a/main#x",
+        "redis+sentinel://u:word@a/main#x",
     ],
 )
 def test_other_addresses_are_refused(text: str) -> None:

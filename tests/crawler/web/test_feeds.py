@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from mannerly.crawler.page import ParsedPage, parse_page, scan
+from mannerly.crawler.page import ParsedPage, anchors, parse_page, scan
 from mannerly.crawler.page.elements import KeptElements
 from mannerly.crawler.web.feeds import is_feed, read_feed
 from mannerly.crawler.web.sitemaps import Listed, SitemapProblem, read_sitemap
+
+if TYPE_CHECKING:
+    from mannerly.crawler.page.parsed import Reader
 
 RSS = b"""<?xml version="1.0"?><rss version="2.0"><channel><title>News &amp; more</title>
 <link>https://example.com/</link>
@@ -39,11 +44,12 @@ def test_a_feed_is_read_like_a_sitemap(feed: bytes) -> None:
     assert found.problem is None
 
 
+@pytest.mark.parametrize("reader", [scan.read_all, anchors.read_all])
 @pytest.mark.parametrize("feed", FEEDS.values(), ids=FEEDS)
-def test_a_feed_that_is_a_page_has_links(feed: bytes) -> None:
-    """A feed is found by the links of a site, or is a seed: its entries are followed."""
-    url = "https://example.com/feed"
-    page = parse_page(feed, "application/xml; charset=utf-8", url, reader=scan.read_all)
+def test_a_feed_that_is_a_page_has_links(feed: bytes, reader: Reader) -> None:
+    """A feed is found by the links of a site, or is a seed: its entries are followed and kept."""
+    url, kind = "https://example.com/feed", "application/xml; charset=utf-8"
+    page = parse_page(feed, kind, url, reader=reader, keeps_links=True)
 
     assert isinstance(page, ParsedPage)
     assert page.links == [each.loc for each in LISTED]

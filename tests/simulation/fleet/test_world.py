@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mannerly.simulation.fleet.members import DAY_S
 from mannerly.simulation.fleet.planted import PLANTED, SMALL, Planted
 from mannerly.simulation.fleet.world import simulate_fleet
 
@@ -29,9 +30,24 @@ def test_a_fleet_keeps_its_promises_whatever_happens(seed: int) -> None:
     assert outcome.is_sound, outcome
 
 
-def test_a_seed_repeats_a_run() -> None:
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_fleet_whose_members_look_only_if_they_find_something_keeps_its_promises(
+    seed: int,
+) -> None:
+    """Whatever happens, for hours of virtual time, with a small part of the calls."""
+    plan = replace(SMALL, is_calm=True, crawl_delays_s=(0.0, 5.0, 900.0), duration_s=DAY_S)
+
+    outcome = simulate_fleet(plan, seed=seed)
+
+    assert outcome.is_sound, outcome
+    assert outcome.calls < outcome.virtual_s * plan.members
+
+
+@pytest.mark.parametrize("is_calm", [False, True])
+def test_a_seed_repeats_a_run(is_calm: bool) -> None:
     """The same requests at the same instants."""
-    first, second = (simulate_fleet(SMALL, seed=3) for _ in range(2))
+    plan = replace(SMALL, is_calm=is_calm)
+    first, second = (simulate_fleet(plan, seed=3) for _ in range(2))
 
     assert first == second
 

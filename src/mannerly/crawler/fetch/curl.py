@@ -304,9 +304,11 @@ class CurlFetcher:
 
     def _has_company(self, request: Request) -> bool:
         """Return whether another answer of its host may have come that was not returned yet."""
-        under_way = [each.request for each in self._busy.values() if each.was_sent]
-        under_way += [fetched.request for fetched in self._done]
-        return any(each.host == request.host and each is not request for each in under_way)
+        host = request.host
+        if any(each.request.host == host for each in self._done):
+            return True
+        others = (each for each in self._busy.values() if each.request is not request)
+        return any(each.request.host == host and each.was_sent for each in others)
 
     def _act(self, descriptor: int, flags: int) -> None:
         """Let curl work on a socket; note what it sent, at an instant when the bytes have left.

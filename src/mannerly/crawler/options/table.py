@@ -348,8 +348,8 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "memory_limit",
             ValueKind.BYTES,
-            "Memory for bodies that are being received, read or delivered, over all processes; "
-            "see docs/explanation/memory.md (default 256MB).",
+            "Memory for bodies that are being received, read or delivered, over all processes "
+            "(default 256MB).",
             "memory_limit",
             "BYTES",
             is_advanced=True,
@@ -358,9 +358,10 @@ def _resources() -> tuple[Option, ...]:
             "memory",
             ValueKind.TEXT,
             "File in which all crawls of this machine remember the pace of hosts and take turns on "
-            "them, or none (default: ~/.local/state/mannerly/hosts.sqlite).",
+            "them (default: ~/.local/state/mannerly/hosts.sqlite), redis://HOST:PORT for all that "
+            "use this server (the default with --redis-url), or none.",
             "memory",
-            "FILE|none",
+            "FILE|URL|none",
             project_use=ProjectUse.PATHS_INSIDE,
             is_advanced=True,
         ),
@@ -639,9 +640,9 @@ def _run() -> tuple[Option, ...]:
         Option(
             "output",
             ValueKind.LIST,
-            "Export at the end: TABLE is pages (default) or items; format by suffix: .jsonl, "
-            ".jsonl.gz, .csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is "
-            "standard output (JSON lines); repeatable.",
+            "Export at the end: TABLE is pages (default), links or items; format by suffix: "
+            ".jsonl, .jsonl.gz, .csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - "
+            "is standard output (JSON lines); repeatable.",
             metavar="[TABLE:]FILE",
             short="-o",
             project_use=ProjectUse.PATHS_INSIDE,
@@ -649,8 +650,8 @@ def _run() -> tuple[Option, ...]:
         Option(
             "fail_on",
             ValueKind.LIST,
-            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
-            "repeatable.",
+            "Exit with code 1 if this holds at the end: broken>0, refused>1%, slow>2s …; "
+            "repeatable (all names: mannerly report --help).",
             metavar="RULE",
         ),
         Option(

@@ -15,7 +15,7 @@ from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import host_key_of
 
 from .record import Harvest, page_record
-from .redirects import REDIRECTS, redirect_target
+from .redirects import REDIRECTS, dead_end, redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,12 +50,9 @@ def harvest_check(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) 
         return Harvest(record, [], {})
     target = redirect_target(entry, answer, rules)
     record = record._replace(redirect_to=target)
-    if target is None:
-        return Harvest(record._replace(error="bad_redirect"), [], {})
-    if entry.hops >= rules.max_redirects:
-        return Harvest(record._replace(error="too_many_redirects"), [], {})
-    if target == entry.url:
-        return Harvest(record._replace(error="redirect_loop"), [], {})
+    error = dead_end(entry, target, rules)
+    if target is None or error is not None:
+        return Harvest(record._replace(error=error), [], {})
     if rules.scope.excludes(target):
         return Harvest(record, [], {SkipReason.EXCLUDED.value: 1})
     (candidate,) = check_candidates([target])

@@ -21,16 +21,14 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import decoded, encoding
 from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.media_types import media_type
 from mannerly.crawler.web.urls import LinkBase
 
-from .disarm import disarmed
 from .html import is_html
 
 if TYPE_CHECKING:
     from turbohtml import Document, Element
 
-MAX_TAGS = 1000  # more of them are disarmed first, as in `tree`
-MAX_NULS = 1000
 _FEW_WORDS = 5  # a landmark with fewer is filled by a script
 _MOST = 0.9  # of the words of a page without its frame: an article with fewer has lost some
 
@@ -53,6 +51,8 @@ def content_of(body: bytes, content_type: str | None, url: str, form: Content) -
     text = page_text(body, content_type)
     if form is Content.HTML:
         return text
+    from .tree import parse_text  # when it is first needed: see `scan`
+
     document = parse_text(text)
     return rendered(main_part(document), form, document_base(document, url))
 
@@ -61,17 +61,6 @@ def page_text(body: bytes, content_type: str | None) -> str:
     """Return a body as text, by its charset; undecodable bytes are replaced."""
     charset, mark = encoding(body, content_type)
     return decoded(body[mark:], charset)
-
-
-def parse_text(text: str) -> Document:
-    """Return the tree of a page, whatever its author tried."""
-    if text.count("\0") > MAX_NULS:
-        text = text.replace("\0", "")
-    if text.count("<") > MAX_TAGS:
-        text = disarmed(text)
-    from turbohtml import parse  # when it is first needed: see `scan`
-
-    return parse(text, positions=False)
 
 
 def main_part(document: Document) -> Element | Document:
@@ -122,5 +111,5 @@ def _has_words(element: Element) -> bool:
 
 
 def _is_text(content_type: str | None) -> bool:
-    media = (content_type or "").partition(";")[0].strip().lower()
+    media = media_type(content_type)
     return media.startswith("text/") or media.endswith(("+json", "+xml")) or media in _TEXT_TYPES

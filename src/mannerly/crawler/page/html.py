@@ -12,11 +12,11 @@ This module knows no URL rules beyond `<base href>`, no scope and no clock.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import encoding
 from mannerly.crawler.web.feeds import is_feed, read_feed
+from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directives
 from mannerly.crawler.web.urls import LinkBase
 
@@ -34,8 +34,6 @@ DEFAULT_MAX_LINKS = 10_000
 
 MAX_LANGUAGE = 35  # characters; RFC 5646, 4.4.1
 
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-
 
 def parse_page(
     body: bytes,
@@ -46,18 +44,20 @@ def parse_page(
     agent: str = "mannerly",
     max_links: int = DEFAULT_MAX_LINKS,
     reader: Reader = scan.read,
+    keeps_links: bool = False,
 ) -> ParsedPage | ParseFailed:
     """Read one response. Content that is not HTML gives a page without links, not a failure.
 
     `base_url` is the canonical URL that the body came from; several X-Robots-Tag headers are joined
-    by commas; `agent` is our name in directives that are addressed to one crawler.
+    by commas; `agent` is our name in directives that are addressed to one crawler. `keeps_links`
+    keeps the links of a feed; those of a page are kept by its `reader`.
     """
     agent = agent.lower()
     robots = robots_directives(x_robots_tag, agent) if x_robots_tag else SILENT
     if not is_html(content_type, body):
         page = ParsedPage(base_url, noindex=robots.noindex, nofollow=robots.nofollow)
         if is_feed(content_type, body):
-            return _with_feed(page, body, max_links, keeps_links=reader is scan.read_all)
+            return _with_feed(page, body, max_links, keeps_links=keeps_links)
         return page
     charset, mark = encoding(body, content_type)
     try:
@@ -81,14 +81,9 @@ def _with_feed(page: ParsedPage, body: bytes, max_links: int, *, keeps_links: bo
 
 def is_html(content_type: str | None, body: bytes) -> bool:
     """Return whether the header says HTML or, without a header, the body begins like markup."""
-    if content_type is not None and (media := _media_type(content_type)):
+    if content_type is not None and (media := media_type(content_type)):
         return media in HTML_TYPES
     return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\f")[:1] == b"<"
-
-
-@lru_cache(maxsize=64)
-def _media_type(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
 
 
 class _Collector:

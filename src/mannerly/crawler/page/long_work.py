@@ -66,6 +66,7 @@ def page_work(entry: Entry, answer: Fetched, rules: LinkRules) -> partial[Parsed
         x_robots_tag=robots,
         agent=rules.agent,
         reader=read,
+        keeps_links=rules.keeps_links,
     )
 
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mannerly.crawler.web.charset import decoded, encoding
 from mannerly.crawler.web.content_form import Content
 
-from .content import content_of, parse_text
+from .content import content_of, page_text
 from .html import parse_page
 from .links import resolve_links
 from .parsed import ParsedPage
@@ -105,13 +104,14 @@ class Page:
     @property
     def html(self) -> str:
         """The body as text, by the charset of the response; undecodable bytes are replaced."""
-        charset, mark = encoding(self.body, self.content_type)
-        return decoded(self.body[mark:], charset)
+        return page_text(self.body, self.content_type)
 
     @property
     def tree(self) -> Document:
         """The page as a tree of turbohtml, made when it is first asked for."""
         if self._tree is None:
+            from .tree import parse_text  # when it is first needed: see `scan`
+
             self._tree = parse_text(self.html)
         return self._tree
 

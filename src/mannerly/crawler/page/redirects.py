@@ -24,19 +24,25 @@ def redirect_target(entry: Entry, answer: Fetched, rules: LinkRules) -> str | No
     return canonical(location, entry.url, rules.urls) if location else None
 
 
+def dead_end(entry: Entry, target: str | None, rules: LinkRules) -> str | None:
+    """Return the error of a redirect that cannot be followed; None if it can."""
+    if target is None:
+        return "bad_redirect"
+    if entry.hops >= rules.max_redirects:
+        return "too_many_redirects"
+    return "redirect_loop" if target == entry.url else None
+
+
 def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:
     """Return the record of a redirect, and its target as a candidate if it may be followed.
 
     A seed that redirects within its site widens the scope: it has moved.
     """
     target = redirect_target(entry, answer, rules)
-    if target is None:
-        return Harvest(page_record(entry, answer, wall, error="bad_redirect"), [], {})
     record = page_record(entry, answer, wall, redirect_to=target)
-    if entry.hops >= rules.max_redirects:
-        return Harvest(record._replace(error="too_many_redirects"), [], {})
-    if target == entry.url:
-        return Harvest(record._replace(error="redirect_loop"), [], {})
+    error = dead_end(entry, target, rules)
+    if target is None or error is not None:
+        return Harvest(record._replace(error=error), [], {})
     if entry.depth == 0 and has_moved(entry.url, target):
         rules.seed_moved(target)
     reason = rules.scope.judge(target, entry.depth)

@@ -54,7 +54,7 @@ _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 
 def _text_until(name: str, other: str = "") -> str:
-    """A pattern for text up to an end tag, up to `other`, or up to the end of the page."""
+    """Return a pattern for text up to an end tag, up to `other`, or up to the end of the page."""
     end = rf"</{name}{_NAME_ENDS}" + (other and f"|{other}")
     return f"[^<]*+(?:(?!{end})<[^<]*+)*+"
 
@@ -252,7 +252,7 @@ def _decoded(fields: bytes, codec: str) -> str:
 
 
 def _sorted(fields: str, limit: int) -> Elements:
-    """The elements in the fields, by kind: few fields are tags, the others are hrefs."""
+    """Return the elements in the fields, by kind: few fields are tags, the others are hrefs."""
     first, *parts = fields.split("\0<")
     hrefs = _hrefs(first)
     rels: dict[int, str] = {}

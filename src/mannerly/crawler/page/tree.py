@@ -49,7 +49,11 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
 
 def parsed(body: bytes, codec: str) -> Document:
     """Return the tree of a document, bounded in the time that it takes."""
-    text = decoded(body, codec)
+    return parse_text(decoded(body, codec))
+
+
+def parse_text(text: str) -> Document:
+    """Return the tree of a text, bounded in the time that it takes."""
     if text.count("\0") > MAX_NULS:
         text = text.replace("\0", "")
     if text.count("<") > MAX_TAGS:

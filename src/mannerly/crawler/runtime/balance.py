@@ -4,6 +4,10 @@ Every member computes the same quotas from the same cards, and decides for itsel
 member with more than its quota releases some, one with less claims what has no owner. While members
 see different cards the quotas differ for a moment, and a shard may change hands once too often.
 
+A member that died is counted until its silence shows, and what it should have claimed would wait.
+So a shard that has had no owner for long (`overdue`) is claimed beyond the quota (`Moves.beyond`),
+and then kept for a while (`kept`) before it may be released.
+
 This module knows no store and no clock.
 """
 
@@ -21,6 +25,7 @@ class Moves(NamedTuple):
 
     claim: list[int]
     release: list[int]
+    beyond: tuple[int, ...] = ()  # to be claimed as well, although the quota is reached
 
 
 def quota(member: str, members: Iterable[str], shards: int) -> int:
@@ -35,17 +40,26 @@ def moves(
     members: Iterable[str],
     *,
     owned: Collection[int],
-    unclaimed: Iterable[int],
+    unclaimed: Collection[int],
     shards: int,
+    overdue: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> Moves:
     """Return what a member should do about the shards.
 
     Which of them is chosen by a hash: two members that claim at once seldom try the same shard, and
     the shards that are released are neither the busiest nor the idlest.
     """
-    wanted = quota(member, members, shards) - len(owned)
-    order = sorted(owned if wanted < 0 else unclaimed, key=lambda shard: _mixed(member, shard))
-    return Moves(order[: max(0, wanted)], []) if wanted >= 0 else Moves([], order[:-wanted])
+    names = {member, *members}
+    part = quota(member, names, shards)
+    free_to_go = [shard for shard in owned if shard not in kept]
+    if len(free_to_go) > part:
+        order = sorted(free_to_go, key=lambda shard: _mixed(member, shard))
+        return Moves([], order[: len(free_to_go) - part])
+    order = sorted(unclaimed, key=lambda shard: (shard not in overdue, _mixed(member, shard)))
+    within = max(0, part - len(owned))
+    most = -(-len(overdue) // len(names))  # each of the members takes a part of them
+    return Moves(order[:within], [], tuple(order[within:most]))
 
 
 def _mixed(member: str, shard: int) -> int:

@@ -27,7 +27,8 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.shard.shard import RECEIVE
-from mannerly.crawler.stats import OldestRequest, StatsFold
+from mannerly.crawler.stats import OldestRequest
+from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.0  # between two tries while the store is away
 BALANCE_S = 1.0  # between two looks at the other members
+SILENT_S = 8.0  # since the card of a member was renewed: it is not counted on any more
+OVERDUE_S = 2.0  # without an owner: a shard is claimed beyond the quota
+KEPT_S = 15.0  # such a shard stays, until the members see each other as they are
 REST_S = 0.5  # between two looks at idle shards
 REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
 HAND_OVER_S = 2.0  # for requests under way in a shard that is released
@@ -74,6 +77,11 @@ class FleetBudget(PageBudget):
     def set_limit(self, limit: int | None) -> None:  # noqa: ARG002 - the store knows it
         """Ask again: the limit of the crawl has changed."""
         self._wants = True
+
+    @property
+    def wants(self) -> bool:
+        """Return whether pages are to be taken."""
+        return self._wants
 
     def look(self, *, is_limited: bool) -> None:
         """Take pages from the crawl's limit, if some are wanted."""
@@ -112,6 +120,8 @@ class FleetWorker(Worker):
         self._next_renewal = self._next_balance = self._next_rest = self._rest_again = -inf
         self._away_since: Instant | None = None
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
+        self._free_since: dict[int, Instant] = {}  # shards without an owner
+        self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
         self._resting: set[int] = set()
         self._quiet_since: Instant | None = None  # all members are, as far as is known
         self._is_finished = self._is_ending = False
@@ -249,36 +259,47 @@ class FleetWorker(Worker):
 
     def _balance(self, now: Instant) -> None:
         owned = self.engine.shards.by_number.keys()
-        members = [card.id for card in self._store.workers()]
+        heard_since = self._clock.wall() - SILENT_S
+        members = [card.id for card in self._store.workers() if card.seen_at > heard_since]
+        free = self._fleet.unclaimed()
+        self._free_since = {number: self._free_since.get(number, now) for number in free}
+        overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
+        self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
         planned = moves(
             self._id,
             members,
             owned=owned - self._leaving.keys(),
-            unclaimed=self._fleet.unclaimed(),
+            unclaimed=free,
             shards=self._store.manifest.shards,
+            overdue=overdue,
+            kept=self._kept,
         )
-        if planned.claim or planned.release:
+        if any(planned):
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
         for number in planned.release:
             self._leaving[number] = now
             self.engine.shards.leaving.add(number)
-        for number in planned.claim:
+        for number in (*planned.claim, *planned.beyond):
             if self._clock.now() - now >= CLAIMING_S:
                 self._next_balance = now  # go on in the next look
                 break
-            self._claim(number)
+            if self._claim(number) and number in planned.beyond:
+                self._kept[number] = now
 
-    def _claim(self, number: int) -> None:
+    def _claim(self, number: int) -> bool:
+        """Try to become the owner of a shard; return whether this member is."""
         if not self.engine.shards.may_add(number):
-            return
+            return False
         try:
             store = self._opener.claim(number, patience_s=0.0)
         except StoreInUse:
-            return  # another member was faster
+            return False  # another member was faster
         try:
             self._take(number, store)
         except LeaseLost:
             store.close()
+            return False
+        return True
 
     def _hand_over(self, now: Instant) -> None:
         """Release the shards that are drained, or were given time enough for it."""

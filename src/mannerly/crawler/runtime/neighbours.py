@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.model import Now
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.store import host_memory_location, is_in_server, name_of, open_host_memory
 
 from .messages import worker_id
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Now
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
+    from mannerly.politeness.clock import TimeSource
 
 
-def join_others(settings: CrawlSettings, store: CrawlStore, now: Now) -> Leases | None:
+def join_others(settings: CrawlSettings, store: CrawlStore, clock: TimeSource) -> Leases | None:
     """Join the crawls that share a memory of hosts; None: this crawl uses none.
 
     Raises:
@@ -34,7 +35,8 @@ def join_others(settings: CrawlSettings, store: CrawlStore, now: Now) -> Leases 
         crawl=store.manifest.id,
         name=name_of(store.location),
         worker=worker_id(os.getpid()),
-        now=now,
+        now=Now(clock.now(), clock.wall()),
+        clock=clock.now,
     )
 
 

@@ -87,7 +87,7 @@ class Worker:
     ) -> None:
         self._clock = clock = self._make_clock()
         # First, because a memory that cannot be used must not leave sockets behind.
-        self._leases = join_others(settings, store, Now(clock.now(), clock.wall()))
+        self._leases = join_others(settings, store, clock)
         self._store = store
         self._settings = settings
         manifest = store.manifest

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.archive.warc import Original, answer_records, payload_digest, warcinfo
 from mannerly.crawler.store.segments import SegmentWriter
+from mannerly.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,10 +111,8 @@ class Facts(NamedTuple):
 
 def facts_of(settings: CrawlSettings, manifest: Manifest, wall: float) -> Facts:
     """Return the facts for the first record of segments: who crawls, by which rules."""
-    from importlib.metadata import version  # slow to import, and rarely needed
-
     info = {
-        "software": f"mannerly/{version('mannerly')}",
+        "software": f"mannerly/{VERSION}",
         "format": "WARC File Format 1.1",
         "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
         "http-header-user-agent": settings.user_agent,

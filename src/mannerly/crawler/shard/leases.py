@@ -22,7 +22,7 @@ from mannerly.crawler.store.host_memory import Holder, HolderLost
 from mannerly.politeness.model import NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mannerly.crawler.model import Now
     from mannerly.crawler.store.host_memory import Claimed, HostBudget, HostMemory
@@ -37,8 +37,18 @@ TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
 class Leases:
     """The leases of one process. Its shards join with `add`."""
 
-    def __init__(self, memory: HostMemory, *, crawl: str, name: str, worker: str, now: Now) -> None:
+    def __init__(
+        self,
+        memory: HostMemory,
+        *,
+        crawl: str,
+        name: str,
+        worker: str,
+        now: Now,
+        clock: Callable[[], Instant],
+    ) -> None:
         self._memory = memory
+        self._clock = clock
         self.times = memory.times
         self._names = (crawl, name, worker)
         self._shards: list[SharedHosts] = []
@@ -73,15 +83,20 @@ class Leases:
         if self._left_over and self.release(self._left_over, now):
             self._left_over = []
 
-    def claim(self, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
-        """Ask for hosts; those without an answer are to be asked for again."""
+    def claim(self, hosts: Mapping[str, float], now: Now) -> tuple[dict[str, Claimed], Instant]:
+        """Ask for hosts; those without an answer are to be asked for again.
+
+        Returns the answers, and the instant from which their waits count. That is not `now`: this
+        process may have been stopped since, and the former holder may have sent meanwhile.
+        """
+        answers: dict[str, Claimed] = {}
         try:
-            return self._memory.claim(self._holder.id, hosts, now)
+            answers = self._memory.claim(self._holder.id, hosts, now)
         except HolderLost:
             self._start_again(now)
         except (StoreBusy, StoreFull):
             pass
-        return {}
+        return answers, self._clock()
 
     def write(self, budgets: list[HostBudget], now: Now) -> bool:
         """Write what a takeover must know; return whether it is written."""

@@ -60,6 +60,13 @@ class _Turn(NamedTuple):
     requests: int
 
 
+class _Grant(NamedTuple):
+    """A budget of another holder, with waits that count from an instant at which it was known."""
+
+    budget: HostBudget
+    at: Instant
+
+
 class _Away(NamedTuple):
     """A host that is not held."""
 
@@ -84,7 +91,7 @@ class SharedHosts:
         self._hosts = hosts
         self._audit = audit
         self._held: dict[str, _Turn] = {}
-        self._granted: dict[str, HostBudget] = {}  # of hosts that are about to be recalled
+        self._granted: dict[str, _Grant] = {}  # of hosts that are about to be recalled
         self._away: dict[str, _Away] = {}
         self._ending: set[str] = set()  # held; their turn is over
         self._learned: dict[str, None] = {}  # keys with something new to write, in order
@@ -109,7 +116,7 @@ class SharedHosts:
         gaps = dict.fromkeys(keys, self._politeness.start_delay_s)
         if held or away:
             gaps = {key: gap for key, gap in gaps.items() if key not in held and key not in away}
-        answers = self._leases.claim(gaps, now) if gaps else {}
+        answers, at = self._leases.claim(gaps, now) if gaps else ({}, now.mono)
         # Written out for the many hosts of which nothing is known.
         held.update(dict.fromkeys(answers, _Turn(now.mono, 0)))
         for key in gaps.keys() - answers.keys():
@@ -121,7 +128,7 @@ class SharedHosts:
                 del held[key]
                 self._refused(key, answer.by, now)
             elif answer.budget is not None:
-                self._granted[key] = answer.budget
+                self._granted[key] = _Grant(answer.budget, at)
 
     def met(self, key: str, own_at: float, now: Now) -> None:
         """A host is recalled: go on where the last crawl stopped, or wait for the host.
@@ -129,9 +136,9 @@ class SharedHosts:
         `own_at` is the wall time of what this crawl's own record knows of its pace; 0: nothing.
         """
         if key in self._held:
-            budget = self._granted.pop(key, None)
-            if budget is not None:
-                self._apply(budget, own_at, now)
+            granted = self._granted.pop(key, None)
+            if granted is not None:
+                self._apply(granted, own_at, now)
         else:
             self._away.setdefault(key, _Away(now.mono))
             self._politeness.lend(key, now=now.mono)
@@ -233,23 +240,24 @@ class SharedHosts:
             self._ask(wanted[:ASKED_AT_ONCE], now)
 
     def _ask(self, keys: list[str], now: Now) -> None:
-        answers = self._leases.claim({key: self._politeness.delay_s(key) for key in keys}, now)
+        gaps = {key: self._politeness.delay_s(key) for key in keys}
+        answers, at = self._leases.claim(gaps, now)
         for key in keys:
             answer = answers.get(key)
             if isinstance(answer, Granted):
-                self._grant(key, answer.budget, now)
+                self._grant(key, answer.budget and _Grant(answer.budget, at), now)
             else:
                 self._refused(key, None if answer is None else answer.by, now)
 
     def _refused(self, key: str, by: Holder | None, now: Now) -> None:
         self._away[key] = _Away(now.mono + ASK_AGAIN_S, by)
 
-    def _grant(self, key: str, budget: HostBudget | None, now: Now) -> None:
+    def _grant(self, key: str, granted: _Grant | None, now: Now) -> None:
         state = self._politeness.state(key)
         self._held[key] = _Turn(now.mono, 0 if state is None else state.requests)
         del self._away[key]
-        if budget is not None:
-            self._apply(budget, 0.0, now)
+        if granted is not None:
+            self._apply(granted, 0.0, now)
         self._politeness.regain(key)
         for host in self._hosts.of_key(key):
             self._frontier.wake(host, now=now.mono)
@@ -268,16 +276,16 @@ class SharedHosts:
 
     # ------------------------------------------------------------------ budgets
 
-    def _apply(self, budget: HostBudget, own_at: float, now: Now) -> None:
+    def _apply(self, granted: _Grant, own_at: float, now: Now) -> None:
         """Go on with a host as its last holder left it."""
-        budget, politeness = usable(budget), self._politeness
+        budget, politeness = usable(granted.budget), self._politeness
         key, mono = budget.host, now.mono
         learned_at = now.wall - budget.learned_s_ago
         if budget.lesson is not None and learned_at > own_at:
             politeness.recall(_remembered(budget, learned_at, now.wall), now=mono, wall=now.wall)
         if budget.sent_s_ago is not None:
-            politeness.contacted(key, now=mono - budget.sent_s_ago)
-        until = mono + budget.next_in_s
+            politeness.contacted(key, now=granted.at - budget.sent_s_ago)
+        until = granted.at + budget.next_in_s
         if budget.next_in_s > 0.0 and until > politeness.not_before(key):
             is_gap = budget.next_in_s <= budget.gap_s
             politeness.block(key, until, Reason.PACE if is_gap else Reason.RETRY_AFTER, now=mono)

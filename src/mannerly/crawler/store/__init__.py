@@ -43,6 +43,7 @@ __all__ = [
     "Implementation",
     "check_home",
     "clear_home",
+    "crawl_of_member",
     "crawls_in",
     "create_crawl",
     "examine",
@@ -63,7 +64,8 @@ __all__ = [
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
-SERVERS = ("redis", "rediss", "valkey", "valkeys")
+_PRODUCTS = ("redis", "rediss", "valkey", "valkeys")
+SERVERS = (*_PRODUCTS, *(f"{name}+sentinel" for name in _PRODUCTS))
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
@@ -126,6 +128,23 @@ def without_password(url: str) -> str:
     from .valkey.address import without_password as shown
 
     return shown(url)
+
+
+def crawl_of_member(path: str | Path) -> tuple[str, str] | None:
+    """Return the server and the name of the crawl that a worker's data directory belongs to.
+
+    None: it is no worker's.
+    """
+    from pathlib import Path
+
+    from .valkey.address import parse
+    from .valkey.home import CARD, read_card
+
+    card = read_card(Path(path)) if (Path(path) / CARD).is_file() else None
+    if card is None:
+        return None
+    address = parse(card.location)
+    return address.server, address.name
 
 
 def check_home(data_dir: Path, crawl: str | None, location: str) -> None:

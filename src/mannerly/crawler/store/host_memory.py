@@ -49,6 +49,14 @@ machine uses `now.mono` within one boot of the machine; after a reboot a wait is
 day at most. A wall clock that is set neither shortens nor prolongs a wait; the age of a lesson is
 read from it.
 
+**Callers that are stopped.** A process may be stopped, or wait for its turn to write, after it has
+read the clock: then `now` is older than what others have written since. A sign of life from after
+`now` is one of a living holder, and a wait that was written after `now` ends no earlier for it.
+The claimer counts waits from a moment at which it has the answer. Whose host was taken over is dead
+for good: a sign of life that it began before cannot bring it back. What is left is a process that
+is stopped for longer than LEASE_S - SILENT_S in the microseconds between the permission for a
+request and its bytes: that one request is late.
+
 **Errors.** `StoreBusy` and `StoreFull`: nothing was changed, try again soon. Any other
 `StoreError`: the memory cannot be used. Calls are bounded in time; the caller makes the batches.
 """
@@ -67,6 +75,7 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
+STALE_S = 60.0  # without a name of the boot: an instant further ahead is from before a reboot
 LONGEST_UNSURE_S = DAY_S  # of a wait from before a reboot: it may be over long since
 PRIVATE_LESSON_S = DAY_S  # how long a lesson of a loopback or private address is used
 

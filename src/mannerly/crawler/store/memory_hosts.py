@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from .host_memory import (
+    STALE_S,
     Granted,
     HolderLost,
     HostBudget,
@@ -37,7 +38,7 @@ class DatedBudget(NamedTuple):
 
     def now(self, now: Now) -> HostBudget:
         """Return the budget as it is now."""
-        elapsed_s = max(0.0, now.mono - self.at.mono)
+        elapsed_s = max(-STALE_S, now.mono - self.at.mono)
         return later(self.budget, elapsed_s, now.wall - self.at.wall)
 
 
@@ -102,6 +103,7 @@ class MemoryHosts:
         if lease is not None and lease.holder not in ("", me.id):
             stored = after_death(stored, host, lease.gap_s)
             data.budgets[host] = DatedBudget(stored, now)
+            self._end(lease.holder, now)
         data.leases[host] = HostLease(me.id, gap_s)
         self._unwish(me.id, host)
         return Granted(stored)
@@ -184,8 +186,14 @@ class MemoryHosts:
 
     def _alive(self, holder: str, now: Now) -> Holder | None:
         known = self._data.holders.get(holder)
-        is_alive = known is not None and 0.0 <= now.mono - known[1] < self.times.lease_s
+        is_alive = known is not None and -STALE_S < now.mono - known[1] < self.times.lease_s
         return known[0] if known is not None and is_alive else None
+
+    def _end(self, holder: str, now: Now) -> None:
+        """A host was taken over from this holder: if it is dead, no late beat brings it back."""
+        if holder in self._data.holders and self._alive(holder, now) is None:
+            known, beat = self._data.holders[holder]
+            self._data.holders[holder] = known, beat - self.times.lease_s
 
     def _holds(self, holder: str, host: str) -> bool:
         lease = self._data.leases.get(host)

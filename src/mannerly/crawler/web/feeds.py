@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import UTC
 from xml.parsers import expat
 
+from .media_types import media_type
 from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, StopReading
 
 FEED_ROOTS = frozenset({"rss", "RDF", "feed"})
@@ -73,7 +74,7 @@ class FeedPart:
 
 def is_feed(content_type: str | None, body: bytes) -> bool:
     """Return whether an answer is a feed, by its header or, if that says XML, by its beginning."""
-    media = (content_type or "").partition(";")[0].strip().lower()
+    media = media_type(content_type)
     if media in FEED_TYPES:
         return True
     head = body[:_HEAD_BYTES].lower()

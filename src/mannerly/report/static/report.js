@@ -158,7 +158,7 @@
 
   function buildTable(section, panel, tools) {
     const spec = section.table, columns = spec.columns;
-    const state = { column: spec.sort, ascending: spec.ascending, query: "", isWhole: false, open: new Map() };
+    const state = { column: spec.sort, ascending: false, query: "", isWhole: false, open: new Map() };
     const rows = spec.rows.map((row, place) => ({ place: place, cells: row[0], details: row[1], text: null }));
     const most = columns.map((column, at) =>
       column.cell === "bar" ? Math.max(0, ...rows.map((row) => row.cells[at] || 0)) : 0);

@@ -6,7 +6,7 @@ import { EVENTS, icon } from "./icons.js";
 
 const SPANS = { "15 min": 900, "1 h": 3600, "6 h": 21600, All: Infinity };
 const GAP_S = { 900: 5, 3600: 40, 21600: 60, Infinity: 600 }; // longer without a point: a gap, not a line
-const LEFT = 44, RIGHT = 16;
+const LEFT = 44, RIGHT = 26; // half a label of time fits at the right
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 const NAMES = { "chart-main": "Pages per second", "chart-refused": "Refused per second", "chart-queue": "Queued URLs", "chart-flight": "Requests in flight", "chart-latency": "Latency, median and 95 %" };
@@ -85,7 +85,6 @@ function draw() {
   $("charts-empty").classList.add("hidden");
   const known = pages.filter((value) => value !== null);
   $("chart-main").setAttribute("aria-label", `Pages a second, ${chosen}: now ${rate(known[known.length - 1])}, most ${rate(Math.max(...known))}`);
-  drawEvents(plots[0]);
 }
 
 const line = (name, filled, dash) => ({ stroke: colour(name), width: 1.5, dash, points: { show: false }, spanGaps: false, fill: filled ? `${colour(name)}1f` : undefined });
@@ -105,10 +104,10 @@ function make(place, height, data, lines, { hasTimes = false, ticks = 2 }) {
     cursor: { y: false, sync: { key: "time" }, points: { show: false }, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _low, high) => [0, nice(high || 0)] } },
     axes: [
-      { ...axis, show: hasTimes, grid: { show: false }, size: 22, space: 84, values: (_plot, times) => times.map((at) => (times.length > 1 && times[1] - times[0] < 60 ? clock(at) : minute(at))) },
+      { ...axis, show: hasTimes, grid: { show: false }, size: 22, space: 84, values: (_plot, times, _axis, _space, step) => times.map((at) => (step < 60 ? clock(at) : minute(at))) },
       { ...axis, grid, size: LEFT, splits: levels, values: (_plot, values) => values.map(short) },
     ],
-    hooks: place.id === "chart-main" ? { setCursor: [point] } : {},
+    hooks: place.id === "chart-main" ? { setCursor: [point], draw: [drawEvents] } : {}, // its axis is settled only then
     series: [{}, ...lines],
   }, data, place);
 }

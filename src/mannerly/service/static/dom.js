@@ -35,6 +35,10 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
+// What the lines of a host's pace mean.
+export const paceLegend = () => [["pace", "pace"], ["limit", "limit found"], ["refused", "refused"]]
+  .map(([kind, words]) => h("span", {}, h("i", { class: `key ${kind}` }), words));
+
 // Elements that change all the time are made anew only if what they show has changed, and never under a finger:
 // an open menu, a focused field or a selection would be lost.
 export function keep(element, key, make) {

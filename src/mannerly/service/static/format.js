@@ -42,6 +42,12 @@ export function bytes(value) {
 export const clock = (wall) => new Date(wall * 1000).toLocaleTimeString("en-GB");
 export const minute = (wall) => new Date(wall * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
+// A moment that may be on another day: 03:00, 18 Nov 03:00.
+export function moment(wall) {
+  const day = new Date(wall * 1000), isToday = day.toDateString() === new Date().toDateString();
+  return isToday ? minute(wall) : `${day.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${minute(wall)}`;
+}
+
 // Cut in the middle: the registrable domain at the end says most.
 export const middle = (text, most = 34) =>
   text.length <= most ? text : `${text.slice(0, Math.floor(most / 3))}…${text.slice(text.length - (most - Math.floor(most / 3) - 1))}`;

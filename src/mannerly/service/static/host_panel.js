@@ -1,7 +1,7 @@
 // The panel of one host: why it waits, since when, and what can be done. Beside the table; a sheet on a phone.
 
 import { call, get } from "./api.js";
-import { $, button, fill, h } from "./dom.js";
+import { $, button, fill, h, paceLegend } from "./dom.js";
 import { NONE, clock, many, rate, span, whole } from "./format.js";
 import { matching, neighbour, place, refreshHosts } from "./hosts.js";
 import { EVENTS, hostState, icon } from "./icons.js";
@@ -101,7 +101,7 @@ function actions(host, name) {
 function chart(host) {
   if (!host.trace.length) return null;
   return h("div", { class: "part pace-chart" }, h("h4", {}, "Pace and learned limit, requests a second"),
-    h("p", { class: "chart-legend" }, h("i", { class: "key pace" }), " pace", h("i", { class: "key limit" }), " limit found", h("i", { class: "key refused" }), " refused"),
+    h("p", { class: "chart-legend" }, paceLegend()),
     paceChart(host.trace, Date.now() / 1000));
 }
 

@@ -1,7 +1,7 @@
 // The table of hosts. The server sorts, filters and pages; values change, but rows do not move until sorted again.
 
 import { get } from "./api.js";
-import { $, button, fill, h } from "./dom.js";
+import { $, button, fill, h, paceLegend } from "./dom.js";
 import { NONE, middle, rate, span, whole } from "./format.js";
 import { openHost, openedHost } from "./host_panel.js";
 import { HOST_STATES, hostState, icon } from "./icons.js";
@@ -79,7 +79,7 @@ function draw(page) {
   if (again) $("hosts").querySelector(again)?.focus({ preventScroll: true });
   const turn = (by) => () => show({ after: Math.max(0, view.after + by) });
   fill($("hosts-pager"), h("span", {}, `${whole(view.after + 1)}–${whole(view.after + page.hosts.length)} of ${whole(page.matching)}`),
-    h("span", { class: "chart-legend" }, h("i", { class: "key pace" }), " pace", h("i", { class: "key limit" }), " limit found", h("i", { class: "key refused" }), " refused"),
+    h("span", { class: "chart-legend" }, paceLegend()),
     h("span", { class: "buttons" }, button({ disabled: view.after === 0 }, turn(-view.limit), "Previous"), button({ disabled: page.next === null }, turn(view.limit), "Next")));
 }
 

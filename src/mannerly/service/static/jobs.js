@@ -2,11 +2,11 @@
 
 import { call, get } from "./api.js";
 import { $, button, fill, h } from "./dom.js";
-import { NONE, clock, many, whole } from "./format.js";
+import { NONE, many, moment, whole } from "./format.js";
 import { CRAWL_ICONS, icon } from "./icons.js";
 
 const ACTIONS = { queued: ["pause"], running: ["pause"], paused: ["resume"], finished: [], failed: ["retry"], stopped: ["resume"] };
-const COLUMNS = [["Job", "name"], ["State", "state"], ["Kind", "minor"], ["Pages", "n"], ["Queue", "n minor"], ["Schedule", "minor"], ["Next run", "n minor"], ["Result", "cut minor"], ["", "n act"]];
+const COLUMNS = [["Job", "name"], ["State", "state"], ["Kind", "minor"], ["Pages", "n pages"], ["Queue", "n queue"], ["Schedule", "minor"], ["Next run", "n minor"], ["Result", "cut minor"], ["", "n act"]];
 
 export async function listJobs() {
   document.body.classList.add("is-list");
@@ -29,10 +29,14 @@ function draw(jobs, again) {
     jobs.length ? h("section", {}, h("div", { class: "panel table-panel" }, table)) : null);
 }
 
+// Why a run has ended that did not fail, where the state does not say it.
+const ENDINGS = { max_urls: "its number of pages was reached", duration: "its time was over", error_rate: "too many pages failed" };
+const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"}` }, whole(value));
+
 function row(job, again) {
   const act = (verb) => button({ class: "text" }, () => call("POST", `/api/jobs/${job.id}/${verb}`, {}).then(again, again), verb[0].toUpperCase() + verb.slice(1));
   const counts = Object.entries(job.run.counts || {}).map(([name, count]) => `${whole(count)} ${name}`).join(", ");
   return h("tr", {}, h("td", { class: "name" }, h("a", { href: `/jobs/${job.id}` }, job.name)), h("td", { class: "state" }, h("span", { class: `badge ${job.state}` }, icon(CRAWL_ICONS[job.state]), ` ${job.state[0].toUpperCase()}${job.state.slice(1)}`)),
-    h("td", { class: "minor" }, job.kind), h("td", { class: "n" }, whole(job.run.fetched)), h("td", { class: "n minor" }, whole(job.run.pending)), h("td", { class: "minor" }, job.schedule || NONE),
-    h("td", { class: "n minor" }, job.next_due ? clock(job.next_due) : NONE), h("td", { class: "cut minor", title: job.run.error || null }, job.run.error || counts || ""), h("td", { class: "n act" }, (ACTIONS[job.state] || []).map(act)));
+    h("td", { class: "minor" }, job.kind), count(job.run.fetched, "pages"), count(job.run.pending, "queue"), h("td", { class: "minor" }, job.schedule || NONE),
+    h("td", { class: "n minor" }, job.next_due ? moment(job.next_due) : NONE), h("td", { class: "cut minor", title: job.run.error || null }, job.run.error || counts || ENDINGS[job.run.ending] || ""), h("td", { class: "n act" }, (ACTIONS[job.state] || []).map(act)));
 }

@@ -1,9 +1,9 @@
 // Small charts as SVG: a host's pace in its row and in its panel, and the dots of the proof.
 
 import { svg } from "./dom.js";
-import { minute, rate } from "./format.js";
+import { clock, minute, rate } from "./format.js";
 
-const HOUR = 3600;
+const HOUR = 3600, EARLY_WIDE = 92;
 
 // A trace has [time, pace, limit, refusals so far] where something changed. Steps, from `begin` to `end`.
 function steps(trace, column, begin, end, x, y, isArea) {
@@ -47,7 +47,7 @@ export function paceChart(trace, now) {
   const text = (words, attributes) => { const made = svg("text", attributes); made.textContent = words; return made; };
   const grid = [0, 0.5, 1].flatMap((part) => [
     svg("line", { x1: left, x2: width, y1: y(top * part), y2: y(top * part) }), text(short(top * part), { x: left - 6, y: y(top * part) + 4, "text-anchor": "end" })]);
-  const marks = [0.15, 0.5, 0.85].map((part) => begin + (now - begin) * part).map((at) => text(minute(at), { x: x(at), y: height - 4, "text-anchor": "middle" }));
+  const marks = [0.15, 0.5, 0.85].map((part) => begin + (now - begin) * part).map((at) => text(now - begin < 300 ? clock(at) : minute(at), { x: x(at), y: height - 4, "text-anchor": "middle" }));
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Pace over the last hour, now ${rate(trace[trace.length - 1][1])} requests a second` },
     ...grid, ...marks, svg("path", { d: steps(trace, 1, begin, now, x, y, true), class: "pace-area" }), svg("path", { d: steps(trace, 1, begin, now, x, y), class: "pace-line" }),
     svg("path", { d: steps(trace, 2, begin, now, x, y), class: "limit-line" }), ...refusals(trace, begin, x, height - bottom - 4));
@@ -62,13 +62,15 @@ function niceTop(value) {
 // One dot a host at (smallest gap ÷ gap in force); left of 1.00 would be too early. From 1,000 hosts on a histogram.
 export function proofChart(hosts, histogram, width) {
   const height = 88, base = 62, ratios = hosts.filter((each) => each.required_gap_s > 0).map((each) => each.smallest_gap_s / each.required_gap_s);
-  const least = Math.min(0.985, ...ratios, ...histogram.filter(([, count]) => count).map(([ratio]) => ratio)) - 0.002;
   const most = Math.max(1.06, Math.min(1.2, histogram.length ? 1.2 : Math.max(...ratios)));
+  const roomy = 1 - ((most - 1) * EARLY_WIDE) / (width - 16 - EARLY_WIDE); // so that the words fit left of 1.00
+  const least = Math.min(roomy, 0.985, ...ratios, ...histogram.filter(([, count]) => count).map(([ratio]) => ratio)) - 0.002;
   const x = (ratio) => 8 + (width - 16) * (Math.min(ratio, most) - least) / (most - least);
   const text = (words, attributes) => { const made = svg("text", attributes); made.textContent = words; return made; };
   const early = ratios.filter((ratio) => ratio < 0.98).length;
   const hatch = svg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("line", { x1: 0, x2: 0, y1: 0, y2: 6, class: "hatch" }));
-  const marks = [1, 1 + (most - 1) / 2, most].map((value) => text(value.toFixed(2), { x: Math.min(width - 16, x(value)), y: height - 8, "text-anchor": "middle", class: value === 1 ? "one-label" : "" }));
+  const isCut = histogram.length > 0 || Math.max(...ratios) > most;
+  const marks = [1, 1 + (most - 1) / 2, most].map((value) => text(`${value.toFixed(2)}${value === most && isCut ? " and more" : ""}`, { x: value === most ? width - 4 : x(value), y: height - 8, "text-anchor": value === most ? "end" : "middle", class: value === 1 ? "one-label" : "" }));
   const shown = histogram.length ? bars(histogram, x, base) : dots(ratios, x, base);
   const words = `${ratios.length} hosts; smallest ratio ${Math.min(...ratios).toFixed(3)}; too early: ${early || "none"}`;
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": words }, svg("defs", {}, hatch),

@@ -3,6 +3,10 @@
     keyspace   the data of a Redis or Valkey server: the commands that the store uses
     server     such a server: scripts, restarts that lose the last second, a clock of its own
     link       the connection of one member: cut one way or both, slow, or losing answers
+    members    one member: the real code, with clocks and web in virtual time
+    calm       stands in for looks that would find nothing, so that a day of 200 members is possible
+    judge      counts broken promises
+    planted    errors that the judge has to find
     world      members, servers of a web and one clock; faults at random instants; the judge
 
 Scripts are the real ones, run by a real Lua interpreter (the package `lupa`, which nothing else

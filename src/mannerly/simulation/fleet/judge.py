@@ -1,9 +1,11 @@
 """The judge of a fleet: it sees every request with the member that sent it, and every answer.
 
-A broken promise counts for every member that sends, with two exceptions that no fleet can avoid:
+A broken promise counts for every member that sends, with exceptions that no fleet can avoid:
 
 - What a member was told while the server could not hear it (its link was cut, it was stopped, or
   it died before its commit) binds that member alone. The others cannot know it.
+- What the server forgot binds nobody: its owner has to let go of the shard, and whoever claims it
+  knows what the server knows.
 - A page may be fetched again if its first answer went to a member that was disturbed before it
   could commit it, or if the server forgot that commit. Every other repetition is counted.
 
@@ -46,17 +48,23 @@ class FleetJudge:
     """Counts broken promises.
 
     `was_heard(member, instant)` says whether what a member learned at an instant came to be known
-    to the others.
+    to the others, `was_forgotten(member, instant)` whether the server has forgotten it.
     """
 
     def __init__(
-        self, web: GeneratedWeb, least_gap_s: float, was_heard: Callable[[int, float], bool]
+        self,
+        web: GeneratedWeb,
+        least_gap_s: float,
+        *,
+        was_heard: Callable[[int, float], bool],
+        was_forgotten: Callable[[int, float], bool],
     ) -> None:
         self.broken: Counter[str] = Counter()
         self.excused = 0  # pages that were fetched again with a reason
         self._web = web
         self._least_gap_s = least_gap_s
         self._was_heard = was_heard
+        self._was_forgotten = was_forgotten
         self._hosts: dict[int, _Host] = {}
         self._delivered: dict[tuple[int, int], tuple[int, float]] = {}
 
@@ -100,4 +108,8 @@ class FleetJudge:
 
     def _binds(self, asker: int, told: int, at: float, now: float) -> bool:
         """Return whether something that a member was told holds for the one that asks now."""
-        return at <= now and (asker == told or self._was_heard(told, at))
+        if at > now:
+            return False
+        if asker == told:
+            return not self._was_forgotten(told, at)
+        return self._was_heard(told, at)

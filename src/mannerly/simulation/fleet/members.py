@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.fake import FakeFetcher
+from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S, CrawlGone, StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
 from .link import Cut
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 LOCATION = "redis://127.0.0.1:6379/0#simulated"
 LOOK_S = 1.0  # between two looks of a member at the store
+SOON_S = 0.01  # between two turns of a member that does not look
 DAY_S = 86_400.0
 
 
@@ -66,6 +69,25 @@ class _VirtualWorker(FleetWorker):
     def _make_fetcher(self, _workers: int, _memory: BodyMemory) -> FakeFetcher:
         return self._fake
 
+    @property
+    def is_settled(self) -> bool:
+        """Return whether a look changes nothing, as long as nothing else does."""
+        engine = self.engine
+        return not (
+            self.is_cut_off
+            or self._is_finished
+            or self._leaving
+            or self.budget.wants
+            or engine.dropped
+            or (engine.is_idle and len(self._resting) < len(engine.shards))
+        )
+
+    def renewed(self, at: float) -> None:
+        """Go on as after a renewal that was sent at an instant."""
+        for shard in self.engine.shards.all:
+            shard.store.sure_until = max(shard.store.sure_until, at + LEASE_S - MARGIN_S)
+        self._next_renewal = max(self._next_renewal, at + RENEW_S)
+
 
 class SimulatedMember:
     """One member: a real `FleetWorker` on a link of its own."""
@@ -88,6 +110,12 @@ class SimulatedMember:
         self.error: str | None = None
         self.stopped_until = 0.0
         self.unheard: list[tuple[float, float]] = []  # times in which the server cannot hear it
+        self.forgotten: list[tuple[float, float]] = []  # times of which the server may know nothing
+        self.is_watchful = True  # it looks every second (`calm`)
+        self.has_looked = False  # since it was roused
+        self.ticket, self.turn_at = 0, -inf  # of its next turn
+        self.mail_at = -inf  # when it will look for letters
+        self.renewed_at = -inf
         self._clocks = clocks
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()
@@ -100,10 +128,13 @@ class SimulatedMember:
         """Do what is due now."""
         worker, now = self.worker, self._clocks.now()
         try:
+            if not self.is_watchful:
+                worker.renewed(self.renewed_at)
             worker.engine.turn(0.0)
-            if now >= self._next_look:
+            if self.is_watchful and now >= self._next_look:
                 self._next_look = now + LOOK_S
                 worker.look(now)
+                self.has_looked = True
                 if worker.is_idle:
                     self.is_finished = True
                     self.end()
@@ -115,10 +146,30 @@ class SimulatedMember:
 
     def wake_at(self) -> float:
         """Return when the next turn is due."""
-        at = min(self._next_look, self._clocks.now() + self.worker.engine.due_in_s(LOOK_S))
+        now = self._clocks.now()
+        at = now if self.is_watchful else self._calm_until()
+        if at <= now:
+            at = now + self.worker.engine.due_in_s(LOOK_S)
+            at = min(at, self._next_look) if self.is_watchful else max(at, now + SOON_S)
         if (answer_at := self._fetcher.next_at) is not None:
             at = min(at, answer_at)
         return max(at, self.link.busy_until, self.stopped_until)
+
+    def _calm_until(self) -> float:
+        """Return when a turn has something to do, if no letter comes."""
+        now = Now(self._clocks.now(), self._clocks.wall())
+        until = inf
+        for shard in self.worker.engine.shards.all:
+            if shard.left.has_batch or shard.left.has_outgoing:
+                return now.mono
+            due = shard.next_due(now)
+            until = until if due is None else min(until, due)
+        return until
+
+    @property
+    def owned(self) -> list[int]:
+        """Return the shards that it works on."""
+        return list(self.worker.engine.shards.by_number)
 
     def end(self) -> None:
         """End as a command does."""

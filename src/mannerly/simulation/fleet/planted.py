@@ -137,6 +137,6 @@ PLANTED = (
     Planted(
         "no hold after a restart",
         edits=(("if tonumber(held[6]) > now then", "if false then"),),
-        kinds=(Fault.FORGET, Fault.JOIN),
+        kinds=(Fault.UNKNOWN_OWNER,),
     ),
 )

@@ -21,6 +21,7 @@ from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 from itertools import chain, count
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +31,7 @@ import msgspec
 from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.fleet import LEASE_S, RENEW_S
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
@@ -38,6 +39,7 @@ from mannerly.crawler.web.scope import ScopeMode
 from mannerly.simulation.crawl_servers import Faults, Servers
 from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
+from .calm import SURVEY_S, Calm
 from .judge import FleetJudge
 from .link import Cut, ModelLink
 from .members import DAY_S, LOCATION, MachineClocks, SimulatedMember
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 CRAWL = "simulated"  # the id of the crawl
 COMMIT_S = 1.0  # from an answer to its commit, at most
+LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 SKEW_S = 7200.0
 
 
@@ -64,6 +67,12 @@ class Fault(Enum):
     RESTART = "restart"  # of the server, with everything it had
     FORGET = "forget"  # a restart that lost the last second
     AWAY = "away"  # the server, for some seconds
+    # A member joins and claims; the server forgets that, and the member is stopped before it learns
+    # so: it takes itself for the owner.
+    UNKNOWN_OWNER = "unknown owner"
+
+
+_OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +91,7 @@ class Plan:
     retry_after_s: int = 40
     refusals: float = 0.03
     duration_s: float = DAY_S
+    is_calm: bool = False  # whether members whose looks would find nothing do not look (`calm`)
 
 
 class FleetOutcome(NamedTuple):
@@ -150,13 +160,24 @@ class World:
             step_s=0.0,
             seed=seed,
         )
-        self.judge = FleetJudge(self.web, politeness.floor_s, self._was_heard)
+        self.judge = FleetJudge(
+            self.web,
+            politeness.floor_s,
+            was_heard=self._was_heard,
+            was_forgotten=self._was_forgotten,
+        )
         self.members: list[SimulatedMember] = []
-        self._forgotten: list[tuple[float, float]] = []  # what came then may not be known
+        self._unheard: list[tuple[float, float]] = []  # times in which the server hears nobody
+        self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._numbers = count()
         self._create()
+        self._calm: Calm | None = None
+        if plan.is_calm:
+            store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
+            self._calm = Calm(self.members, self.server, self.clock, store, self._turn_at)
+            self._at(SURVEY_S, self._beat)
 
     def run(self) -> FleetOutcome:
         """Run until every member has ended, or the time is over."""
@@ -206,17 +227,34 @@ class World:
         self._turn_at(member, self.clock.now)
 
     def _turn_at(self, member: SimulatedMember, at: float) -> None:
-        self._at(at, lambda: self._turn(member))
-
-    def _turn(self, member: SimulatedMember) -> None:
-        if not member.is_alive:
+        """Let a member have its next turn at an instant; one that is planned sooner stays."""
+        if member.turn_at <= at and member.turn_at > self.clock.now:
             return
+        member.turn_at = at
+        member.ticket += 1
+        self._at(at, partial(self._turn, member, member.ticket))
+
+    def _beat(self) -> None:
+        assert self._calm is not None
+        self._calm.beat()
+        if any(member.is_alive for member in self.members):
+            self._at(self.clock.now + SURVEY_S, self._beat)
+
+    def _turn(self, member: SimulatedMember, ticket: int) -> None:
+        if not member.is_alive or ticket != member.ticket:
+            return
+        member.turn_at = -inf
         if (at := max(member.stopped_until, member.link.busy_until)) > self.clock.now:
             self._turn_at(member, at)
             return
         member.turn()
-        if member.is_alive:
-            self._turn_at(member, max(member.wake_at(), self.clock.now + 1e-6))
+        if self._calm is not None:
+            self._calm.after_turn(member)
+        self._plan_turn(member)
+
+    def _plan_turn(self, member: SimulatedMember) -> None:
+        if member.is_alive and (at := member.wake_at()) < inf:
+            self._turn_at(member, max(at, self.clock.now + 1e-6))
 
     def _answer(self, member: int, request: Request) -> FakeReply:
         now = self.clock.now
@@ -227,8 +265,13 @@ class World:
 
     def _was_heard(self, member: int, at: float) -> bool:
         """Return whether what a member was told at an instant was committed for good."""
-        spans = [*self.members[member].unheard, *self._forgotten]
-        return not any(first <= at <= last for first, last in spans)
+        spans = chain(self.members[member].unheard, self._unheard)
+        is_unheard = any(first <= at <= last for first, last in spans)
+        return not is_unheard and not self._was_forgotten(member, at)
+
+    def _was_forgotten(self, member: int, at: float) -> bool:
+        spans = chain(self.members[member].forgotten, self._forgotten)
+        return any(first <= at <= last for first, last in spans)
 
     # ------------------------------------------------------------------ faults
 
@@ -241,14 +284,14 @@ class World:
         if not alive:
             return
         member = rng.choice(alive)
+        until = now
         match fault:
             case Fault.KILL if len(alive) > 1:
-                member.unheard.append((now - COMMIT_S, float("inf")))
+                member.unheard.append((now - COMMIT_S, inf))
                 member.kill()
             case Fault.STOP:
                 until = now + rng.uniform(1.0, 3 * LEASE_S)
-                member.stopped_until = until
-                member.unheard.append((now - COMMIT_S, until + COMMIT_S))
+                self._stop(member, until)
             case Fault.CUT:
                 member.link.cut = rng.choice([Cut.THERE, Cut.BACK, Cut.BOTH])
                 until = now + rng.uniform(1.0, 3 * LEASE_S)
@@ -256,16 +299,45 @@ class World:
                 self._at(until, lambda: self._mend(member))
             case Fault.JOIN:
                 self._join()
-            case Fault.RESTART | Fault.FORGET:
-                self.server.restart(loses_last_second=fault is Fault.FORGET)
-                if fault is Fault.FORGET:
-                    # An owner learns from its next write that the server has forgotten some.
-                    self._forgotten.append((now - 2 * COMMIT_S, now + RENEW_S + COMMIT_S))
+            case Fault.RESTART:
+                self.server.restart(loses_last_second=False)
+            case Fault.FORGET:
+                self._forget()
+            case Fault.UNKNOWN_OWNER:
+                self._join()
+                self._at(now, partial(self._forget_claims_of, self.members[-1]))
             case Fault.AWAY:
                 self.server.is_up = False
                 until = now + rng.uniform(1.0, 2 * LEASE_S)
-                self._forgotten.append((now - COMMIT_S, until + LEASE_S))
+                self._unheard.append((now - COMMIT_S, until + LEASE_S))
                 self._at(until, self._come_back)
+
+        if self._calm is not None:
+            is_for_all = fault in _OF_THE_SERVER
+            self._calm.disturbed(alive if is_for_all else [member], until)
+
+    def _stop(self, member: SimulatedMember, until: float) -> None:
+        now = self.clock.now
+        member.stopped_until = until
+        member.unheard.append((now - COMMIT_S, until + COMMIT_S))
+        if self._was_forgotten(member.number, now):  # it learns that when it is woken
+            member.forgotten.append((now, until + LEARN_S))
+
+    def _forget(self) -> None:
+        now = self.clock.now
+        self.server.restart(loses_last_second=True)
+        self._forgotten.append((now - 2 * COMMIT_S, now + LEARN_S))
+        for each in self.members:
+            if each.stopped_until > now:  # it learns that when it is woken
+                each.forgotten.append((now, each.stopped_until + LEARN_S))
+
+    def _forget_claims_of(self, member: SimulatedMember) -> None:
+        """Wait until a member has claimed a shard; then forget that, and stop it."""
+        if member.is_alive and not member.owned:
+            self._at(self.clock.now + 0.05, partial(self._forget_claims_of, member))
+        elif member.is_alive and self.server.is_up:
+            self._forget()
+            self._stop(member, self.clock.now + self._rng.uniform(RENEW_S, LEASE_S - MARGIN_S))
 
     def _mend(self, member: SimulatedMember) -> None:
         if member.is_alive:

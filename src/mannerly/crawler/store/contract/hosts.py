@@ -249,6 +249,54 @@ class HostMemoryContract:
         with pytest.raises(HolderLost):
             one.renew()
 
+    # ------------------------------------------------------------------ callers that were stopped
+
+    def test_a_claimer_that_was_stopped_takes_no_host_from_a_living_holder(self) -> None:
+        """The holder has given a sign of life since the claimer read its clock."""
+        one, two = self.joined("x"), self.joined("y")
+        one.claim()
+        before = self.now
+        self.wait(self.times.lease_s * 0.2)
+        one.renew()
+        memory = self.memory()
+        memory.join(Holder("z-id", "z", "crawl-z", "1"), before)
+
+        assert two.memory.claim(two.holder.id, {HOST: GAP_S}, before)[HOST] == InUse(one.holder, 1)
+        assert memory.claim("z-id", {HOST: GAP_S}, before)[HOST] == InUse(one.holder, 2)
+        one.renew()
+
+    def test_a_wait_does_not_end_earlier_for_a_caller_that_was_stopped(self) -> None:
+        """It was written after that caller read its clock; what the caller writes prolongs it."""
+        one, two = self.joined("x"), self.joined("y")
+        one.claim()
+        two.claim()
+        before = self.now
+        self.wait(self.times.lease_s * 0.02)
+        one.release(HostBudget(HOST, gap_s=60.0, next_in_s=60.0))
+        granted = two.memory.claim(two.holder.id, {HOST: GAP_S}, before)[HOST]
+        two.memory.write(two.holder.id, [HostBudget(HOST, gap_s=60.0)], before)
+
+        assert isinstance(granted, Granted)
+        assert granted.budget is not None
+        assert granted.budget.next_in_s >= 60.0 - self.tolerance_s
+        left_s = two.memory.budgets([HOST], self.now)[HOST].next_in_s
+        assert left_s == pytest.approx(60.0, abs=self.tolerance_s)
+
+    def test_whose_host_was_taken_over_is_dead_for_good(self) -> None:
+        """It read its clock in time, was stopped, and gives its sign of life after the takeover."""
+        one, two = self.joined("x"), self.joined("y")
+        one.claim()
+        self.wait(self.times.lease_s * 0.6)
+        two.renew()
+        before = self.now
+        self.wait(self.times.lease_s * 0.6)
+
+        assert isinstance(two.claim(), Granted)
+        with pytest.raises(HolderLost):
+            one.memory.renew(one.holder.id, [], before)
+        with pytest.raises(HolderLost):
+            one.memory.claim(one.holder.id, {HOST: GAP_S}, before)
+
     # ------------------------------------------------------------------ budgets
 
     def test_a_budget_goes_with_the_host(self) -> None:

@@ -81,8 +81,8 @@ def missing(path: Path) -> StoreError:
 class Database:
     """An open file. `create`, `open` and `read` make one.
 
-    `execute` and `executemany` are SQLite's own, for use inside `transaction`; `rows` and `row`
-    translate errors themselves.
+    `execute`, `executemany` and `changes` are SQLite's own, for use inside `transaction`; `rows`
+    and `row` translate errors themselves.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class Database:
         self.wait_for = self._connection.set_busy_timeout
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
+        self.changes = self._connection.changes
 
     @classmethod
     def create(cls, path: Path, kind: FileKind, *, vfs: str | None = None) -> Self:

@@ -27,6 +27,7 @@ from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 from mannerly.crawler.store.host_memory import (
     NOTHING_KNOWN,
     PRIVATE_LESSON_S,
+    STALE_S,
     Granted,
     Holder,
     HolderLost,
@@ -42,7 +43,7 @@ from mannerly.crawler.store.host_memory import (
 
 from .database import Database
 from .files import DIRECTORY_MODE
-from .host_rows import FIELDS, WRITE, budget_of, row_of
+from .host_rows import FIELDS, WRITE, budget_of, is_of_boot, row_of
 from .schema import HOSTS
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ WHERE holder <> ?
 """
 _FREE = "UPDATE leases SET holder = 0, freed_at = ?"
 _TAKE = "UPDATE leases SET holder = ?, gap_s = ?, freed_at = 0 WHERE host = ?"
+_END = "UPDATE holders SET lease_s = 0 WHERE number = ?"  # dead for good, whatever it writes
 _WISHES = "SELECT holder FROM wishes WHERE host = ? ORDER BY number"
 _WANTED = """
 SELECT wishes.host, wishes.holder FROM wishes CROSS JOIN leases ON leases.host = wishes.host
@@ -145,7 +147,9 @@ class HostFile:
         with self._changed():
             me = self._require(holder, now)
             self._file.execute(_HOLD, (me.number, asked))
-            held: list[Row] = self._file.execute(_HELD, (asked, me.number)).fetchall()
+            held: list[Row] = []
+            if self._file.changes() < len(hosts):  # else nobody holds any of them
+                held = self._file.execute(_HELD, (asked, me.number)).fetchall()
             stored = self._budgets(hosts, now)
             answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)
             answers.update({host: Granted(budget) for host, budget in stored.items()})
@@ -179,6 +183,8 @@ class HostFile:
         else:
             stored = after_death(stored, host, their_gap_s)
             self._put(stored, now)
+            if not owner.is_alive:
+                self._file.execute(_END, (number,))
         self._file.execute(_TAKE, (me.number, gap_s, host))
         self._file.execute("DELETE FROM wishes WHERE host = ? AND holder = ?", (host, me.number))
         return Granted(stored)
@@ -286,15 +292,18 @@ class HostFile:
         if not budgets:
             return
         hosts = msgspec.json.encode([each.host for each in budgets]).decode()
-        rows = self._file.execute(_USED, (hosts,))
-        mine = {host for host, holder in rows.fetchall() if holder == number}
+        leases: list[Row] = self._file.execute(_USED, (hosts,)).fetchall()
+        mine = {host for host, holder in leases if holder == number}
         stored = self._budgets([each.host for each in budgets], now)
         known = self._holder(number, now)
         name = "" if known is None else known.holder.name
+        rows = []
         for budget in budgets:
             before = stored.get(budget.host)
             is_mine = budget.host in mine
-            self._put(merged(before, budget, name) if is_mine else prolonged(before, budget), now)
+            kept = merged(before, budget, name) if is_mine else prolonged(before, budget)
+            rows.append(row_of(kept, now, self._boot))
+        self._file.executemany(WRITE, rows)
 
     def _put(self, budget: HostBudget, now: Now) -> None:
         self._file.execute(WRITE, row_of(budget, now, self._boot))
@@ -324,15 +333,16 @@ class HostFile:
         if row is None:
             return None
         *names, mono, boot, lease_s = row
-        is_alive = boot == self._boot and 0.0 <= now.mono - mono < lease_s
+        is_alive = is_of_boot(boot, mono, now, self._boot) and now.mono - mono < lease_s
         return _Known(number, Holder(*map(str, names)), is_alive)
 
     def _tidy(self, now: Now) -> None:
         """Remove dead holders with their leases, and lessons that are too old."""
         file, over = self._file, (self._boot, now.mono)
         file.execute(
-            "DELETE FROM holders WHERE boot <> ?1 OR mono > ?2 OR mono < ?2 - ?3",
-            (self._boot, now.mono, FORGOTTEN_S),
+            "DELETE FROM holders WHERE boot <> ?1 OR mono < ?2 - ?3 "
+            "OR (?1 = '' AND mono > ?2 + ?4)",
+            (self._boot, now.mono, FORGOTTEN_S, STALE_S),
         )
         if file.row("SELECT 1 FROM holders LIMIT 1") is None:
             file.execute("DELETE FROM leases")

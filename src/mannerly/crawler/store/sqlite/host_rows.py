@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.host_memory import LONGEST_UNSURE_S, HostBudget, later
+from mannerly.crawler.store.host_memory import LONGEST_UNSURE_S, STALE_S, HostBudget, later
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ FIELDS = (
 WRITE = f"INSERT OR REPLACE INTO hosts ({FIELDS}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
 
 _NO_LESSON = Lesson()
+
+
+def is_of_boot(its_boot: str, mono: float, now: Now, boot: str) -> bool:
+    """Return whether an instant is of this boot of the machine; it may be later than `now`."""
+    return its_boot == boot and (boot != "" or mono < now.mono + STALE_S)
 
 
 def row_of(budget: HostBudget, now: Now, boot: str) -> Row:
@@ -57,7 +62,7 @@ def budget_of(row: Row, now: Now, boot: str) -> HostBudget:
     host, delay_s, floor_s, allowance, block_s, concurrency, is_proven = row[:7]
     crawl_delay_s, gap_s, sent_s_ago, next_in_s, failing_s, failures, opens = row[7:14]
     breaker_in_s, learned_at, learned_by, mono, _, its_boot = row[14:]
-    is_this_boot = its_boot == boot and mono <= now.mono
+    is_this_boot = is_of_boot(its_boot, mono, now, boot)
     lesson = Lesson(
         delay_s=delay_s,
         floor_s=floor_s,

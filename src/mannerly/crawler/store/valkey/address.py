@@ -3,6 +3,10 @@
     redis:// valkey://      plain
     rediss:// valkeys://    TLS
 
+Of a primary that changes in a failover, the sentinels that know it are named, and its name there:
+
+    redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/SERVICE/DB#NAME     (rediss+sentinel: TLS)
+
 A password comes from the environment: `MANNERLY_REDIS_URL` may hold it in the URL of the same
 server, or `MANNERLY_REDIS_PASSWORD_FILE` names a file with nothing else in it. It is read when a
 connection is made, so child processes need the same environment and no argument.
@@ -29,8 +33,12 @@ URL_VARIABLE = "MANNERLY_REDIS_URL"
 PASSWORD_FILE_VARIABLE = "MANNERLY_REDIS_PASSWORD_FILE"  # noqa: S105 - a name
 INSECURE_VARIABLE = "MANNERLY_INSECURE_REDIS"
 CA_FILE_VARIABLE = "MANNERLY_REDIS_CA_FILE"
+SENTINEL_PASSWORD_FILE_VARIABLE = "MANNERLY_REDIS_SENTINEL_PASSWORD_FILE"  # noqa: S105 - a name
 _SCHEMES = {"redis": False, "valkey": False, "rediss": True, "valkeys": True}
-_PORT = 6379
+_SENTINEL = "+sentinel"
+_PORT, _SENTINEL_PORT = 6379, 26379
+_FORMS = "redis://HOST:PORT/DB or rediss://HOST:PORT/DB"
+_SENTINEL_FORM = "redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/DB"
 _LONGEST_NAME = 200
 _NAME = re.compile(r"[^\s{}#\x00-\x1f\x7f]+")
 
@@ -50,14 +58,19 @@ class Address(NamedTuple):
     user: str  # "": the server's default user
     is_tls: bool
     name: str  # of the crawl; "": none is named
+    service: str = ""  # under which sentinels know the server
+    sentinels: tuple[tuple[str, int], ...] = ()  # host and port are those of the first
 
     @property
     def server(self) -> str:
         """Return the URL of the server, as it is shown to people."""
         scheme = "rediss" if self.is_tls else "redis"
         user = f"{quote(self.user, safe='')}@" if self.user else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{user}{host}:{self.port}/{self.database}"
+        if not self.sentinels:
+            return f"{scheme}://{user}{_joined(self.host, self.port)}/{self.database}"
+        places = ",".join(_joined(host, port) for host, port in self.sentinels)
+        service = quote(self.service, safe="")
+        return f"{scheme}{_SENTINEL}://{user}{places}/{service}/{self.database}"
 
     @property
     def location(self) -> str:
@@ -66,13 +79,8 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Return whether the server is on this machine."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        """Return whether the server, and its sentinels, are on this machine."""
+        return all(map(_is_loopback, (self.host, *(host for host, _ in self.sentinels))))
 
 
 def parse(location: str, *, needs_name: bool = True) -> Address:
@@ -125,14 +133,19 @@ def password_of(address: Address, environ: Mapping[str, str] | None = None) -> s
     environ = os.environ if environ is None else environ
     if url := environ.get(URL_VARIABLE):
         known, password = _split(url)
-        if password is not None and (known.host, known.port) == (address.host, address.port):
+        if password is not None and _server_of(known) == _server_of(address):
             return password
-    if path := environ.get(PASSWORD_FILE_VARIABLE):
-        try:
-            return Path(path).read_text("utf-8").strip("\r\n") or None
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"cannot read the password file {path}: {error}") from None
-    return None
+    return _password_in(environ.get(PASSWORD_FILE_VARIABLE))
+
+
+def sentinel_password(environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the password of the sentinels themselves; None: there is none.
+
+    Raises:
+        StoreError: the password file cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    return _password_in(environ.get(SENTINEL_PASSWORD_FILE_VARIABLE))
 
 
 def require_safe(
@@ -158,21 +171,52 @@ def require_safe(
         )
 
 
+def _password_in(path: str | None) -> str | None:
+    if not path:
+        return None
+    try:
+        return Path(path).read_text("utf-8").strip("\r\n") or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read the password file {path}: {error}") from None
+
+
+def _server_of(address: Address) -> tuple[object, ...]:
+    """Return what two addresses of one server have in common."""
+    if address.sentinels:
+        return (address.service, *sorted(address.sentinels))
+    return address.host, address.port
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _split(text: str) -> tuple[Address, str | None]:
+    scheme, _, rest = text.partition("://")
+    if scheme.endswith(_SENTINEL):
+        return _split_sentinels(scheme.removesuffix(_SENTINEL), rest)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise AddressRefused("the URL of a server is redis://HOST:PORT/DB") from None
+        raise AddressRefused(f"the URL of a server is {_FORMS}") from None
     if parts.scheme not in _SCHEMES or not parts.hostname or parts.query:
-        raise AddressRefused("the URL of a server is redis://HOST:PORT/DB or rediss://HOST:PORT/DB")
-    database = parts.path.strip("/") or "0"
-    if not database.isascii() or not database.isdigit():
-        raise AddressRefused(f"the database {database!r} of the server's URL is not a number")
+        raise AddressRefused(f"the URL of a server is {_FORMS}")
+    if "," in parts.hostname:
+        raise AddressRefused(f"several servers are sentinels: {_SENTINEL_FORM}")
     address = Address(
         parts.hostname,
         port or _PORT,
-        int(database),
+        _database(parts.path.strip("/")),
         unquote(parts.username or ""),
         _SCHEMES[parts.scheme],
         unquote(parts.fragment),
@@ -180,3 +224,40 @@ def _split(text: str) -> tuple[Address, str | None]:
     if address.name:
         check_name(address)
     return address, None if parts.password is None else unquote(parts.password)
+
+
+def _split_sentinels(scheme: str, rest: str) -> tuple[Address, str | None]:
+    rest, _, name = rest.partition("#")
+    places, _, path = rest.partition("/")
+    service, _, database = path.partition("/")
+    login, at, places = places.rpartition("@")
+    user, colon, password = login.partition(":")
+    try:
+        parts = [urlsplit(f"//{place}") for place in places.split(",")]
+        sentinels = tuple(
+            [(each.hostname or "", each.port or _SENTINEL_PORT) for each in parts if not each.path]
+        )
+    except ValueError:
+        sentinels = ()
+    is_named = bool(sentinels) and all(host for host, _ in sentinels)
+    if scheme not in _SCHEMES or not service or "?" in rest or not is_named:
+        raise AddressRefused(f"the URL of a server behind sentinels is {_SENTINEL_FORM}")
+    address = Address(
+        *sentinels[0],
+        _database(database.strip("/")),
+        unquote(user if at else ""),
+        _SCHEMES[scheme],
+        unquote(name),
+        unquote(service),
+        sentinels,
+    )
+    if address.name:
+        check_name(address)
+    return address, unquote(password) if colon else None
+
+
+def _database(text: str) -> int:
+    database = text or "0"
+    if not database.isascii() or not database.isdigit():
+        raise AddressRefused(f"the database {database!r} of the server's URL is not a number")
+    return int(database)

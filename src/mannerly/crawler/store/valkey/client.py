@@ -5,7 +5,8 @@ A call that fails says whether to try again (`StoreAway`), to wait for room (`St
 stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 
 `run` names the run of the server that the connection is to: it changes with a restart and with a
-failover, and is asked for whenever a connection is made.
+failover, and is asked for whenever a connection is made. A server that says that it is a replica is
+left at once, because after a failover another one may answer under the same address.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .address import AddressRefused, password_of, require_safe
 from .scripts import script
+from .sentinel import Sentinels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,6 +70,9 @@ class ValkeyServer:
         self._timeout_s = timeout_s
         self.mono = mono
         self.wall = wall
+        self.place = address  # of the server itself, which sentinels may have named
+        self.primary = ""  # of a server that is a replica: where its primary is
+        self._sentinels = Sentinels(address) if address.sentinels else None
         self._client: Any = None
 
     def __repr__(self) -> str:
@@ -105,7 +110,7 @@ class ValkeyServer:
             again = self._exchange([commands[at] for at in missing])
             for at, answer in zip(missing, again, strict=True):
                 answers[at] = answer
-        return [_known(each, self.address) for each in answers]
+        return [self._known(each) for each in answers]
 
     def ask(self, *command: str | bytes | float) -> Any:
         """Run a command that changes nothing, and return its answer."""
@@ -116,7 +121,7 @@ class ValkeyServer:
         """Run several commands that change nothing, in one exchange."""
         if not commands:
             return []
-        answers = [_known(each, self.address) for each in self._exchange(commands)]
+        answers = [self._known(each) for each in self._exchange(commands)]
         for answer in answers:
             if isinstance(answer, StoreError):
                 raise answer
@@ -138,7 +143,7 @@ class ValkeyServer:
         if not self.is_cluster:
             return [info(self.ask("INFO", section))]
         answers = self._exchange([("INFO", section)], {"target_nodes": "primaries"})
-        (nodes,) = [_known(each, self.address) for each in answers]
+        (nodes,) = [self._known(each) for each in answers]
         if isinstance(nodes, StoreError):
             raise nodes
         return [info(each) for each in nodes.values()]
@@ -188,6 +193,8 @@ class ValkeyServer:
         except redis.AuthenticationError as error:
             raise _refused(str(error), self.address) from None
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+            if self._sentinels is not None:
+                self.close()  # they may name another server by now
             raise _gone_away(error, self.address) from error
         finally:
             self.busy_s += self.mono() - began
@@ -198,8 +205,12 @@ class ValkeyServer:
 
         if not self.is_cluster:
             options = self._options()
+            if self._sentinels is not None:
+                host, port = self._sentinels.primary(options)
+                self.place = self.address._replace(host=host, port=port)
+                options = self._options()
             self._client = redis.Redis(db=self.address.database, max_connections=1, **options)
-            with suppress(redis.RedisError, OSError):  # the command itself will tell
+            with suppress(redis.ResponseError):  # the command itself will tell
                 self._client.ping()
         return self._join_cluster() if self.is_cluster else self._client
 
@@ -218,10 +229,10 @@ class ValkeyServer:
 
         address = self.address
         password = password_of(address)
-        require_safe(address, password)
+        require_safe(self.place, password)
         return {
-            "host": address.host,
-            "port": address.port,
+            "host": self.place.host,
+            "port": self.place.port,
             "username": address.user or None,
             "password": password,
             "socket_timeout": self._timeout_s,
@@ -244,6 +255,30 @@ class ValkeyServer:
         mode = facts.get("redis_mode") or facts.get("server_mode")
         self.is_cluster = self.is_cluster or mode == "cluster"
         self.version = facts.get("valkey_version") or facts.get("redis_version", "")
+        connection.send_command("INFO", "replication")
+        facts = info(connection.read_response())
+        is_replica = not self.is_cluster and facts.get("role", "master") != "master"
+        self.primary = f"{facts['master_host']}:{facts['master_port']}" if is_replica else ""
+
+    def _known(self, answer: Any) -> Any:
+        """Return an answer, or the error of the store that an error of the server means."""
+        import redis
+
+        if isinstance(answer, redis.ResponseError) and "READONLY" in _whole(answer):
+            self.close()
+            return StoreAway(self._words_of_replica())
+        return _known(answer, self.address)
+
+    def _words_of_replica(self) -> str:
+        shown = self.address.server
+        if self._sentinels is not None:
+            at = f"{self.place.host}:{self.place.port}"
+            return f"{shown}: {at} is a replica now, the sentinels have yet to name its primary"
+        where = f" ({self.primary})" if self.primary else ""
+        return (
+            f"{shown} is a replica, which cannot be written to: use the address of its "
+            f"primary{where}, or of sentinels (redis+sentinel://)"
+        )
 
 
 def tls_options(address: Address) -> dict[str, Any]:

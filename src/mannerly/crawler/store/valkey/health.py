@@ -84,10 +84,19 @@ def _identity(server: ValkeyServer, facts: Mapping[str, str]) -> Iterator[Server
     yield ServerFact("server", f"{product} {server.version}", lack, is_problem=is_old)
     role = facts.get("role", "unknown")
     is_replica = role not in ("master", "unknown")
-    lack = "a replica cannot be written to: use the address of the primary" if is_replica else ""
+    lack = ""
+    if is_replica:
+        lack = f"a replica cannot be written to: use the address of its primary ({server.primary})"
     mode = facts.get("redis_mode") or facts.get("server_mode", "standalone")
     replicas = facts.get("connected_slaves", "0")
     yield ServerFact("role", f"{role}, {mode}, {replicas} replicas", lack, is_problem=is_replica)
+    if server.address.sentinels:
+        number, place = len(server.address.sentinels), server.place
+        lack = ""
+        if _setting(server, "min-replicas-to-write") == "0":
+            lack = "two primaries may be in use during a failover: set min-replicas-to-write 1"
+        value = f"{number} named, the primary is {place.host}:{place.port}"
+        yield ServerFact("sentinels", value, lack)
 
 
 def _memory(server: ValkeyServer, facts: Mapping[str, str]) -> Iterator[ServerFact]:

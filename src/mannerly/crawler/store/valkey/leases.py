@@ -5,7 +5,8 @@ prolongs all claims of this process in one exchange. An owner is sure of a shard
 before its lease could end, counted from before the exchange was begun (`sure_until`).
 
 A lease that has ended and that no other member has claimed is still its owner's: its token is
-there, so there was no other owner. It may be renewed.
+there, so there was no other owner. It may be renewed; after a restart of the server not before one
+lease has passed, because the server may have forgotten the other owner.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.records.writer import RecordWriter
 
 from .health import require_keeping
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
 
     from .client import Payload
     from .crawl import ValkeyCrawl
+
+
+_CLOCKS_MS = 2000  # of difference between the servers of a cluster
+
+_PROLONGED = 1  # an answer to a renewal; 0: another owner, 2: ours, but the lease stays ended
 
 
 class FleetFigures(NamedTuple):
@@ -97,7 +103,11 @@ class ValkeyFleet:
             home.close()
 
     def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+        """Return the shards that have no owner now.
+
+        One that seems to be leased for longer than a lease is among them: its lease was granted by
+        the clock of another server, before a failover, and a claim puts that right.
+        """
         crawl = self._crawl
         keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
         rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
@@ -106,7 +116,7 @@ class ValkeyFleet:
         for shard, (known, token, until) in enumerate(rows):
             if known is None or known.decode() != crawl.manifest.id:
                 raise crawl.gone()
-            if not token or int(until) <= now_ms:
+            if not token or not now_ms < int(until) <= now_ms + self.ttl_ms + _CLOCKS_MS:
                 free.append(shard)
         return free
 
@@ -120,6 +130,7 @@ class ValkeyFleet:
                 "id": crawl.manifest.id,
                 "token": shard.token,
                 "ttl": self.ttl_ms,
+                "n": shard.answered_writes,
             }
             payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
         asked_at = crawl.wall()
@@ -130,7 +141,8 @@ class ValkeyFleet:
                 raise answer
             is_ours, server_ms, unread = answer
             if is_ours:
-                shard.sure_until = now + self.lease_s - MARGIN_S
+                if is_ours == _PROLONGED:
+                    shard.sure_until = now + self.lease_s - MARGIN_S
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
             else:
@@ -139,7 +151,7 @@ class ValkeyFleet:
         self.lost += len(lost)
         for number in lost:
             self.claimed[number].close()
-        if isinstance(shown, CrawlGone):
+        if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         return lost
 

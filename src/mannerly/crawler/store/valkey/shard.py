@@ -146,6 +146,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         return self._writes.number, self._writes.refused
 
     @property
+    def answered_writes(self) -> int:
+        """Return the number of the last write that the server has answered."""
+        return self._writes.number - self._writes.is_pending
+
+    @property
     def is_lost(self) -> bool:
         """Return whether the shard is known to have another owner."""
         return self._writes.is_lost

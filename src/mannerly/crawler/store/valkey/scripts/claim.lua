@@ -1,6 +1,7 @@
 -- Invariant: a shard has one owner. Another one is let in when the lease is over by the clock of the
 -- server; after a restart of the server not before one lease has passed, because a lease that was
--- granted in the last second before it may be forgotten, while its owner still sends.
+-- granted in the last second before it may be forgotten, while its owner still sends. A lease that
+-- seems to last longer than that was granted by the clock of another server, before a failover.
 local S = KEYS[1]
 local P = string.sub(S, 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
@@ -13,6 +14,10 @@ local run = run_id()
 if held[5] ~= run then
   held[6] = now + A.ttl
   redis.call('HSET', S, 'run', run, 'hold', held[6])
+  if held[4] and tonumber(held[4]) > held[6] then
+    held[4] = held[6]
+    redis.call('HSET', S, 'until', held[4])
+  end
 end
 if held[2] and held[2] ~= '' and tonumber(held[4]) > now then
   return {'held', held[3], tonumber(held[4]) - now}

@@ -1,0 +1,38 @@
+"""A web, a server and workers as real processes, for benchmarks of fleets."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from tests.crawler.fleet.fleet_world import Fleet
+from tests.crawler.store.valkey_server import LocalServer
+
+from mannerly.demo import DemoWeb, plain_sites
+
+
+class World:
+    """A web, a server and a folder, while it is entered."""
+
+    def __init__(self, hosts: int, pages: int, *, latency_s: float = 0.0) -> None:
+        self.hosts, self.pages = hosts, pages
+        sites = plain_sites(hosts, pages=pages, neighbours=2, latency_s=latency_s)
+        self._stack = ExitStack()
+        self.web = self._stack.enter_context(DemoWeb(sites))
+        self.server = self._stack.enter_context(LocalServer("--appendonly", "yes"))
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-fleet-"))
+        self.folder = Path(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def fleet(self, *options: str) -> Fleet:
+        folder = self.folder / f"{time.monotonic_ns()}"
+        folder.mkdir()
+        return Fleet(self.server.url, self.web, folder, *options)

