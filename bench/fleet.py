@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.crawler.fleet.fleet_world import Fleet, Worker
+    from tests.crawler.store.valkey_server import LocalServer
 
 LEASE_S = 15.0
 ROUNDS = 3  # of the comparison, alternating
