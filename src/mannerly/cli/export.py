@@ -10,7 +10,7 @@ import typer
 from mannerly.crawler.web.content_form import Content
 
 from .figures import many
-from .stored import Location, require_crawl
+from .stored import Location, opened, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def export(
         is_written = write_all(
             location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet
         )
-        missing = _missing(location)
+        with opened(location) as crawl:
+            missing = crawl.lost_records()
     if missing:
         note(
             f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
@@ -87,14 +88,6 @@ def export(
         )
     if not is_written or missing:
         raise typer.Exit(1 if is_written else USAGE)
-
-
-def _missing(location: str) -> int:
-    """Return how many pages have a record that is in none of the folders."""
-    from mannerly.crawler.stored import open_crawl
-
-    with open_crawl(location) as crawl, crawl.view() as opened:
-        return sum(reader.missing for reader in opened.readers)
 
 
 def write_all(

@@ -1,7 +1,7 @@
 """`mannerly retry`: try URLs again that failed or were given up, or whose kept answer is lost.
 
 A running crawl does so within a second. A stopped one is resumed, with the settings that it began
-with, as `mannerly resume` does.
+with, as `mannerly resume` does; one in a server does so when a worker joins it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
 
 import typer
 
@@ -58,6 +59,8 @@ def retry(
     Without --failed, --given-up, --skipped and --missing: failed and given-up ones. A crawl that is
     not running is resumed.
     """
+    from mannerly.crawler.store import is_in_server
+
     from .crawl import run_plan
     from .resume import stored_plan
 
@@ -85,6 +88,14 @@ def retry(
             note(line)
         if is_running:
             return
+        if is_in_server(location):
+            server, _, name = location.partition("#")
+            if not quiet:
+                note(
+                    "It begins when a worker joins: mannerly crawl "
+                    f"--redis-url {shlex.quote(server)} --crawl {shlex.quote(unquote(name))}"
+                )
+            return
         given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
         run_plan(stored_plan(location, given))
 
@@ -96,6 +107,13 @@ def retry_command(location: str) -> str:
 
 def _missing(crawl: StoredCrawl) -> int:
     """Return how many pages have lost their answer; a crawl that keeps none is a mistake."""
+    if lost := crawl.lost_records():
+        raise OptionError(
+            f"{many(lost, 'record')} of pages are in none of the given directories: give that of "
+            "every worker (--data-dir). If a disk is lost, they cannot be fetched one by one, "
+            "because the server keeps no URL of a page that was fetched: crawl again under another "
+            "name, with --segments on shared storage"
+        )
     if not crawl.keeps_bodies:
         raise OptionError(
             "--missing is for crawls that keep answers, and this one does not (--keep-bodies)"

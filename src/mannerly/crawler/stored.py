@@ -327,6 +327,14 @@ class StoredCrawl:
                     if place is None and record.status is not None:
                         yield record.url
 
+    def lost_records(self) -> int:
+        """Return how many pages were fetched whose record is in no directory that was given.
+
+        Only a crawl in a server has such: each of its workers keeps its own records.
+        """
+        with self.view() as opened:
+            return sum(reader.missing for reader in opened.readers)
+
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.
 

@@ -204,3 +204,18 @@ def test_the_data_directory_of_a_worker_is_resumed_in_its_crawl(fleet: Fleet) ->
     assert resumed.returncode == 0, resumed.stderr
     code, urls = fleet.exported(worker)
     assert (code, len(urls)) == (0, HOSTS * PAGES)
+
+
+def test_records_of_a_lost_machine_are_counted_and_retries_wait_for_a_worker(fleet: Fleet) -> None:
+    """`retry --missing` says what can be done; other retries are acted on by the next worker."""
+    first, second = fleet.join(), fleet.join()
+    assert [first.end(), second.end()] == [0, 0], first.said + second.said
+
+    missing = fleet.command("retry", "--missing", "--data-dir", str(first.home))
+    later = fleet.command("retry")
+
+    assert missing.returncode == 2
+    assert missing.stderr.startswith(f"mannerly: {len(second.pages())} records of pages are in")
+    assert later.returncode == 0, later.stderr
+    assert f"--redis-url {fleet.url} --crawl {fleet.name}" in later.stderr
+    assert fleet.join().end() == 0
