@@ -38,6 +38,7 @@ def test_file_holds_a_url_a_line(tmp_path: Path, pack: object) -> None:
         ("https://me:secret@a.example/", "has a user name"),
         ("https://", "is not a URL"),
         ("a..b", "is not a URL"),
+        ("7465", "7465 is a number, not a URL"),
         ("missing.txt", "file not found: missing.txt; if it is a host"),
         ("./", "is a directory"),
         ("https://a.example/\x1b[31m\u202e<>:99999999", None),

@@ -222,7 +222,7 @@ def test_parquet_with_content(crawl: tuple[Path, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [("x.parquet", r"mannerly\[parquet\]"), ("x.wacz", r"mannerly\[archive\]")],
+    [("x.parquet", r"\.\[parquet\]"), ("x.wacz", r"\.\[archive\]")],
 )
 def test_missing_package_is_named_with_its_install_line(
     name: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -246,7 +246,9 @@ THREATS = (
         (
             f"{_ADDRESS}::test_a_server_beyond_this_machine_needs_password_and_tls",
             f"{_ADDRESS}::test_a_password_in_a_location_is_refused_and_not_repeated",
-            f"{_ADDRESS}::test_no_process_list_has_the_password",
+            "crawler/fleet/test_secrets.py::test_the_password_of_a_server_is_shown_nowhere",
+            f"{_ADDRESS}::test_tls_is_verified",
+            f"{_ADDRESS}::test_a_user_limited_to_the_prefix_is_enough",
             f"{_ADDRESS}::test_a_server_that_may_evict_is_refused",
             (
                 "crawler/store/test_store_valkey_faults.py::"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HELP_ALL = "help_all"
 ANYWHERE = "auto"  # the value of --dashboard: on loopback, at the first free port
-_PLACE = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}")
+_PLACE = re.compile(r"((\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):)?[0-9]{1,5}")
 _LISTS = (ValueKind.LIST, ValueKind.HOSTS)
 
 
@@ -56,7 +56,7 @@ class CrawlCommand(GroupedCommand):
 
 
 def _with_place(args: list[str]) -> list[str]:
-    """Give --dashboard a value where what follows is not HOST:PORT, but a URL for instance."""
+    """Give --dashboard a value where what follows is not [HOST:]PORT, but a URL for instance."""
     return [
         f"{word}={ANYWHERE}" if word == "--dashboard" and not _PLACE.fullmatch(after) else word
         for word, after in zip_longest(args, args[1:], fillvalue="")

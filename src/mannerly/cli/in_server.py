@@ -53,9 +53,11 @@ def _located(location: str, kept: dict[str, Any]) -> str:
             fail(f"{OPTIONS[name].flag} is for a crawl in a server: give redis://HOST:PORT/DB")
         return location
     from mannerly.crawler.store import in_server, read_records_from
+    from mannerly.extras import require_redis
 
     from .shared import export_secrets
 
+    require_redis("a crawl in a server")
     export_secrets(
         password_file=kept.get("redis_password_file"),
         is_insecure=bool(kept.get("insecure_redis")),

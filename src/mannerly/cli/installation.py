@@ -10,6 +10,8 @@ import re
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import NamedTuple
 
+from mannerly.extras import install_words
+
 PARTS = ("apsw", "pycurl", "msgspec", "pcre2", "turbohtml", "url-py", "xxhash", "typer")
 _OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*;.*\bextra == ['\"]([a-z-]+)['\"]")
 
@@ -113,11 +115,11 @@ def _packages() -> list[Finding]:
         except PackageNotFoundError:
             why = "pages are read by the tree parser, which takes more CPU"
             is_needed = name != "pcre2"
-            lack = "it is needed: pip install mannerly" if is_needed else why
+            lack = "it is needed: install mannerly again" if is_needed else why
             found.append(Finding(name, "missing", lack, is_needed))
     for extra, names in _extras().items():
         missing = [name for name in names if not _is_installed(name)]
-        lack = f"without {', '.join(missing)}: pip install 'mannerly[{extra}]'" if missing else ""
+        lack = f"without {', '.join(missing)}: {install_words(extra)}" if missing else ""
         found.append(Finding(f"extra {extra}", "no" if missing else "yes", lack))
     return found
 

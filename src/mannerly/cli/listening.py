@@ -1,17 +1,27 @@
-"""Addresses to listen on: HOST:PORT, and whether others can reach them."""
+"""Addresses to listen on: [HOST:]PORT, and whether others can reach them."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from .terminal import fail
 
-INSTALL = "needs more packages: pip install 'mannerly[serve]'"
+
+def fail_without_packages(what: str) -> NoReturn:
+    """Exit with code 2, and say how to install the packages that a server needs."""
+    from mannerly.extras import install_words
+
+    fail(f"{what} needs more packages: {install_words('serve')}")
 
 
 def address(option: str, text: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT; exit with code 2 if it is something else."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        fail(f"{option} is {text!r}; allowed: HOST:PORT, such as 127.0.0.1:7465")
+    """Return host and port of [HOST:]PORT; exit with code 2 if it is something else.
+
+    Without a host it is 127.0.0.1.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        fail(f"{option} is {text!r}; allowed: [HOST:]PORT, such as 127.0.0.1:7465")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
 from .command_line import ANYWHERE
-from .listening import INSTALL, address, is_loopback
+from .listening import address, fail_without_packages, is_loopback
 from .terminal import fail, note
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LivePage:
         from mannerly.service.beside import PACKAGES, Dashboard, PageOrder, name_of
 
         if not all(map(find_spec, PACKAGES)):
-            fail(f"--dashboard {INSTALL}")
+            fail_without_packages("--dashboard")
         host, port = ("127.0.0.1", 0) if place == ANYWHERE else address("--dashboard", place)
         token = None if is_loopback(host) else _token()
         self._page = Dashboard(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Self
 
+from mannerly.extras import install_words
+
 from .terminal import fail, note
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
     from mannerly.live.meter import Limits
 
-INSTALL = "needs one more package: pip install 'mannerly[metrics]'"
+INSTALL = f"needs one more package: {install_words('metrics')}"
 
 
 class MetricsFile:

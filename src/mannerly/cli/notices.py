@@ -115,7 +115,8 @@ def left_by_earlier_runs(location: str) -> LeftBehind:
     ago = span(time.time() - active_at)
     lines = [f"● Resumed  {many(pages, 'page')} fetched, {queued} queued, stopped {ago} ago"]
     if total["hosts"]:
-        lines.append(f"  Kept: the pace of {many(total['hosts'], 'host')}, and their robots.txt")
+        whose = "its" if total["hosts"] == 1 else "their"
+        lines.append(f"  Kept: the pace of {many(total['hosts'], 'host')}, and {whose} robots.txt")
     return LeftBehind(lines, pages)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .listening import INSTALL, address, is_loopback, shown
+from .listening import address, fail_without_packages, is_loopback, shown
 from .terminal import fail, failing_clearly, note
 
 DEFAULT_LISTEN = "127.0.0.1:7465"
@@ -78,7 +78,7 @@ def serve(
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("mannerly"):
                 raise
-            fail(f"mannerly serve {INSTALL}")
+            fail_without_packages("mannerly serve")
         from mannerly.crawler.settings import CrawlSettings
         from mannerly.service.service import Service
 

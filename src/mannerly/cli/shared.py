@@ -103,7 +103,9 @@ def server_of(configuration: Configuration) -> str | None:
                 raise ConfigError(f"{OPTIONS[name].flag} needs --redis-url")
         return None
     from mannerly.crawler.store import in_server, without_password
+    from mannerly.extras import require_redis
 
+    require_redis("--redis-url")
     named = given.get("redis_url")
     if named is not None and named.where != OPTIONS["redis_url"].variable:
         in_server(str(url))  # others can read it there: it must not hold a password

@@ -81,7 +81,8 @@ def add(
         if not seeds:
             fail("nothing to add: give a URL or a file of URLs")
         crawl.add(seeds)
-        note(f"Added {many(len(seeds), 'seed')} to {crawl.location}{when(crawl)}")
+        what = safe_term(seeds[0]) if len(seeds) == 1 else many(len(seeds), "seed")
+        note(f"Added {what} to {crawl.location}{when(crawl)}")
 
 
 def change(

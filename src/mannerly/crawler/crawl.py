@@ -65,12 +65,21 @@ from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
-from mannerly.crawler.store import SCHEMES, clear_home, create_crawl, exists, in_server, wipe
+from mannerly.crawler.store import (
+    SCHEMES,
+    clear_home,
+    create_crawl,
+    exists,
+    in_server,
+    is_in_server,
+    wipe,
+)
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
 from mannerly.crawler.stored import StoredCrawl, added_seeds
 from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.crawler.web.urls import host_key_of
+from mannerly.extras import require_redis
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -152,7 +161,8 @@ class Crawl(StoredCrawl):
 
     Raises:
         OptionError: an option is unknown, or a value is out of its range.
-        ValueError: a seed is not an http or https URL, or no seed is given.
+        ValueError: a seed is not an http or https URL, no seed is given, or `redis_url` is used
+            without the extra `redis`.
         StoreError: `data_dir` is in use, damaged, or not a directory of a crawl.
     """
 
@@ -173,6 +183,7 @@ class Crawl(StoredCrawl):
         texts = [seeds] if isinstance(seeds, str) else list(seeds)
         member: Membership | None = None
         if redis_url is not None:
+            require_redis("redis_url")
             name = name or "crawl-" + host_key_of(canonical_seeds(texts[:1] or [""])[0])
             member = Membership(Path(data_dir or name).absolute())
             location = in_server(redis_url, name)
@@ -209,6 +220,8 @@ class Crawl(StoredCrawl):
         member: Membership | None = None,
     ) -> None:
         texts = canonical_seeds(seeds)
+        if settings.memory is not None and is_in_server(settings.memory):
+            require_redis("--memory with a server")
         self._member = member
         self._remove: Callable[[], object] | None = None
         if location is None:

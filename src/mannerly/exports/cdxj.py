@@ -3,7 +3,7 @@
     com,example)/page 20261117132004 {"url": …, "mime": …, "status": …, "digest": …, …}
 
 Replay tools look a page up by its key, so the key has to be the one that they compute: it comes
-from their own library, surt (`pip install 'mannerly[archive]'`). Lines are sorted in pieces of
+from their own library, surt (extra `archive`). Lines are sorted in pieces of
 `PIECE` on disk, so that memory does not grow with the crawl.
 """
 

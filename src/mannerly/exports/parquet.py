@@ -1,4 +1,4 @@
-"""Write Parquet with pyarrow (`pip install 'mannerly[parquet]'`).
+"""Write Parquet with pyarrow (extra `parquet`).
 
 Rows go into row groups of `GROUP` rows, so memory does not grow with the crawl. A file is put in
 place when it is complete; a folder gets part files of `PART` rows, each put in place whole, and

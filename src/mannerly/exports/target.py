@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mannerly.crawler.web.content_form import Content
+from mannerly.extras import install_words
 
 STDOUT = "-"
 
@@ -87,9 +88,7 @@ def read_target(text: str, fmt: Format | None = None) -> Target:
     if target.format in _NEEDED:
         package, extra = _NEEDED[target.format]
         if find_spec(package) is None:
-            raise ExportError(
-                f"writing .{target.format} needs {package}: pip install 'mannerly[{extra}]'"
-            )
+            raise ExportError(f"writing .{target.format} needs {package}: {install_words(extra)}")
     return target
 
 

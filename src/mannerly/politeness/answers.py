@@ -161,11 +161,13 @@ class HostAnswers(HostGate):
         if effect.change is None:
             return
         self._shared.mark_dirty(self)
+        before_s = self._gap_s
         self._reschedule()
         emit, delay_s = self._shared.emit, self._gap_s
         if effect.change is PaceChange.SLOWED:
             streak = self.health.throttle_streak if self.health is not None else 0
-            emit(events.Slowed(self.key, now, delay_s, streak))
+            if delay_s > before_s:
+                emit(events.Slowed(self.key, now, delay_s, streak))
         elif effect.change is PaceChange.SPED_UP:
             emit(events.SpedUp(self.key, now, delay_s))
         elif effect.change is PaceChange.PROBING:

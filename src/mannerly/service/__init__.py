@@ -8,5 +8,5 @@
     problems    errors as RFC 9457 problem details
 
 The service reads the stores of crawls and writes control records, as the command does; a crawl
-never waits for it. It needs the extra `mannerly[serve]`.
+never waits for it. It needs the extra `serve`.
 """

@@ -310,8 +310,8 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_no_process_list_has_the_password(tmp_path: Path) -> None:
-    """Child processes inherit the environment; arguments never have it."""
+def test_the_doctor_does_not_print_the_password() -> None:
+    """It connects with the one of the environment."""
     with LocalServer("--requirepass", SECRET) as server:
         environ = {
             **os.environ,

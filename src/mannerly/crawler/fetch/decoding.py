@@ -13,7 +13,7 @@ become, and no more encodings are undone than an honest server nests.
 
 A crawl that keeps bodies asks for gzip and deflate only (`ACCEPTED`), because that is what archive
 tools can read. Servers that send br or zstd all the same are understood if the packages brotli and
-zstandard are installed (`pip install 'mannerly[archive]'`).
+zstandard are installed (extra `archive`).
 """
 
 from __future__ import annotations

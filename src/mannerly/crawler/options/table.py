@@ -650,8 +650,8 @@ def _run() -> tuple[Option, ...]:
         Option(
             "fail_on",
             ValueKind.LIST,
-            "Exit with code 1 if this holds at the end: broken>0, refused>1%, slow>2s …; "
-            "repeatable (all names: mannerly report --help).",
+            "Exit with code 1 if this holds at the end, such as broken>0, refused>1% or slow>2s; "
+            "repeatable.",
             metavar="RULE",
         ),
         Option(
@@ -674,8 +674,8 @@ def _run() -> tuple[Option, ...]:
             "dashboard",
             ValueKind.TEXT,
             "Show the crawl live on a page, with control: at 127.0.0.1:7465 or the next free port, "
-            "or at HOST:PORT (beyond loopback with a token, which is printed).",
-            metavar="[HOST:PORT]",
+            "or at [HOST:]PORT (beyond loopback with a token, which is printed).",
+            metavar="[[HOST:]PORT]",
             project_use=ProjectUse.NONE,
         ),
         Option(
