@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.crawler.fleet.fleet_world import Fleet, Worker
+    from tests.crawler.store.valkey_server import LocalServer
 
 LEASE_S = 15.0
 ROUNDS = 3  # of the comparison, alternating
+COST_HOSTS, COST_PAGES = 100, 300  # a crawl of ten seconds: the start counts in shorter ones
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
 
 
@@ -92,15 +94,21 @@ def kills(number: int = 20, seed: int = 7) -> None:
 
 def cost() -> None:
     """Pages a second of two workers on Valkey, and of two processes on SQLite, in turn."""
-    with World(100, 100) as world:
+    with World(COST_HOSTS, COST_PAGES) as world:
         rates: dict[str, list[float]] = {"valkey": [], "sqlite": []}
+        pages = COST_HOSTS * COST_PAGES
+        server_us: list[float] = []
+        traffic: list[tuple[float, float]] = []
         for _ in range(ROUNDS):
             fleet = world.fleet(*FAST)
+            cpu_s, moved = fleet.server_cpu_s(world.server), _traffic(world.server)
             workers = [fleet.join() for _ in range(2)]
             for worker in workers:
                 worker.end(900.0)
             rates["valkey"].append(_rate(fleet))
-            server = fleet.server_cpu_s(world.server)
+            server_us.append((fleet.server_cpu_s(world.server) - cpu_s) / pages * 1e6)
+            now = _traffic(world.server)
+            traffic.append(((now[0] - moved[0]) / pages, (now[1] - moved[1]) / pages))
             fleet.close()
             before = len(world.web.log())
             folder = world.folder / f"sqlite-{before}"
@@ -115,7 +123,18 @@ def cost() -> None:
         for name, values in rates.items():
             print(f"{name:<20} {' '.join(f'{value:7.0f}' for value in values)} pages/s")
         share = sum(rates["valkey"]) / sum(rates["sqlite"])
-        print(f"valkey/sqlite        {share:.0%}; server CPU {server * 1e6 / 10_000:.0f} µs a page")
+        print(f"valkey/sqlite        {share:.0%}")
+        spent = " ".join(f"{each:7.0f}" for each in server_us)
+        print(f"server CPU           {spent} µs a page")
+        sent, got = (sum(each) / ROUNDS for each in zip(*traffic, strict=True))
+        print(f"traffic              {sent:.0f} B to the server, {got:.0f} B back for a page")
+
+
+def _traffic(server: LocalServer) -> tuple[int, int]:
+    """Return the bytes that a server has received and sent so far."""
+    with server.client() as client:
+        stats = client.info("stats")
+    return stats["total_net_input_bytes"], stats["total_net_output_bytes"]
 
 
 def _rate(fleet: Fleet) -> float:

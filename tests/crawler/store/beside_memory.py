@@ -86,7 +86,8 @@ class BesideMemory(RuleBasedStateMachine):
         ]
         fetched, dropped = share
         known = model.counts()
-        most = sum((known.queued, known.failed, known.given_up, len(found), len(late)))
+        may_return = (known.fetched, known.failed, known.given_up)
+        most = sum((known.queued, *may_return, len(found), len(late)))
         batch = Batch(
             pages=[(entry, page(entry, status=status)) for entry in entries[:fetched]],
             dropped=[(entry, reason) for entry in entries[fetched:][:dropped]],

@@ -23,7 +23,7 @@ PATIENCE_S = 30.0
 class Sentinel:
     """One sentinel, which watches a primary."""
 
-    def __init__(self, primary: LocalServer, quorum: int) -> None:
+    def __init__(self, primary: LocalServer, quorum: int, password: str = "") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mannerly-sentinel-"))
         self.port = free_port()
         settings = (
@@ -34,6 +34,7 @@ class Sentinel:
             f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}",
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}",
             f"sentinel failover-timeout {SERVICE} 3000",
+            *([f"requirepass {password}"] if password else []),
         )
         config = self.folder / "sentinel.conf"
         config.write_text("\n".join(settings) + "\n")
@@ -41,9 +42,9 @@ class Sentinel:
             [str(get_binary_path()), str(config), "--sentinel"], stdout=subprocess.DEVNULL
         )
 
-    def ask(self, *words: str) -> object:
-        with redis.Redis(port=self.port) as client:
-            return client.execute_command("SENTINEL", *words)
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://127.0.0.1:{self.port}/{SERVICE}/0"
 
     def facts(self) -> str:
         try:

@@ -87,6 +87,49 @@ def test_a_crawl_is_complete_whichever_exchange_fails(
     assert [store.counts().outgoing for store in stores] == [0, 0]
 
 
+@pytest.mark.parametrize("place", range(24))
+def test_writes_of_several_shards_are_applied_once_whichever_exchange_fails(
+    place: int, opened: ExitStack, tmp_path: Path
+) -> None:
+    """Offered again, every batch and every link is there once."""
+    location = new_location()
+    create(opened, location, tmp_path, SHARDS).close()
+    server = FailingServer(parse(location))
+    crawl = ValkeyCrawl(server, ValkeyCrawl.open(location).manifest)
+    opened.callback(crawl.close)
+    crawl.keep_in(tmp_path)
+    stores = [crawl.claim(shard, OPTIONS) for shard in range(SHARDS)]
+    new: list[list[str]] = [[] for _ in stores]
+    server.arm(place)
+    for number in range(4):
+        batches = [
+            Batch(
+                found=[candidate(f"/own-{number}")],
+                outgoing=[(1 - shard, candidate(f"/from-{shard}-{number}"))],
+            )
+            for shard in range(SHARDS)
+        ]
+        for call in (
+            lambda made=batches: crawl.fleet.commit(list(zip(stores, made, strict=True))),
+            lambda: crawl.fleet.pass_links(stores, 100),
+        ):
+            results = call()
+            if any(isinstance(each, StoreAway) for each in results):
+                done = [each for each in results if not isinstance(each, StoreAway)]
+                assert done == []  # two writes are one exchange
+                results = call()
+            for urls, result in zip(new, results, strict=True):
+                assert not isinstance(result, Exception)
+                urls += [entry.url for entry in result.new]
+
+    for store, urls, other in zip(stores, new, (1, 0), strict=True):
+        wanted = [f"/own-{number}" for number in range(4)]
+        wanted += [f"/from-{other}-{number}" for number in range(4)]
+        assert sorted(urls) == sorted(candidate(path).url for path in wanted)
+        assert store.counts().queued == 8
+        assert store.counts().outgoing == 0
+
+
 # ---------------------------------------------------------------------- restarts
 
 

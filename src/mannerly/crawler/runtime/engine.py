@@ -9,8 +9,9 @@ Each shard is told the time at every tick, so that an idle crawl sees new contro
 Shards can be added and removed between two turns (`own_shards`). In a crawl that several runs share
 nothing is sent for a shard after its store's `sure_until`. A shard whose lease is lost is dropped:
 its requests are cancelled and nothing more of it is committed. While the store is away nothing is
-started or written; one that goes away in the middle of anything but a commit costs the shard its
-memory, since the call may have had its effect.
+started or written; one that goes away in the middle of anything but a commit or the passing on of
+links costs the shard its memory, since the call may have had its effect. Both are done for all
+shards in one exchange with the store (`Fleet.commit`, `Fleet.pass_links`).
 
 This module is long because the loop and everything that makes it start less are one object.
 """
@@ -25,9 +26,10 @@ from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
+from mannerly.crawler.shard.shard import RECEIVE
 from mannerly.crawler.stats import OldestRequest
 from mannerly.crawler.stats_fold import StatsFold
-from mannerly.crawler.store.base import StoreFull
+from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
 from .governor import Governor
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
+    from mannerly.crawler.store.base import Committed
+    from mannerly.crawler.store.fleet import Fleet
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget
@@ -110,8 +114,10 @@ class Engine:
         events: Events | None = None,
         memory: BodyMemory | None = None,
         leases: Leases | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         self._fetcher = fetcher
+        self._fleet = fleet
         self._memory = memory or BodyMemory()
         self._leases = leases
         self.shards = owned = OwnShards(shards)
@@ -433,15 +439,38 @@ class Engine:
         if self._clock.now() < self._next_tick and not self._has_time_to_deliver:
             return
         now = self._now()
-        for shard in list(self._shards):
+        shards, failure = list(self._shards), None
+        received: dict[int, Committed] = {}
+        if self._fleet is not None:
+            results = self._fleet.pass_links([shard.store for shard in shards], RECEIVE)
+            received, failure = self._sorted_out(shards, results)
+            shards = [shard for shard in shards if shard.number in received]
+        for shard in shards:
             try:
-                shard.tick(now)
+                shard.tick(now, received.get(shard.number))
             except (LeaseLost, StoreAway) as error:
                 self._lose(shard.number, error)
                 if self.away is not None:
                     break
+        if failure is not None:
+            raise failure
         self._next_tick = now.mono + self._rhythm.tick_s
         self._full_since = self._trouble = None
+
+    def _sorted_out(
+        self, shards: Sequence[Shard], results: Sequence[Committed | StoreError]
+    ) -> tuple[dict[int, Committed], StoreError | None]:
+        """Drop the shards that are lost; return what was done, by shard, and the worst failure."""
+        done: dict[int, Committed] = {}
+        failure: StoreError | None = None
+        for shard, result in zip(shards, results, strict=True):
+            if isinstance(result, LeaseLost):
+                self._lose(shard.number, result)
+            elif not isinstance(result, StoreError):
+                done[shard.number] = result
+            elif failure is None or isinstance(failure, StoreAway | StoreFull):
+                failure = result
+        return done, failure
 
     @property
     def _has_time_to_deliver(self) -> bool:
@@ -471,11 +500,11 @@ class Engine:
         """Write everything that has come in to the store."""
         began = self._now()
         pages = sum([shard.left.uncommitted for shard in self._shards])
-        for shard in list(self._shards):
-            try:
+        if self._fleet is None:
+            for shard in self._shards:
                 shard.commit(began)
-            except LeaseLost as error:
-                self._lose(shard.number, error)
+        else:
+            self._commit_together(self._fleet, began)
         ended = self._clock.now()
         took_s = ended - began.mono
         after_s, within_s = self._rhythm.commit_after_s, self._rhythm.commit_within_s
@@ -484,6 +513,18 @@ class Engine:
         self._events.emit(BatchCommitted(pages, took_s))
         if self._governor is not None:
             self._governor.committed(took_s, ended)
+
+    def _commit_together(self, fleet: Fleet, now: Now) -> None:
+        """Commit all shards, one exchange with the store for all of them."""
+        offered = [(shard, batch) for shard in self._shards if (batch := shard.to_commit(now))]
+        results = fleet.commit([(shard.store, batch) for shard, batch in offered])
+        shards = [shard for shard, _ in offered]
+        done, failure = self._sorted_out(shards, results)
+        for shard in shards:
+            if shard.number in done:
+                shard.committed(done[shard.number], now)
+        if failure is not None:
+            raise failure
 
     def stats(self) -> Stats:
         """Return the totals of this process, as they are now."""

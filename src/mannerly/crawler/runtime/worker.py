@@ -127,6 +127,7 @@ class Worker:
             events=events,
             memory=memory,
             leases=self._leases,
+            fleet=store.fleet,
         )
         self._is_paused = self._is_held = False
         self._orders = OrderBook(store)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.extract import Extractor
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import ShardStore
+    from mannerly.crawler.store.base import Committed, ShardStore
     from mannerly.politeness.model import Instant, Outcome
 
     from .answers import AnswerArchive
@@ -335,14 +335,21 @@ class Shard:
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
-        batch, frontier = self.parts.batch, self.frontier
+        batch = self.to_commit(now)
+        if batch:
+            self.committed(self.store.commit(batch), now)
+
+    def to_commit(self, now: Now) -> Batch:
+        """Return everything so far; `committed` is told what came of its commit."""
+        batch = self.parts.batch
         batch.hosts = self.parts.hosts.changes(now)
-        archive = self.parts.archive
-        if archive is not None:
-            batch.segments = archive.flush()
-        if not batch:
-            return
-        committed = self.store.commit(batch)
+        if self.parts.archive is not None:
+            batch.segments = self.parts.archive.flush()
+        return batch
+
+    def committed(self, committed: Committed, now: Now) -> None:
+        """Go on: the batch is durable."""
+        batch, frontier, archive = self.parts.batch, self.frontier, self.parts.archive
         shared = self.parts.shared
         if shared is not None:
             shared.is_urgent |= self.parts.is_urgent
@@ -358,12 +365,16 @@ class Shard:
         self._found(committed.new, now)
         self.parts.lists.settle(self.parts)
 
-    def tick(self, now: Now) -> None:
-        """Do what need not happen at once: links of other shards, given-up hosts, measurements."""
+    def tick(self, now: Now, received: Committed | None = None) -> None:
+        """Do what need not happen at once: links of other shards, given-up hosts, measurements.
+
+        `received`: links of other shards, if they were passed on already (`Fleet.pass_links`).
+        """
         parts = self.parts
-        if parts.routes.leads_elsewhere:
+        if received is None and parts.routes.leads_elsewhere:
             self.store.deliver()
             received = self.store.receive(RECEIVE)
+        if received is not None:
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)
         upkeep(parts, now)

@@ -38,11 +38,12 @@ from typing import TYPE_CHECKING, Protocol
 from .base import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mannerly.politeness.model import Instant
 
-    from .base import WorkerCard
+    from .base import Batch, Committed, ShardStore, WorkerCard
 
 LEASE_S = 15.0  # by the clock of the store
 RENEW_S = 5.0  # between two renewals
@@ -88,6 +89,20 @@ class Fleet(Protocol):
 
         Raises:
             StoreAway: nothing was prolonged, as far as is known.
+        """
+
+    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+        """Commit batches of several shards of this process; they share a round trip.
+
+        Returns, for each, what `ShardStore.commit` returns or raises. Each batch is applied whole
+        or not at all, whatever becomes of the others.
+        """
+
+    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+        """Hand over the links of several shards of this process, and take over what came for them.
+
+        Returns, for each, what `ShardStore.receive` returns or raises. After `StoreAway` nothing is
+        lost: what was taken over is returned the next time.
         """
 
     def rest(self, shard: int) -> bool:

@@ -7,24 +7,27 @@ a store on a server, for tests and for crawls in virtual time.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.control import is_for_shards
 from mannerly.politeness.clock import MonotonicClock
 
-from .base import StoreInUse
+from .base import StoreError, StoreInUse
 from .fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost, StoreAway
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Entry
     from mannerly.politeness.model import Instant
 
-    from .base import Batch, BroughtBack, Committed, ShardOptions, WorkerCard
+    from .base import Batch, BroughtBack, Committed, ShardOptions, ShardStore, WorkerCard
 
 
 class LeaseClock(Protocol):
@@ -45,6 +48,13 @@ class _Shared:
 
 
 _shared: dict[str, _Shared] = {}  # by location
+
+
+def _result(call: Callable[[], Committed]) -> Committed | StoreError:
+    try:
+        return call()
+    except StoreError as error:
+        return error
 
 
 class LeasedStore(DatedStore):
@@ -218,6 +228,17 @@ class SharedMemoryCrawl(MemoryCrawl):
             for shard, data in enumerate(self._crawl.shards)
             if not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
         ]
+
+    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+        """Commit batches of several shards of this member."""
+        return [_result(partial(store.commit, batch)) for store, batch in batches]
+
+    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+        """Hand over and take over the links of several shards of this member."""
+        for store in stores:
+            with suppress(StoreError):  # told by `receive`
+                store.deliver()
+        return [_result(partial(store.receive, limit)) for store in stores]
 
     def rest(self, shard: int) -> bool:
         """Note that there is nothing to do in a shard; return whether that holds."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.control import AddSeeds, Pause, SetOption
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import create_crawl, exists, wipe
-from mannerly.crawler.store.base import Batch, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import Batch, StoreError, StoreInUse, WorkerCard
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost
 
 from .opening import OPTIONS, Opening
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.model import Entry
-    from mannerly.crawler.store.base import CrawlStore, ShardStore
+    from mannerly.crawler.store.base import Committed, CrawlStore, ShardStore
     from mannerly.crawler.store.fleet import Fleet
 
 
@@ -32,6 +32,11 @@ class Joined(NamedTuple):
         """Give a sign of life; return the shards that were lost."""
         card = WorkerCard(self.fleet.member, "machine", 4711, [], 0, time.time())
         return self.fleet.renew(card, now=time.monotonic())
+
+
+def _done(result: Committed | StoreError) -> Committed:
+    assert not isinstance(result, StoreError), result
+    return result
 
 
 class FleetContract(Opening):
@@ -165,6 +170,57 @@ class FleetContract(Opening):
 
         assert lost == []
         assert enter(store, candidate())
+
+    def test_batches_of_several_shards_are_committed_at_once(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """Each is answered for itself."""
+        one, _ = self.members(location, tmp_path)
+        first, second = (one.crawl.claim(number, OPTIONS) for number in (0, 1))
+
+        done = one.fleet.commit(
+            [(first, Batch(found=[candidate("/x"), candidate("/y")])), (second, Batch())]
+        )
+
+        new = [[entry.url for entry in _done(each).new] for each in done]
+        assert new == [[candidate("/x").url, candidate("/y").url], []]
+        assert (first.counts().queued, second.counts().queued) == (2, 0)
+
+    def test_a_lost_shard_is_not_in_the_way_of_others(self, location: str, tmp_path: Path) -> None:
+        """Its batch is refused whole, theirs are applied."""
+        one, two = self.members(location, tmp_path)
+        stale, sound = (one.crawl.claim(number, OPTIONS) for number in (0, 1))
+        self.let_leases_end()
+        taken = two.crawl.claim(0, OPTIONS)
+        one.renew()
+        found = Batch(found=[candidate()])
+
+        lost, done = one.fleet.commit([(stale, found), (sound, Batch(found=[candidate()]))])
+
+        assert isinstance(lost, LeaseLost)
+        assert len(_done(done).new) == 1
+        assert (taken.counts().queued, sound.counts().queued) == (0, 1)
+
+    def test_links_of_several_shards_are_passed_on_at_once(
+        self, location: str, tmp_path: Path
+    ) -> None:
+        """Those that are handed over are taken over in the same call or the next one, once."""
+        one, _ = self.members(location, tmp_path)
+        stores = [one.crawl.claim(number, OPTIONS) for number in (0, 1)]
+        stores[0].commit(Batch(outgoing=[(1, candidate("/there")), (1, candidate("/too"))]))
+        stores[1].commit(Batch(outgoing=[(0, candidate("/back"))]))
+
+        passed = [one.fleet.pass_links(stores, 100) for _ in range(3)]
+
+        new = [
+            sorted(entry.url for each in results for entry in _done(each).new)
+            for results in zip(*passed, strict=True)
+        ]
+        assert new == [
+            [candidate("/back").url],
+            sorted([candidate("/there").url, candidate("/too").url]),
+        ]
+        assert [store.counts().outgoing for store in stores] == [0, 0]
 
     def test_a_released_shard_is_not_written_to(self, location: str, tmp_path: Path) -> None:
         """Closing is final, also while the lease would still hold."""

@@ -6,6 +6,8 @@
 
 `open_memory` opens one and the same memory again and again within a test. Time is virtual; a memory
 with a clock of its own overrides `wait`, and may set shorter `times`.
+
+This module is long because a suite is one class, and each promise has a test of its own.
 """
 
 from __future__ import annotations

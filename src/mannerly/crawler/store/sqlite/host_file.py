@@ -148,7 +148,7 @@ class HostFile:
             me = self._require(holder, now)
             self._file.execute(_HOLD, (me.number, asked))
             held: list[Row] = []
-            if self._file.changes() < len(hosts):  # else nobody holds any of them
+            if self._file.changes() < len(hosts):  # else all of them were free
                 held = self._file.execute(_HELD, (asked, me.number)).fetchall()
             stored = self._budgets(hosts, now)
             answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)

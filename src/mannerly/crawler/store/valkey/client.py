@@ -34,6 +34,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
 Payload: TypeAlias = dict[str, Any]
+Call: TypeAlias = tuple[str, "Sequence[str]", Payload]  # of a script: its name, keys, payload
 
 # By the first word of the server's error.
 _AWAY = ("LOADING", "BUSY", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
@@ -91,7 +92,7 @@ class ValkeyServer:
             raise answer
         return answer
 
-    def calls(self, calls: Sequence[tuple[str, Sequence[str], Payload]]) -> list[Any]:
+    def calls(self, calls: Sequence[Call]) -> list[Any]:
         """Run several scripts in one exchange; return their answers, errors among them.
 
         Raises:

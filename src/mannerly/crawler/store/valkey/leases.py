@@ -25,12 +25,20 @@ from .home import Home
 from .notes import FileNote, ServerNote
 from .outbox import Outbox
 from .shard import ValkeyShard
+from .together import Together
 from .writes import Writes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from mannerly.crawler.store.base import ShardOptions, WorkerCard
+    from mannerly.crawler.store.base import (
+        Batch,
+        Committed,
+        ShardOptions,
+        ShardStore,
+        WorkerCard,
+    )
     from mannerly.politeness.model import Instant
 
     from .client import Payload
@@ -146,6 +154,23 @@ class ValkeyFleet:
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         return lost
+
+    # ------------------------------------------------------------------ several shards at once
+
+    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+        """Commit batches of several shards of this process, in one exchange."""
+        return self._together([store for store, _ in batches]).commit(
+            [batch for _, batch in batches]
+        )
+
+    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+        """Hand over and take over the links of several shards of this process."""
+        return self._together(stores).pass_links(limit)
+
+    def _together(self, stores: Sequence[ShardStore]) -> Together:
+        shards = [store for store in stores if isinstance(store, ValkeyShard)]
+        assert len(shards) == len(stores), "shards of this store"
+        return Together(self._crawl.server, self._crawl.mail, shards)
 
     def figures(self) -> FleetFigures:
         """Return what this process knows of the store, for metrics. Asks the server once."""

@@ -22,6 +22,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
+from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
 from .reader import COUNTERS, ValkeyReader, pairs
 from .returning import Returning
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.model import Candidate, Entry, PageRecord
-    from mannerly.crawler.store.base import Batch, Counts
+    from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
 
-    from .client import Payload, ValkeyServer
+    from .client import Call, Command, Payload, ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .mailbox import Mailbox
@@ -79,7 +80,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._limit = limit
         self._writes = writes
         self._writer = records
-        self._outbox = outbox
+        self.outbox = outbox
         self._mail = mail
         self._on_close = on_close
         self._is_open = True
@@ -110,14 +111,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
         for which in ("last", "posted", "passed"):
             for shard, at in self._letter_cursors(which).items():
                 cursors.setdefault(shard, {})[which] = at
-        self._outbox.load(cursors)
+        self.outbox.load(cursors)
 
     # ------------------------------------------------------------------ what is known
 
     def counts(self) -> Counts:
         """Return exact totals."""
         counters = list(self._writes.counters)
-        counters[_OUTGOING] -= self._outbox.handed
+        counters[_OUTGOING] -= self.outbox.handed
         return counts_of(counters)
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
@@ -162,25 +163,33 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def commit(self, batch: Batch) -> Committed:
         """Apply everything that a batch brought."""
+        self.settle()
+        self.begin_commit(batch)
+        self.settle()
+        return self.end_commit()
+
+    def begin_commit(self, batch: Batch) -> None:
+        """Make a commit pending; nothing may be pending before."""
         check_recipients(batch, self.number, self._shards)
-        self._settle()
         rest = batch
-        if self._sent is not None:
-            if self._sent.batch is batch:
-                rest = self._sent.rest()
-            self._sent = None
-        self._commit(rest, batch)
+        if self._sent is not None and self._sent.batch is batch:
+            rest = self._sent.rest()
+        self._begin_commit(rest, batch)
+
+    def end_commit(self) -> Committed:
+        """Return what came of a commit that is settled."""
+        self._sent = None
         return self._take_late("commit") or _NOTHING
 
-    def _commit(self, batch: Batch, whole: Batch) -> None:
+    def _begin_commit(self, batch: Batch, whole: Batch) -> None:
         entries = list(batch.found)
         payload = commit_payload(batch, self.round, self._server)
         payload["limit"] = self._limit
-        payload["letters"] = self._outbox.write(dict(by_shard(batch.outgoing)))
+        payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
             self._writer.add(batch, self.round)
         self._is_read = self._is_read and not batch.listed
-        letters, saved = self._outbox.news()
+        letters, saved = self.outbox.news()
         payload |= letters
         self._sent = Sent(whole)
 
@@ -190,8 +199,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             self._forget(batch)
             self._add_late("commit", committed(answer, entries))
 
-        self._send("commit", payload, finish)
-        self._sent = None
+        self._begin("commit", payload, finish)
 
     def _forget(self, batch: Batch) -> None:
         """Drop the notes about pages that have left the queue."""
@@ -202,7 +210,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
-        self._settle()
+        self.settle()
         if (late := self._take_late("admit")) is not None:
             return list(late)
         counts = self.counts()
@@ -230,7 +238,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for."""
-        self._settle()
+        self.settle()
         late: BroughtBack | None = self._take_late("bring_back")
         if late is not None or not self.counts().retries:
             return late or BroughtBack([], 0, {})
@@ -259,21 +267,29 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Hand outgoing links over to their shards; return how many were handed over."""
         if self._writes.is_pending:
             return 0  # its letters may not be committed
-        count, shards = self._outbox.post()
-        for shard in shards:
-            self._mail.arrived(shard)
-        return count
+        return post([self.outbox], self._mail)
 
     def receive(self, limit: int) -> Committed:
         """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
-        self._settle()
-        late: Committed | None = self._take_late("receive")
-        if late is not None:
-            return late
-        if not self._mail.has_any(self.number):
-            return _NOTHING
+        self.settle()
+        if not self.is_received and self._mail.has_any(self.number):
+            self.begin_receive(self._server.ask(*self.inbox), limit)
+            self.settle()
+        return self.end_receive()
+
+    @property
+    def is_received(self) -> bool:
+        """Return whether links were taken over that `end_receive` did not return yet."""
+        return "receive" in self._late
+
+    @property
+    def inbox(self) -> Command:
+        """Return the command that reads the first letters of the inbox."""
+        return ("LRANGE", self._base + "i", 0, LETTERS - 1)
+
+    def begin_receive(self, letters: list[bytes], limit: int) -> None:
+        """Take over the first letters, if there are any: it is pending then."""
         key = self._base + "i"
-        letters = self._server.ask("LRANGE", key, 0, LETTERS - 1)
         found: list[Candidate] = []
         cursors: dict[int, int] = {}
         count = 0
@@ -284,37 +300,42 @@ class ValkeyShard(ValkeyReader, ShardStore):
             found += links
             cursors[sender] = number
             count += 1
-        if not count:
+        if count == len(letters) < LETTERS:
             self._mail.emptied(self.number)
-            return _NOTHING
+        if not count:
+            return
         hosts: dict[str, int] = {}
         payload: Payload = {
             "limit": self._limit,
             "found": offered(found, hosts),
             "hosts": list(hosts),
-            "cursors": flat(cursors.items()),
+            "cursors": [f"{sender}:read" for sender in cursors],
+            "numbers": list(cursors.values()),
             "count": count,
             "links": len(found),
         }
-        self._send(
+        self._begin(
             "receive",
             payload,
             lambda answer: self._add_late("receive", committed(answer, found)),
         )
+
+    def end_receive(self) -> Committed:
+        """Return what came of the letters that were taken over."""
         return self._take_late("receive") or _NOTHING
 
     def save_cursors(self) -> bool:
         """Keep what is known of letters; return whether all of them were read."""
-        self._settle()
-        if self._outbox.has_news:
-            payload, saved = self._outbox.news()
+        self.settle()
+        if self.outbox.has_news:
+            payload, saved = self.outbox.news()
             self._send("cursor", payload, lambda _: saved())
-        return self._outbox.is_empty
+        return self.outbox.is_empty
 
     def rest(self, orders: int) -> bool:
         """Note that nothing is left to do; `orders` is the last control record there is."""
         self.deliver()
-        self._outbox.look()
+        self.outbox.look()
         if not self.save_cursors() or self._mail.has_any(self.number, is_fresh=True):
             return False
         return bool(self._writes.run("rest", {"orders": orders}))
@@ -374,18 +395,35 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def _send(self, name: str, payload: Payload, finish: Callable[[Answer], None]) -> None:
         """Write something; what came of it is told to `finish`, now or when it is settled."""
-        self._finish = finish
-        answer = self._writes.send(name, payload, self._add_lengths)
-        self._finish = None
-        finish(answer)
+        self._begin(name, payload, finish)
+        self.settle()
 
-    def _settle(self) -> None:
-        """Learn what came of a write whose answer was lost."""
+    def _begin(self, name: str, payload: Payload, finish: Callable[[Answer], None]) -> None:
+        self._writes.begin(name, payload, self._add_lengths)
+        self._finish = finish
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether a write was begun whose answer did not come."""
+        return self._writes.is_pending
+
+    def settle(self) -> None:
+        """Send what is pending, if anything is, and learn what came of it."""
         if self._writes.is_pending:
-            answer = self._writes.settle()
-            finish, self._finish = self._finish, None
-            if finish is not None:
-                finish(answer)
+            self._finished(self._writes.settle())
+
+    def pending_call(self) -> Call:
+        """Return the call of what is pending; its answer goes to `settled`."""
+        return self._writes.call()
+
+    def settled(self, answer: bytes | StoreError) -> None:
+        """Take the answer to `pending_call`; errors are raised."""
+        self._finished(self._writes.settled(answer))
+
+    def _finished(self, answer: Answer) -> None:
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish(answer)
 
     def _add_lengths(self, payload: Payload) -> None:
         """Write the records to their file; the script commits its length."""

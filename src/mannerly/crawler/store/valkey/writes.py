@@ -20,7 +20,7 @@ from .packing import Poisoned
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .client import Payload, ValkeyServer
+    from .client import Call, Payload, ValkeyServer
 
 _COUNTERS = 14  # of `owner.lua`, and the number of hosts
 
@@ -66,31 +66,42 @@ class Writes:
         """Return whether a write is under way whose answer was lost."""
         return self._pending is not None
 
-    def send(
+    def begin(
         self, name: str, payload: Payload, prepare: Callable[[Payload], None] = lambda _: None
-    ) -> Answer:
-        """Write something, with the next number; nothing may be pending.
+    ) -> None:
+        """Make a write pending, with the next number; nothing may be pending before.
 
         `prepare` completes the payload before every try, and may fail.
-
-        Raises:
-            StoreAway, StoreFull: it is pending now.
-            LeaseLost: the shard has another owner.
         """
         assert self._pending is None, "an earlier write is settled first"
         self.number += 1
         self._pending = _Pending(name, {**self._fence, "n": self.number, **payload}, prepare)
-        return self.settle()
 
     def settle(self) -> Answer:
-        """Try the pending write again, and return its answer."""
+        """Try the pending write, and return its answer.
+
+        Raises:
+            StoreAway, StoreFull: it is still pending.
+            LeaseLost: the shard has another owner.
+        """
+        (answer,) = self._server.calls([self.call()])
+        return self.settled(answer)
+
+    def call(self) -> Call:
+        """Return the call of the pending write, to be sent now."""
         pending = self._pending
         assert pending is not None, "there is nothing to settle"
         if self.is_lost:
             raise LeaseLost("the shard has another owner")
         pending.prepare(pending.payload)
+        return pending.name, [self._key], pending.payload
+
+    def settled(self, answer: bytes | StoreError) -> Answer:
+        """Take the answer to `call`; errors are raised, as by `settle`."""
         try:
-            answer = _decoded(self._server.call(pending.name, [self._key], pending.payload))
+            if isinstance(answer, StoreError):
+                raise answer
+            known = _decoded(answer)
         except (StoreAway, StoreFull):
             raise
         except StoreError as error:
@@ -98,8 +109,8 @@ class Writes:
             self.is_lost = True  # whatever it was: what is applied is not known
             raise
         self._pending = None
-        self.counters = answer.counts
-        return answer
+        self.counters = known.counts
+        return known
 
     def run(self, name: str, payload: Payload) -> Any:
         """Run a script of the owner that has no number: repeating it is harmless."""

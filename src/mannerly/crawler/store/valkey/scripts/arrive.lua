@@ -34,8 +34,7 @@ end
 -- `found` has five values for each candidate: fingerprint, address of its bucket, place of its host
 -- in `hosts`, priority, packed entry. Returns the places of new ones and how many were queued.
 local function arrive(found, hosts, limit)
-  local known = redis.call('HMGET', S, 'known', 'buckets')
-  local count, buckets = tonumber(known[1]) or 0, tonumber(known[2]) or FIRST
+  local count, buckets = C.known, math.max(FIRST, C.buckets)
   local new, room = {}, limit - (C.queued - C.waiting)
   if C.waiting > 0 then room = 0 end
   local queues, is_met, waiting = {}, {}, {}
@@ -71,7 +70,7 @@ local function arrive(found, hosts, limit)
   for name, queue in pairs(queues) do
     for priority, entries in pairs(queue) do append(name, priority, entries) end
   end
-  for name in pairs(is_met) do redis.call('HSETNX', P .. 'n', name, 0) end
+  for name in pairs(is_met) do host_of(name) end
   for first = 1, #waiting, 2000 do
     redis.call('RPUSH', P .. 'w', unpack(waiting, first, math.min(first + 1999, #waiting)))
   end
@@ -82,6 +81,6 @@ local function arrive(found, hosts, limit)
     split(buckets)
     buckets = buckets + 1
   end
-  if #new > 0 then redis.call('HSET', S, 'known', count, 'buckets', buckets) end
+  C.known, C.buckets = count, buckets
   return new, queued
 end

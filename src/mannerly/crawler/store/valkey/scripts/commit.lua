@@ -4,17 +4,17 @@ if is_repeated then return held[4] end
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0
-local has_suspects = redis.call('EXISTS', P .. 'x') == 1
-local has_done = redis.call('EXISTS', P .. 'd') == 1
-local parsing = tonumber(redis.call('HGET', S, 'parsing')) or 0
+local has_notes = redis.call('EXISTS', P .. 'x', P .. 'd') > 0
+local parsing = tonumber(held[5]) or 0
+know_hosts(hosts)
 
-local function take(host, priority, seq, entry)
-  if not remove(hosts[host], priority, seq, entry) then return nil end
+local function take(seq)
   C.queued = C.queued - 1
   if seq == parsing then redis.call('HSET', S, 'parsing', '0') end
-  if has_suspects then redis.call('HDEL', P .. 'x', seq) end
-  if has_done then redis.call('SREM', P .. 'd', seq) end
-  return seq
+  if has_notes then
+    redis.call('HDEL', P .. 'x', seq)
+    redis.call('SREM', P .. 'd', seq)
+  end
 end
 
 -- The kind of record that a queued URL has already: p page, f failed page, l list, m failed list,
@@ -35,9 +35,11 @@ C.checks = 0
 -- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
 -- `entries`, too.
 local counted = 0
+local is_gone = remove_all(A.pages, hosts)
 for i = 1, #A.pages, 5 do
-  local seq = take(A.pages[i], A.pages[i + 1], A.pages[i + 2], A.pages[i + 3])
-  if seq then
+  if is_gone[i] then
+    local seq = A.pages[i + 2]
+    take(seq)
     counted = counted + 1
     local kind = A.pages[i + 4]
     local before = earlier(seq)
@@ -57,36 +59,41 @@ for i = 1, #A.pages, 5 do
 end
 
 -- Dropped ones likewise; instead of the kind, the reason and entry of given-up ones.
+is_gone = remove_all(A.dropped, hosts)
 for i = 1, #A.dropped, 5 do
-  local seq = take(A.dropped[i], A.dropped[i + 1], A.dropped[i + 2], A.dropped[i + 3])
-  if seq and not earlier(seq) then
-    local given_up = A.dropped[i + 4]
-    if given_up then
-      C.given_up = C.given_up + 1
-      redis.call('ZADD', P .. 'g', redis.call('HINCRBY', S, 'stamp', 1), seq)
-      redis.call('HSET', P .. 'ge', seq, given_up)
-    else
-      C.skipped = C.skipped + 1
+  if is_gone[i] then
+    local seq = A.dropped[i + 2]
+    take(seq)
+    if not earlier(seq) then
+      local given_up = A.dropped[i + 4]
+      if given_up then
+        C.given_up = C.given_up + 1
+        redis.call('ZADD', P .. 'g', redis.call('HINCRBY', S, 'stamp', 1), seq)
+        redis.call('HSET', P .. 'ge', seq, given_up)
+      else
+        C.skipped = C.skipped + 1
+      end
     end
   end
 end
 
 local new, queued = arrive(A.found, hosts, A.limit)
+set_fields(P .. 'h', A.records)
+for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
 
-note_letters()
+local cursors = note_letters()
+local letters = {}
 for i = 1, #A.letters, 4 do -- shard, number, links, packed links
-  redis.call('HSET', P .. 'o', A.letters[i] .. ':' .. A.letters[i + 1],
-    A.letters[i + 2] .. ' ' .. A.letters[i + 3])
-  redis.call('HSET', P .. 'oc', A.letters[i] .. ':last', A.letters[i + 1])
+  letters[#letters + 1] = A.letters[i] .. ':' .. A.letters[i + 1]
+  letters[#letters + 1] = A.letters[i + 2] .. ' ' .. A.letters[i + 3]
+  cursors[#cursors + 1] = A.letters[i] .. ':last'
+  cursors[#cursors + 1] = A.letters[i + 1]
   C.outgoing = C.outgoing + A.letters[i + 2]
 end
-
-for i = 1, #A.records, 2 do
-  redis.call('HSET', P .. 'h', A.records[i], A.records[i + 1])
-  redis.call('HSETNX', P .. 'n', A.records[i], 0)
-end
-for i = 1, #A.robots, 2 do redis.call('HSET', P .. 'r', A.robots[i], A.robots[i + 1]) end
+set_fields(P .. 'o', letters)
+set_fields(P .. 'oc', cursors)
+set_fields(P .. 'r', A.robots)
 for i = 1, #A.votes, 3 do
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' wrong', A.votes[i + 2])

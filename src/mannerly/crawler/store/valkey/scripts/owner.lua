@@ -8,7 +8,7 @@ local S = KEYS[1]
 local P = string.sub(S, 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
 
-local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'answer')
+local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'answer', 'parsing')
 if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
@@ -21,7 +21,8 @@ if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then
 end
 
 local COUNTERS = {'queued', 'waiting', 'fetched', 'failed', 'lists', 'skipped', 'given_up',
-  'outgoing', 'retries', 'rechecks', 'round', 'applied', 'seq'}
+  'outgoing', 'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
+local TOLD = 13 -- of them, in the answer
 local C = {}
 if A.n and not is_repeated then
   -- The first write comes before anything else: without memory it fails, and nothing is changed.
@@ -30,12 +31,30 @@ if A.n and not is_repeated then
   for i, name in ipairs(COUNTERS) do C[name] = tonumber(values[i]) or 0 end
 end
 
+-- A command costs more than its values do: many fields are read or written with one.
+local PIECE = 2000 -- values of one command
+
+local function set_fields(key, fields)
+  for first = 1, #fields, PIECE do
+    redis.call('HSET', key, unpack(fields, first, math.min(first + PIECE - 1, #fields)))
+  end
+end
+
+-- Call `take` with each name and its value; false: there is none.
+local function get_fields(key, names, take)
+  for first = 1, #names, PIECE do
+    local last = math.min(first + PIECE - 1, #names)
+    local values = redis.call('HMGET', key, unpack(names, first, last))
+    for i = first, last do take(names[i], values[i - first + 1]) end
+  end
+end
+
 -- Keep the counters, the number of this write and its answer; return the answer.
 local function done(answer)
   local counts = {}
   local kept = {}
   for i, name in ipairs(COUNTERS) do
-    counts[i] = C[name]
+    if i <= TOLD then counts[i] = C[name] end
     kept[#kept + 1] = name
     kept[#kept + 1] = C[name]
   end

@@ -13,37 +13,47 @@ local function list_key(name, priority)
   return P .. 'l:' .. string.format('%.0f', priority) .. ':' .. name
 end
 
--- Changes of `n` are made at the end: `flush_hosts`.
+-- Changes of `n` are made at the end: `flush_hosts`. A host that is asked for is known from then on.
 local touched = {}
-local function host_of(name)
-  local host = touched[name]
-  if not host then
-    host = {count = 0, priorities = {}}
-    local value = redis.call('HGET', P .. 'n', name)
-    if value then
-      local is_first = true
-      for number in string.gmatch(value, '%d+') do
-        if is_first then
-          host.count, is_first = tonumber(number), false
-        else
-          host.priorities[tonumber(number)] = true
-        end
+local function know_host(name, value)
+  local host = {count = 0, priorities = {}, value = value}
+  if value then
+    local is_first = true
+    for number in string.gmatch(value, '%d+') do
+      if is_first then
+        host.count, is_first = tonumber(number), false
+      else
+        host.priorities[tonumber(number)] = true
       end
     end
-    touched[name] = host
   end
-  return host
+  touched[name] = host
+end
+
+local function host_of(name)
+  if not touched[name] then know_host(name, redis.call('HGET', P .. 'n', name)) end
+  return touched[name]
+end
+
+local function know_hosts(names)
+  get_fields(P .. 'n', names, know_host)
 end
 
 local function flush_hosts()
+  local changed = {}
   for name, host in pairs(touched) do
     local priorities = {}
     for priority in pairs(host.priorities) do priorities[#priorities + 1] = priority end
     table.sort(priorities)
     for i, priority in ipairs(priorities) do priorities[i] = string.format('%.0f', priority) end
     table.insert(priorities, 1, string.format('%.0f', host.count))
-    redis.call('HSET', P .. 'n', name, table.concat(priorities, ' '))
+    local value = table.concat(priorities, ' ')
+    if value ~= host.value then
+      changed[#changed + 1] = name
+      changed[#changed + 1] = value
+    end
   end
+  set_fields(P .. 'n', changed)
 end
 
 local function append(name, priority, entries)
@@ -83,4 +93,45 @@ local function remove(name, priority, seq, entry)
   end
   host.count = host.count - found
   return found > 0
+end
+
+-- Remove many entries: `values` has five for each, of which the first four are the place of its host
+-- in `hosts`, its priority, its number and itself. Returns a table of those that were there, by the
+-- place of their first value. Those at the beginning of their list go with one command.
+local function remove_all(values, hosts)
+  local is_gone, lists, by_name = {}, {}, {}
+  for i = 1, #values, 5 do
+    local name = values[i] .. ' ' .. values[i + 1]
+    local list = by_name[name]
+    if not list then
+      list = {}
+      by_name[name] = list
+      lists[#lists + 1] = list
+    end
+    list[#list + 1] = i
+  end
+  for _, list in ipairs(lists) do
+    local name, priority = hosts[values[list[1]]], values[list[1] + 1]
+    local host = host_of(name)
+    if #list > 1 and host.priorities[priority] then
+      local key, place, count = list_key(name, priority), {}, 0
+      for _, i in ipairs(list) do place[values[i + 3]] = i end
+      for _, entry in ipairs(redis.call('LRANGE', key, 0, #list - 1)) do
+        if not place[entry] then break end
+        is_gone[place[entry]] = true
+        count = count + 1
+      end
+      if count > 0 then
+        redis.call('LTRIM', key, count, -1)
+        host.count = host.count - count
+        if redis.call('EXISTS', key) == 0 then host.priorities[priority] = nil end
+      end
+    end
+    for _, i in ipairs(list) do
+      if not is_gone[i] and remove(name, priority, values[i + 2], values[i + 3]) then
+        is_gone[i] = true
+      end
+    end
+  end
+  return is_gone
 end

@@ -1,0 +1,99 @@
+"""Writes to several shards of one process in one exchange: its round trip is paid once.
+
+Each write is numbered and fenced as if it were alone (`writes`), and its answer is told to its
+shard. So one that is refused or has no room is not in the way of the others, and after an exchange
+whose answer was lost every write is pending in its own shard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.fleet import StoreAway
+
+from .outbox import post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mannerly.crawler.store.base import Batch, Committed
+
+    from .client import Call, ValkeyServer
+    from .mailbox import Mailbox
+    from .shard import ValkeyShard
+
+_PIECE = 64  # writes of one exchange: other clients of the server wait for it
+
+
+class Together:
+    """Some shards of one process, and which of them failed."""
+
+    def __init__(self, server: ValkeyServer, mail: Mailbox, shards: Iterable[ValkeyShard]) -> None:
+        self._server = server
+        self._mail = mail
+        self._shards = list(shards)
+        self._failed: dict[int, StoreError] = {}  # by shard
+
+    def commit(self, batches: Sequence[Batch]) -> list[Committed | StoreError]:
+        """Commit a batch of each shard; return what `commit` of each would return or raise."""
+        self._settle()
+        for shard, batch in zip(self._shards, batches, strict=True):
+            if shard.number not in self._failed:
+                shard.begin_commit(batch)
+        self._settle()
+        return [self._result(shard, shard.end_commit) for shard in self._shards]
+
+    def pass_links(self, limit: int) -> list[Committed | StoreError]:
+        """Hand over and take over links; return what `receive` of each would return or raise."""
+        self._settle()
+        try:
+            post([shard.outbox for shard in self._sound], self._mail)
+            having = [
+                shard
+                for shard in self._sound
+                if not shard.is_received and self._mail.has_any(shard.number)
+            ]
+            inboxes = self._server.ask_all([shard.inbox for shard in having])
+        except StoreError as error:
+            self._failed |= {shard.number: error for shard in self._sound}
+            having, inboxes = [], []
+        for shard, letters in zip(having, inboxes, strict=True):
+            try:
+                shard.begin_receive(letters, limit)
+            except StoreError as error:  # a letter is damaged
+                self._failed[shard.number] = error
+        self._settle()
+        return [self._result(shard, shard.end_receive) for shard in self._shards]
+
+    @property
+    def _sound(self) -> list[ValkeyShard]:
+        return [shard for shard in self._shards if shard.number not in self._failed]
+
+    def _result(self, shard: ValkeyShard, end: Callable[[], Committed]) -> Committed | StoreError:
+        return self._failed.get(shard.number) or end()
+
+    def _settle(self) -> None:
+        """Send everything that is pending."""
+        pending = [shard for shard in self._sound if shard.is_pending]
+        for start in range(0, len(pending), _PIECE):
+            self._settle_piece(pending[start : start + _PIECE])
+
+    def _settle_piece(self, pending: list[ValkeyShard]) -> None:
+        sent: list[ValkeyShard] = []
+        calls: list[Call] = []
+        for shard in pending:
+            try:
+                calls.append(shard.pending_call())
+                sent.append(shard)
+            except StoreError as error:
+                self._failed[shard.number] = error
+        try:
+            answers = self._server.calls(calls) if calls else []
+        except StoreAway as error:
+            answers = [error] * len(calls)
+        for shard, answer in zip(sent, answers, strict=True):
+            try:
+                shard.settled(answer)
+            except StoreError as error:
+                self._failed[shard.number] = error
