@@ -29,7 +29,7 @@ from .packing import (
 from .writes import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.model import (
@@ -328,12 +328,14 @@ class ValkeyReader(ShardReader):
 
     def _letter_cursors(self, which: str) -> dict[int, int]:
         """Return how far letters to each shard have come: `last`, `posted` or `passed`."""
-        cursors = {}
-        for field, value in self._hash("oc"):
+        known = self._cursors(self._hash("oc"))
+        return {shard: at for kind, shard, at in known if kind == which}
+
+    def _cursors(self, fields: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, int, int]]:
+        """Yield the kind, the shard and the number of each cursor of letters."""
+        for field, value in fields:
             shard, _, kind = field.partition(b":")
-            if kind.decode() == which:
-                cursors[self._number("oc", shard)] = self._number("oc", value)
-        return cursors
+            yield kind.decode(), self._number("oc", shard), self._number("oc", value)
 
     def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
         """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""

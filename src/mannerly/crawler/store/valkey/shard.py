@@ -96,22 +96,22 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def load(self) -> None:
         """Begin: read what the last owner left."""
         base = self._base
-        totals, hosts, suspects, done = self._server.ask_all(
+        totals, hosts, suspects, done, cursors = self._server.ask_all(
             [
                 ("HMGET", base + "s", *COUNTERS),
                 ("HLEN", base + "n"),
                 ("HGETALL", base + "x"),
                 ("SMEMBERS", base + "d"),
+                ("HGETALL", base + "oc"),
             ]
         )
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
-        cursors: dict[int, dict[str, int]] = {}
-        for which in ("last", "posted", "passed"):
-            for shard, at in self._letter_cursors(which).items():
-                cursors.setdefault(shard, {})[which] = at
-        self.outbox.load(cursors)
+        ways: dict[int, dict[str, int]] = {}
+        for which, shard, at in self._cursors(pairs(cursors)):
+            ways.setdefault(shard, {})[which] = at
+        self.outbox.load(ways)
 
     # ------------------------------------------------------------------ what is known
 
