@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from mannerly.crawler.store.valkey import batches, leases
+from mannerly.crawler.store.valkey import batches, leases, outbox
 from mannerly.crawler.store.valkey.host_codec import pack_host
+from mannerly.crawler.store.valkey.letters import Stream
 
 from .link import ModelLink
 from .world import Fault, FleetOutcome, Plan, simulate_fleet
@@ -99,10 +100,10 @@ def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
     return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
 
 
-_KEEP_LETTER = """\
-  redis.call('HSET', P .. 'o', A.letters[i] .. ':' .. A.letters[i + 1],
-    A.letters[i + 2] .. ' ' .. A.letters[i + 3])
-"""
+def _without_claim(shard: int, _claim: int, _token: str) -> Stream:
+    """Number the letters of all claims in one stream."""
+    return Stream(shard, 0, "")
+
 
 PLANTED = (
     Planted(
@@ -131,8 +132,13 @@ PLANTED = (
     ),
     Planted(
         "letters not kept by their sender",
-        edits=((_KEEP_LETTER, ""),),
+        edits=(("set_fields(P .. 'o', letters)", ""),),
         kinds=(Fault.KILL, Fault.FORGET, Fault.JOIN),
+    ),
+    Planted(
+        "letters numbered alike by every owner",
+        patches=((outbox, "stream_of", _without_claim),),
+        kinds=(Fault.FORGET, Fault.CUT, Fault.JOIN),
     ),
     Planted(
         "no hold after a restart",
