@@ -13,10 +13,11 @@ from unittest.mock import patch
 
 from mannerly.crawler.store.valkey import batches, leases, outbox
 from mannerly.crawler.store.valkey.host_codec import pack_host
-from mannerly.crawler.store.valkey.letters import Stream
+from mannerly.crawler.store.valkey.letters import LetterStream
 
 from .link import ModelLink
-from .world import Fault, FleetOutcome, Plan, simulate_fleet
+from .plan import Fault, FleetOutcome, Plan
+from .world import simulate_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,9 +101,9 @@ def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
     return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
 
 
-def _without_claim(shard: int, _claim: int, _token: str) -> Stream:
+def _without_claim(shard: int, _claim: int, _token: str) -> LetterStream:
     """Number the letters of all claims in one stream."""
-    return Stream(shard, 0, "")
+    return LetterStream(shard, 0, "")
 
 
 PLANTED = (

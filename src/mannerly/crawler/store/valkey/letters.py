@@ -22,8 +22,8 @@ class Letter(NamedTuple):
     packed: str
 
 
-class Stream(NamedTuple):
-    """The letters to one shard that were written in one claim; streams are in the order of claims."""
+class LetterStream(NamedTuple):
+    """The letters to one shard that were written in one claim; sorted by claims."""
 
     shard: int
     claim: int
@@ -44,12 +44,12 @@ class Stream(NamedTuple):
         return f"{sender}:{self.stamp}"
 
 
-def stream_of(shard: int, claim: int, token: str) -> Stream:
+def stream_of(shard: int, claim: int, token: str) -> LetterStream:
     """Return the stream to a shard of the claim with this token."""
-    return Stream(shard, claim, token[:_TOKEN])
+    return LetterStream(shard, claim, token[:_TOKEN])
 
 
-def split_name(name: bytes) -> tuple[Stream, str]:
+def split_name(name: bytes) -> tuple[LetterStream, str]:
     """Return the stream of `SHARD:CLAIM-TOKEN:REST`, and the rest.
 
     Raises:
@@ -57,4 +57,4 @@ def split_name(name: bytes) -> tuple[Stream, str]:
     """
     shard, stamp, rest = name.decode("ascii").split(":")
     claim, _, token = stamp.partition("-")
-    return Stream(int(shard), int(claim), token), rest
+    return LetterStream(int(shard), int(claim), token), rest

@@ -13,9 +13,9 @@ After a restart of the server all cursors are asked for again, and again every L
 are under way.
 
 The streams of earlier claims are posted by the present owner, too. When the last letter of one was
-read, its cursor leaves the inbox, and then the stream leaves the outbox: a shard has one stream for
-each other shard, and a few more after it has changed hands. An owner that dies between the two posts
-letters a second time, which brings nothing new.
+read, its cursor leaves the inbox, and then the stream leaves the outbox. So a shard has one stream
+to each other shard, and a few more after it has changed hands. If its owner dies between the two,
+letters are posted a second time, which brings nothing new.
 
 A shard with more than MARK unread links gets no more for a while: they stay with the sender.
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .letters import Letter, Stream, stream_of
+from .letters import Letter, LetterStream, stream_of
 from .packing import pack_candidates
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _STREAMS = 1000  # of the letters of one call
 
 
 class _Way:
-    """How far the letters of one stream have come."""
+    """The letters of one stream: how far they have come, and those that are not posted."""
 
     __slots__ = ("handed", "last", "not_before", "passed", "posted", "saved", "waiting")
 
@@ -86,14 +86,14 @@ class Outbox:
         self.crawl = crawl
         self.handed = 0  # links that were handed over since that was last saved
         self._mono = mono
-        self._ways: dict[Stream, _Way] = {}
+        self._ways: dict[LetterStream, _Way] = {}
         # A crawl may have hundreds of streams, most of which have nothing to do.
-        self._waiting: set[Stream] = set()  # with letters that are not posted
-        self._under_way: set[Stream] = set()  # with letters that are not read
-        self._news: set[Stream] = set()  # with something to save
+        self._waiting: set[LetterStream] = set()  # with letters that are not posted
+        self._under_way: set[LetterStream] = set()  # with letters that are not read
+        self._news: set[LetterStream] = set()  # with something to save
         # Of earlier claims, read to the end: with a cursor in the inbox, and without.
-        self._ended: set[Stream] = set()
-        self._forgotten: dict[Stream, _Way] = {}  # which is to be saved
+        self._ended: set[LetterStream] = set()
+        self._forgotten: dict[LetterStream, _Way] = {}  # which is to be saved
         self._run = server.run
         self._look_at: Instant = 0.0
 
@@ -102,10 +102,10 @@ class Outbox:
         """Return the name of this claim in the names of its letters."""
         return self._stream(0).stamp
 
-    def _stream(self, shard: int) -> Stream:
+    def _stream(self, shard: int) -> LetterStream:
         return stream_of(shard, self._claim, self._token)
 
-    def load(self, cursors: dict[Stream, dict[str, int]]) -> None:
+    def load(self, cursors: dict[LetterStream, dict[str, int]]) -> None:
         """Begin a claim with what earlier ones left, and ask how far that has come."""
         for stream, known in cursors.items():
             way = _Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
@@ -143,7 +143,7 @@ class Outbox:
         handed: list[int | str] = []
         passed: list[int | str] = []
         ended: list[int | str] = []
-        saved: list[tuple[Stream, tuple[int, int], int]] = []
+        saved: list[tuple[LetterStream, tuple[int, int], int]] = []
         for stream in sorted(self._news):
             way = self._ways[stream]
             if way.handed or way.posted != way.saved[0]:
@@ -179,15 +179,15 @@ class Outbox:
         has_reason = bool(self._under_way or self._ended)
         return self._run != self.server.run or (has_reason and self._mono() >= self._look_at)
 
-    def questions(self) -> list[tuple[Stream, Command]]:
+    def questions(self) -> list[tuple[LetterStream, Command]]:
         """Return what to ask the inboxes of the shards that have not read all letters."""
         return [(stream, ("HGET", *self._cursor(stream))) for stream in sorted(self._under_way)]
 
-    def farewells(self) -> list[tuple[Stream, Command]]:
-        """Return what to tell the inboxes of the shards that have read the letters of old claims."""
+    def farewells(self) -> list[tuple[LetterStream, Command]]:
+        """Return what removes the cursors of streams of earlier claims that were read."""
         return [(stream, ("HDEL", *self._cursor(stream))) for stream in sorted(self._ended)]
 
-    def _cursor(self, stream: Stream) -> tuple[str, str]:
+    def _cursor(self, stream: LetterStream) -> tuple[str, str]:
         """Return the key and the field of its cursor in the inbox."""
         return self.keys.of_shard(stream.shard, "ic"), stream.name_at_receiver(self.shard)
 
@@ -196,13 +196,13 @@ class Outbox:
         self._run = self.server.run
         self._look_at = self._mono() + LOOK_S
 
-    def forgot(self, stream: Stream) -> None:
+    def forgot(self, stream: LetterStream) -> None:
         """Note that the cursor of a stream has left the inbox: the stream can leave, too."""
         self._ended.discard(stream)
         self._news.discard(stream)
         self._forgotten[stream] = self._ways.pop(stream)
 
-    def came_to(self, stream: Stream, cursor: bytes | None) -> None:
+    def came_to(self, stream: LetterStream, cursor: bytes | None) -> None:
         """Learn how far an inbox has come, and fetch the letters that it lacks."""
         way = self._ways[stream]
         have_left = way.saved[1]  # they were read, whatever the inbox has forgotten
@@ -218,7 +218,7 @@ class Outbox:
             way.waiting[:0] = self._fetch(stream, posted + 1, first)
         self.posted(stream, posted, read)
 
-    def ready(self) -> list[tuple[Stream, int, list[Letter]]]:
+    def ready(self) -> list[tuple[LetterStream, int, list[Letter]]]:
         """Return the letters that can be posted, and the last one that has left the outbox."""
         now = self._mono()
         ways = [(stream, self._ways[stream]) for stream in sorted(self._waiting)]
@@ -226,7 +226,7 @@ class Outbox:
             (stream, way.saved[1], way.waiting) for stream, way in ways if way.not_before <= now
         ]
 
-    def posted(self, stream: Stream, posted: int, read: int) -> int:
+    def posted(self, stream: LetterStream, posted: int, read: int) -> int:
         """Note the cursor of an inbox; return how many links arrived there that had not."""
         way = self._ways[stream]
         arrived = 0
@@ -244,7 +244,7 @@ class Outbox:
         _keep(self._ended, stream, is_in=is_read and stream != self._stream(stream.shard))
         return count
 
-    def hold_back(self, stream: Stream) -> None:
+    def hold_back(self, stream: LetterStream) -> None:
         """Post nothing to a shard for a while: it has not read what it got."""
         self._ways[stream].not_before = self._mono() + PAUSE_S
 
@@ -252,13 +252,15 @@ class Outbox:
         way.handed += links
         self.handed += links
 
-    def _fetch(self, stream: Stream, first: int, end: int) -> list[Letter]:
+    def _fetch(self, stream: LetterStream, first: int, end: int) -> list[Letter]:
         """Read letters of our own outbox."""
         key = self.keys.of_shard(self.shard, "o")
         letters = []
         for start in range(first, end, _PIECE):
             numbers = range(start, min(end, start + _PIECE))
-            values = self.server.ask("HMGET", key, *(f"{stream.name}:{number}" for number in numbers))
+            values = self.server.ask(
+                "HMGET", key, *(f"{stream.name}:{number}" for number in numbers)
+            )
             for number, value in zip(numbers, values, strict=True):
                 if value is not None:
                     links, _, packed = value.partition(b" ")
@@ -280,14 +282,14 @@ def look(outboxes: Sequence[Outbox]) -> None:
         outbox.looked()
 
 
-def _exchange(asked: Sequence[tuple[Outbox, Stream, Command]]) -> list[bytes | None]:
+def _exchange(asked: Sequence[tuple[Outbox, LetterStream, Command]]) -> list[bytes | None]:
     return asked[0][0].server.ask_all([command for _, _, command in asked]) if asked else []
 
 
 def post(outboxes: Sequence[Outbox], mail: Mailbox) -> int:
     """Post the letters of some shards, which are committed; return how many links that were."""
     look([outbox for outbox in outboxes if outbox.wants_to_look])
-    by_shard: dict[int, list[tuple[Outbox, Stream, int, list[Letter]]]] = {}
+    by_shard: dict[int, list[tuple[Outbox, LetterStream, int, list[Letter]]]] = {}
     for outbox in outboxes:
         for stream, passed, letters in outbox.ready():
             by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
@@ -325,7 +327,7 @@ def post(outboxes: Sequence[Outbox], mail: Mailbox) -> int:
     return count
 
 
-def _keep(streams: set[Stream], stream: Stream, *, is_in: bool) -> None:
+def _keep(streams: set[LetterStream], stream: LetterStream, *, is_in: bool) -> None:
     """Add a stream to a set, or remove it."""
     if is_in:
         streams.add(stream)

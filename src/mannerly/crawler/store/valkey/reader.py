@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from .client import ValkeyServer
     from .host_codec import Clocks
-    from .letters import Stream
+    from .letters import LetterStream
 
 COUNTERS = (
     *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
@@ -236,8 +236,8 @@ class ValkeyReader(ShardReader):
         """Yield links to other shards that were not handed over yet."""
         letters = []
         for name, data in self._hash("o"):
-            stream, number = self._stream("o", name)
-            letters.append((stream, self._number("o", number.encode()), data))
+            stream, place = self._stream("o", name)
+            letters.append((stream, self._number("o", place.encode()), data))
         cursors = self._letter_cursors()
         for stream, number, data in sorted(letters):
             if number > cursors.get(stream, {}).get("posted", 0):
@@ -328,15 +328,15 @@ class ValkeyReader(ShardReader):
                 return True
         return False
 
-    def _letter_cursors(self) -> dict[Stream, dict[str, int]]:
+    def _letter_cursors(self) -> dict[LetterStream, dict[str, int]]:
         """Return how far letters to other shards have come: `last`, `posted` and `passed`."""
-        cursors: dict[Stream, dict[str, int]] = {}
+        cursors: dict[LetterStream, dict[str, int]] = {}
         for field, value in self._hash("oc"):
             stream, which = self._stream("oc", field)
             cursors.setdefault(stream, {})[which] = self._number("oc", value)
         return cursors
 
-    def _stream(self, suffix: str, name: bytes) -> tuple[Stream, str]:
+    def _stream(self, suffix: str, name: bytes) -> tuple[LetterStream, str]:
         try:
             return split_name(name)
         except ValueError:

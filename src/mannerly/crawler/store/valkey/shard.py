@@ -4,6 +4,9 @@ The owner is the only one who writes to its shard, apart from letters that arriv
 known here without asking, and what was read stays true until the next write. Every change is one
 numbered script (`writes`). Records are written to a file first; the length that the script commits
 makes them valid.
+
+This module is long because `ShardStore` has many calls: most of them are a few lines here, and the
+work is done by `writes`, `batches`, `outbox`, `returning` and the scripts.
 """
 
 from __future__ import annotations
