@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from mannerly.crawler.store.valkey import batches, leases, outbox
+from mannerly.crawler.store.valkey import batches, leases
 from mannerly.crawler.store.valkey.host_codec import pack_host
-from mannerly.crawler.store.valkey.letters import LetterStream
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
@@ -101,11 +100,6 @@ def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
     return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
 
 
-def _without_claim(shard: int, _claim: int, _token: str) -> LetterStream:
-    """Number the letters of all claims in one stream."""
-    return LetterStream(shard, 0, "")
-
-
 PLANTED = (
     Planted(
         "no fencing",
@@ -135,11 +129,6 @@ PLANTED = (
         "letters not kept by their sender",
         edits=(("set_fields(P .. 'o', letters)", ""),),
         kinds=(Fault.KILL, Fault.FORGET, Fault.JOIN),
-    ),
-    Planted(
-        "letters numbered alike by every owner",
-        patches=((outbox, "stream_of", _without_claim),),
-        kinds=(Fault.FORGET, Fault.CUT, Fault.JOIN),
     ),
     Planted(
         "no hold after a restart",
