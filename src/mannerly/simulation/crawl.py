@@ -26,11 +26,12 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
-from mannerly.crawler.runtime.engine import Engine, Rhythm
+from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store import open_host_memory
+from mannerly.crawler.store.fleet import Rhythm
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import Scope, ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates

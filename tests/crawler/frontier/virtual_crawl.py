@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.fleet import Fleet, Rhythm
 
 EPOCH_S = 1_700_000_000.0
 HTML = {"content-type": "text/html"}
@@ -62,6 +63,8 @@ def virtual_crawl(
     answers_robots: bool = False,
     shards: int = 1,
     store: MemoryStore | None = None,
+    rhythm: Rhythm | None = None,
+    fleet: Fleet | None = None,
     until: Callable[[list[Asked]], bool] = lambda log: False,
 ) -> Crawled:
     """Crawl until the end, `settings.max_urls`, or what `until` says of the log.
@@ -99,6 +102,8 @@ def virtual_crawl(
         _Time(clock),
         PageBudget(settings.max_urls),
         workers=settings.workers,
+        rhythm=rhythm,
+        fleet=fleet,
     )
     for shard in shard_list:
         owned = [each for each in seed_candidates(seeds) if shard.parts.routes.owns(each.host)]

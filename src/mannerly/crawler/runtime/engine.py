@@ -18,8 +18,7 @@ This module is long because the loop and everything that makes it start less are
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events, ShardLost
 from mannerly.crawler.fetch.base import never
@@ -30,7 +29,7 @@ from mannerly.crawler.shard.shard import RECEIVE
 from mannerly.crawler.stats import OldestRequest
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store.base import StoreError, StoreFull
-from mannerly.crawler.store.fleet import LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import LeaseLost, Rhythm, StoreAway
 
 from .governor import Governor
 from .held import answer_bytes, result_bytes
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from .offload import Offload
 
 TICK_S = 0.25
-COMMIT_AFTER_S = 0.02  # between commits: the work a crash may cost; more while commits are slow
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
@@ -63,17 +61,6 @@ STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
 FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be resumed
 
-
-class Rhythm(NamedTuple):
-    """The times between two commits, and between two looks for links of other shards."""
-
-    tick_s: float = TICK_S
-    commit_after_s: float = COMMIT_AFTER_S
-    commit_within_s: float = inf  # whatever share of the time commits take
-
-
-# A commit costs a round trip for every shard; a page is committed within a second.
-SHARED = Rhythm(tick_s=0.5, commit_after_s=0.35, commit_within_s=0.5)
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
 _PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
@@ -141,6 +128,7 @@ class Engine:
         self._next_tick = self._looked_at = now
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + rhythm.commit_after_s
+        self._next_early = now  # when to see whether a commit is awaited before that
         self._full_since: Instant | None = None
         self._starved_since: Instant | None = None
         self._lack: str | None = None  # what this machine lacks, until `_next_start`
@@ -404,6 +392,8 @@ class Engine:
         until = min(mono + longest_s, max(mono, self._next_tick))
         if any(shard.left.has_batch for shard in self._shards):
             until = min(until, self._next_commit)
+            if self._rhythm.early_s:
+                until = min(until, max(mono, self._next_early))
         if self._may_start:
             for shard in self._shards:
                 if self._has_room[shard.number] and mono < shard.store.sure_until:
@@ -413,22 +403,44 @@ class Engine:
         return max(0.0, until - mono)
 
     def _commit_if_due(self) -> None:
-        if self._clock.now() >= self._next_commit or self._is_worth_a_commit:
+        if self._clock.now() >= self._next_commit or self._is_commit_awaited:
             self.commit()
+            return
+        if self._full_since is not None:
+            return
+        # A host asked for a pause, which the next run would not know after a crash now; or a batch
+        # is large.
+        needed = [
+            shard
+            for shard in self._shards
+            if shard.left.is_urgent or shard.left.uncommitted >= COMMIT_PAGES
+        ]
+        if needed and self._fleet is None:
+            self.commit()
+        elif needed and self._fleet is not None:
+            self._commit_together(self._fleet, needed, self._now())
 
     @property
-    def _is_worth_a_commit(self) -> bool:
-        """Return whether to commit early.
+    def _is_commit_awaited(self) -> bool:
+        """Return whether there is nothing else to do, in most shards that have a batch.
 
-        The batch is large, there is nothing else to do, or a host asked for a pause: after a crash
-        now, the next run would contact it.
+        Where commits are dear (`Rhythm.early_s`) this is asked at intervals, and a shard has
+        something to do if a request is under way or can be started before the next commit.
         """
-        if self._is_unoccupied and any(shard.left.has_batch for shard in self._shards):
-            return True
-        is_needed = any(
-            shard.left.is_urgent or shard.left.uncommitted >= COMMIT_PAGES for shard in self._shards
-        )
-        return is_needed and self._full_since is None
+        early_s = self._rhythm.early_s
+        if not early_s:
+            return self._is_unoccupied and any(shard.left.has_batch for shard in self._shards)
+        now = self._now()
+        if now.mono < self._next_early or self._full_since is not None:
+            return False
+        self._next_early = now.mono + early_s
+        may_start, awaiting = self._may_start, 0
+        for shard in self._shards:
+            if shard.left.has_batch:
+                due = shard.next_due(now) if may_start else None
+                is_dry = shard.flights.unsettled == 0 and (due is None or due >= self._next_commit)
+                awaiting += 1 if is_dry else -1
+        return awaiting > 0
 
     def hurry(self) -> None:
         """If nothing is under way, check at once whether other shards have sent links."""
@@ -474,7 +486,12 @@ class Engine:
 
     @property
     def _has_time_to_deliver(self) -> bool:
-        """Return whether to deliver links now: nothing is under way, and another shard may wait."""
+        """Return whether to deliver links now: nothing is under way, and another shard may wait.
+
+        Where commits are dear they are delivered after each commit.
+        """
+        if self._rhythm.early_s:
+            return False
         return self._is_unoccupied and any(shard.left.has_outgoing for shard in self._shards)
 
     @property
@@ -504,23 +521,26 @@ class Engine:
             for shard in self._shards:
                 shard.commit(began)
         else:
-            self._commit_together(self._fleet, began)
+            self._commit_together(self._fleet, self._shards, began)
         ended = self._clock.now()
         took_s = ended - began.mono
-        after_s, within_s = self._rhythm.commit_after_s, self._rhythm.commit_within_s
-        rest_s = min(max(after_s, took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE), within_s)
-        self._next_commit = ended + rest_s
+        rhythm = self._rhythm
+        pause_s = took_s * (1.0 - COMMIT_SHARE) / COMMIT_SHARE
+        self._next_commit = ended + min(max(rhythm.commit_after_s, pause_s), rhythm.commit_within_s)
+        if rhythm.early_s:
+            self._next_early = ended + max(rhythm.early_s, pause_s)
+            self._next_tick = ended  # links are passed on in the same rhythm
         self._events.emit(BatchCommitted(pages, took_s))
         if self._governor is not None:
             self._governor.committed(took_s, ended)
 
-    def _commit_together(self, fleet: Fleet, now: Now) -> None:
-        """Commit all shards, one exchange with the store for all of them."""
-        offered = [(shard, batch) for shard in self._shards if (batch := shard.to_commit(now))]
+    def _commit_together(self, fleet: Fleet, shards: Sequence[Shard], now: Now) -> None:
+        """Commit some shards, one exchange with the store for all of them."""
+        offered = [(shard, batch) for shard in shards if (batch := shard.to_commit(now))]
         results = fleet.commit([(shard.store, batch) for shard, batch in offered])
-        shards = [shard for shard, _ in offered]
-        done, failure = self._sorted_out(shards, results)
-        for shard in shards:
+        committing = [shard for shard, _ in offered]
+        done, failure = self._sorted_out(committing, results)
+        for shard in committing:
             if shard.number in done:
                 shard.committed(done[shard.number], now)
         if failure is not None:

@@ -38,7 +38,7 @@ from .beginning import fetch_settings, rules_of
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
-from .engine import SHARED, Engine
+from .engine import Engine
 from .messages import machine, worker_id
 from .neighbours import in_use, join_others
 from .news import News
@@ -120,7 +120,7 @@ class Worker:
             budget,
             workers=workers,
             governed=settings.governor,
-            rhythm=None if store.fleet is None else SHARED,
+            rhythm=None if store.fleet is None else store.fleet.rhythm,
             offload=self._offload,
             parse_limit=max(1, settings.parse_limit // settings.processes),
             delivery=self._delivery,

@@ -25,6 +25,10 @@ over, and no order that was not acted on. Whatever reaches the shard afterwards 
 crawl is finished when all shards rested at one instant. `finished` looks twice, because a look at
 many shards is not one instant.
 
+**Rhythm.** An exchange with the store costs the same for one page and for a hundred, so a member
+writes seldom: `Fleet.rhythm` says how often. A shard whose hosts have run dry waits for the links
+in its own batch, so a member most of whose shards do commits earlier (`Rhythm.early_s`).
+
 **Pages** of `--max-urls` are granted to members in chunks. What a member that died had not used is
 lost to the crawl's limit, never granted twice.
 
@@ -33,7 +37,8 @@ Times are seconds. `now` is an instant of this process's monotonic clock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .base import StoreError
 
@@ -48,6 +53,22 @@ if TYPE_CHECKING:
 LEASE_S = 15.0  # by the clock of the store
 RENEW_S = 5.0  # between two renewals
 MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
+
+
+class Rhythm(NamedTuple):
+    """The times between two commits, and between two looks for links of other shards.
+
+    The defaults are those of a store on a disk of this machine.
+    """
+
+    tick_s: float = 0.25
+    commit_after_s: float = 0.02  # the work a crash may cost; more while commits are slow
+    commit_within_s: float = inf  # whatever share of the time commits take
+    early_s: float = 0.0  # between commits while nothing can be started before; 0: at once
+
+
+# A page is committed within a second of its last byte, the commit's own time included.
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05)
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
@@ -68,6 +89,7 @@ class Fleet(Protocol):
     """The members of a crawl and its shards, for one run."""
 
     member: str  # the name of this run among all runs on all machines; "" before `join`
+    rhythm: Rhythm  # in which a member writes to the store
 
     def join(self, home: Path, segments: Path | None = None) -> str:
         """Work on the crawl with `home` as the data directory of this run; return its name.

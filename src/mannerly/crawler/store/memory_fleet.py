@@ -16,7 +16,7 @@ from mannerly.crawler.control import is_for_shards
 from mannerly.politeness.clock import MonotonicClock
 
 from .base import StoreError, StoreInUse
-from .fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost, StoreAway
+from .fleet import LEASE_S, MARGIN_S, SHARED, CrawlGone, LeaseLost, StoreAway
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ class LeasedStore(DatedStore):
 
 class SharedMemoryCrawl(MemoryCrawl):
     """`CrawlStore` and its `Fleet` in memory: every instance is one member."""
+
+    rhythm = SHARED
 
     def __init__(self, location: str, crawl: CrawlData) -> None:
         super().__init__(location, crawl)

@@ -17,7 +17,14 @@ from uuid import uuid4
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import (
+    LEASE_S,
+    MARGIN_S,
+    SHARED,
+    CrawlGone,
+    LeaseLost,
+    StoreAway,
+)
 from mannerly.crawler.store.records.writer import RecordWriter
 
 from .health import require_keeping
@@ -68,6 +75,7 @@ class ValkeyFleet:
     """The members of a crawl and its shards, for one process."""
 
     lease_s = LEASE_S
+    rhythm = SHARED
 
     def __init__(self, crawl: ValkeyCrawl) -> None:
         self.member = ""

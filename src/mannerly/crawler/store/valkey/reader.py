@@ -30,7 +30,7 @@ from .packing import (
 from .writes import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.model import (
@@ -238,7 +238,7 @@ class ValkeyReader(ShardReader):
         for name, data in self._hash("o"):
             stream, place = self._stream("o", name)
             letters.append((stream, self._number("o", place.encode()), data))
-        cursors = self._letter_cursors()
+        cursors = self._letter_cursors(self._hash("oc"))
         for stream, number, data in sorted(letters):
             if number > cursors.get(stream, {}).get("posted", 0):
                 yield from unpack_candidates(data.partition(b" ")[2], self._base + "o")
@@ -328,10 +328,12 @@ class ValkeyReader(ShardReader):
                 return True
         return False
 
-    def _letter_cursors(self) -> dict[LetterStream, dict[str, int]]:
+    def _letter_cursors(
+        self, fields: Iterable[tuple[bytes, bytes]]
+    ) -> dict[LetterStream, dict[str, int]]:
         """Return how far letters to other shards have come: `last`, `posted` and `passed`."""
         cursors: dict[LetterStream, dict[str, int]] = {}
-        for field, value in self._hash("oc"):
+        for field, value in fields:
             stream, which = self._stream("oc", field)
             cursors.setdefault(stream, {})[which] = self._number("oc", value)
         return cursors

@@ -99,18 +99,19 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def load(self) -> None:
         """Begin: read what the last owner left."""
         base = self._base
-        totals, hosts, suspects, done = self._server.ask_all(
+        totals, hosts, suspects, done, cursors = self._server.ask_all(
             [
                 ("HMGET", base + "s", *COUNTERS),
                 ("HLEN", base + "n"),
                 ("HGETALL", base + "x"),
                 ("SMEMBERS", base + "d"),
+                ("HGETALL", base + "oc"),
             ]
         )
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
-        self.outbox.load(self._letter_cursors())
+        self.outbox.load(self._letter_cursors(pairs(cursors)))
 
     # ------------------------------------------------------------------ what is known
 

@@ -1,0 +1,128 @@
+"""How often a member of a shared crawl writes to the store, in virtual time."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.crawler.frontier.virtual_crawl import html, virtual_crawl
+from tests.crawler.runtime.harness import modest
+
+from mannerly.crawler.fetch.fake import FakeReply
+from mannerly.crawler.runtime.engine import Engine
+from mannerly.crawler.store.fleet import SHARED, Fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mannerly.crawler.store.base import Batch, Committed, ShardStore
+
+HOST = "http://a.test"
+
+
+class _Written:
+    """The words of a `Fleet` that an engine uses, and how many shards each commit was for."""
+
+    def __init__(self) -> None:
+        self.shards: list[int] = []
+
+    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed]:
+        if batches:
+            self.shards.append(len(batches))
+        return [store.commit(batch) for store, batch in batches]
+
+    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed]:
+        for store in stores:
+            store.deliver()
+        return [store.receive(limit) for store in stores]
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """Return the instants of commits that wrote pages, and how many pages."""
+    made: list[tuple[float, int]] = []
+    real = Engine.commit
+
+    def commit(engine: Engine) -> None:
+        pages = sum(shard.left.uncommitted for shard in engine.shards.all)
+        if pages:
+            made.append((engine._clock.now(), pages))
+        real(engine)
+
+    monkeypatch.setattr(Engine, "commit", commit)
+    return made
+
+
+def crawl(answer: Any, seeds: Sequence[str], **options: Any) -> Any:
+    chosen = modest(delay_s=0.02, workers=32)
+    return virtual_crawl(answer, seeds, chosen, rhythm=SHARED, **options)
+
+
+def test_while_there_is_work_commits_are_half_a_second_apart(
+    commits: list[tuple[float, int]],
+) -> None:
+    links = [f"/{number}" for number in range(200)]
+
+    crawled = crawl(lambda _, path: html(path, links if path == "/" else ()), [f"{HOST}/"])
+
+    assert len(crawled.pages) == 201
+    # The first has the links, the last comes when nothing else is left to do.
+    steady = [at for at, _ in commits[1:-1]]
+    assert len(steady) > 5
+    assert all(0.499 <= after - at <= 0.55 for at, after in pairwise(steady))
+
+
+def test_a_page_is_committed_within_a_second(commits: list[tuple[float, int]]) -> None:
+    links = [f"/{number}" for number in range(200)]
+
+    crawled = crawl(lambda _, path: html(path, links if path == "/" else ()), [f"{HOST}/"])
+
+    arrived = iter([asked.t + 0.01 for asked in crawled.pages])
+    for at, pages in commits:
+        assert all(at - next(arrived) <= 0.7 for _ in range(pages))
+    assert next(arrived, None) is None
+
+
+def test_a_host_that_has_run_dry_gets_its_links_soon(commits: list[tuple[float, int]]) -> None:
+    """Each page has the link to the next one, and only a commit makes it known."""
+    crawled = crawl(lambda _, path: html(path, [f"{path}x"]), [f"{HOST}/"], until=_asked(50))
+
+    first, last = crawled.pages[0], crawled.pages[-1]
+    assert (last.t - first.t) / 49 < 0.1
+
+
+def test_a_few_dry_hosts_do_not_hasten_the_others(commits: list[tuple[float, int]]) -> None:
+    links = [f"/{number}" for number in range(300)]
+
+    def answer(host: str, path: str) -> FakeReply:
+        if host == "a.test":
+            return html(path, [f"{path}x"])
+        return html(path, links if path == "/" else ())
+
+    hosts = [f"http://{letter}.test/" for letter in "abcdefgh"]
+    crawl(answer, hosts, shards=16, until=_asked(1500))
+
+    within = [at for at, _ in commits if 1.0 < at < 3.0]
+    assert len(within) <= 4
+
+
+def test_a_request_to_wait_is_committed_at_once_and_alone() -> None:
+    links = [f"/{number}" for number in range(200)]
+    fleet = _Written()
+
+    def answer(host: str, path: str) -> FakeReply:
+        if host == "a.test" and path == "/7":
+            return FakeReply(429, headers={"retry-after": "30"}, latency_s=0.01)
+        return html(path, links if path == "/" else ())
+
+    hosts = [f"http://{letter}.test/" for letter in "abcdefgh"]
+    crawl(answer, hosts, shards=16, fleet=cast("Fleet", fleet), until=_asked(600))
+
+    assert fleet.shards.count(1) == 1
+    assert min(set(fleet.shards) - {1}) > 3
+
+
+def _asked(number: int) -> Any:
+    return partial(lambda number, log: len(log) > number, number)
