@@ -17,13 +17,14 @@ import time
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
+from mannerly.simulation.fleet.plan import Plan
 from mannerly.simulation.fleet.planted import PLANTED, SMALL
-from mannerly.simulation.fleet.world import Plan, simulate_fleet
+from mannerly.simulation.fleet.world import simulate_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.simulation.fleet.world import FleetOutcome
+    from mannerly.simulation.fleet.plan import FleetOutcome
 
 WITHIN = 20  # seeds in which a planted error has to be found
 LARGE = Plan(

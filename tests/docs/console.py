@@ -12,7 +12,7 @@ Numbers, times and spaces may differ; a line that is not printed may not stand i
 printed may be left out. A command that fails is followed by `$ echo $?`, so that the page says with
 what it exits. Names of hosts lead to `pretend_web`; a command with an address of this machine or a
 name that cannot exist (`.invalid`) goes there without it; so do `simulate`, `config`,
-`demo`, and crawls whose names begin with `practice`. `redis://localhost:6379` is a real server.
+`demo`, and crawls whose names begin with `practice`. `redis://127.0.0.1:6379` is a real server.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PRACTICE_PORT = "8080"
-SERVER = "redis://localhost:6379"
+SERVER = "redis://127.0.0.1:6379"
 TIMEOUT_S = 300.0  # for all commands of a page, with much room
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -89,7 +89,7 @@ def run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
     if SERVER not in text:
         return _run(text, web, directory)
     with LocalServer("--appendonly", "yes", "--maxmemory", "100mb") as server:
-        return _run(text.replace(SERVER, f"redis://localhost:{server.port}"), web, directory)
+        return _run(text.replace(SERVER, f"redis://127.0.0.1:{server.port}"), web, directory)
 
 
 def _run(text: str, web: PretendWeb, directory: Path) -> list[Done]:

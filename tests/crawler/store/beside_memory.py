@@ -86,6 +86,9 @@ class BesideMemory(RuleBasedStateMachine):
         ]
         fetched, dropped = share
         known = model.counts()
+        # Without `keeps_order` the same URLs come back, but failed ones first, then those that
+        # were given up, then missing ones; in memory by number. So if not all of them fit into
+        # the queue, others wait: such orders are left out.
         may_return = (known.fetched, known.failed, known.given_up)
         most = sum((known.queued, *may_return, len(found), len(late)))
         batch = Batch(

@@ -23,6 +23,7 @@ from mannerly.crawler.store.valkey.leases import ValkeyFleet
 from mannerly.crawler.store.valkey.packing import Poisoned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 OPTIONS = ShardOptions(1000)
@@ -292,6 +293,116 @@ def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_
     crawl.mail.arrived(1)
 
     assert [entry.url[-2:] for entry in owner.receive(10).new] == ["/0", "/1", "/2"]
+
+
+@pytest.mark.parametrize("is_claim_forgotten", [False, True])
+def test_a_letter_of_a_stale_owner_is_not_taken_for_one_of_the_next_owner(
+    is_claim_forgotten: bool, opened: ExitStack, tmp_path: Path
+) -> None:
+    """It has the same number if the server forgot the stale one, or even its claim."""
+    location = new_location()
+    one, two = create(opened, location, tmp_path, 2), reopen(opened, location, tmp_path)
+    owner = two.claim(1, OPTIONS)
+    with LocalClient(location) as client:
+        forget = _forgetting(client, one.keys.shard(0)) if is_claim_forgotten else None
+        stale = one.claim(0, OPTIONS)
+        forget = forget or _forgetting(client, one.keys.shard(0))
+        stale.commit(Batch(outgoing=[(1, candidate("/stale", "b.example"))]))
+        forget()
+        client.delete(one.keys.of_shard(0, "o"), one.keys.of_shard(0, "oc"))
+        client.hset(one.keys.shard(0), "until", 0)
+    following = two.claim(0, OPTIONS)
+
+    stale.deliver()
+    following.commit(Batch(outgoing=[(1, candidate("/next", "b.example"))]))
+    following.deliver()
+    stale.deliver()
+    two.mail.arrived(1)
+
+    assert candidate("/next", "b.example").url in [entry.url for entry in owner.receive(10).new]
+    assert two.fleet.rest(0)
+    assert following.counts().outgoing == 0
+
+
+def _forgetting(client, key: str) -> Callable[[], None]:
+    """Return a function that makes a key what it is now."""
+    kept = client.dump(key)
+    return lambda: client.restore(key, 0, kept, replace=True)
+
+
+def test_letters_of_a_lost_owner_arrive_once_and_before_those_of_the_next(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Posted or not: the next owner posts what is missing, and knows when all were read."""
+    location = new_location()
+    one, two = create(opened, location, tmp_path, 2), reopen(opened, location, tmp_path)
+    owner = two.claim(1, OPTIONS)
+    lost = one.claim(0, OPTIONS)
+    for path in ("/posted", "/not-posted"):
+        lost.commit(Batch(outgoing=[(1, candidate(path, "b.example"))]))
+        if path == "/posted":
+            lost.deliver()
+    two.server.change("HSET", one.keys.shard(0), "until", 0)
+    following = two.claim(0, OPTIONS)
+    before = following.counts().outgoing
+    following.commit(Batch(outgoing=[(1, candidate("/next", "b.example"))]))
+    following.deliver()
+
+    received = [entry.url.rpartition("/")[2] for entry in owner.receive(10).new]
+
+    assert received == ["posted", "not-posted", "next"]
+    assert (before, following.counts().outgoing) == (1, 0)
+    assert two.fleet.rest(0)
+
+
+def test_cursors_of_letters_do_not_grow_with_the_number_of_owners(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Those of an earlier owner are forgotten on both sides when its letters were read."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path, 2)
+    owner = crawl.claim(1, OPTIONS)
+    for number in range(5):
+        sender = crawl.claim(0, OPTIONS)
+        sender.commit(Batch(outgoing=[(1, candidate(f"/{number}", "b.example"))]))
+        sender.deliver()
+        if number % 2:
+            owner.receive(10)
+        sender.close()
+    while owner.receive(10).new:
+        pass
+    sender = crawl.claim(0, OPTIONS)
+
+    assert sender.save_cursors()
+    with LocalClient(location) as client:
+        assert client.hlen(crawl.keys.of_shard(1, "ic")) == 0
+        assert client.hlen(crawl.keys.of_shard(0, "oc")) == 0
+        assert client.hlen(crawl.keys.of_shard(0, "o")) == 0
+    assert owner.counts().queued == 5
+    assert sender.counts().outgoing == 0
+
+
+def test_letters_go_on_if_the_inbox_forgot_that_it_had_read_some(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """In a cluster the shard of the sender may remember more: the next letter is no gap."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path, 2)
+    sender, owner = (crawl.claim(shard, OPTIONS) for shard in range(2))
+    sender.commit(Batch(outgoing=[(1, candidate("/1", "b.example"))]))
+    sender.deliver()
+    owner.receive(10)
+    sender.outbox.look()
+    sender.save_cursors()
+    with LocalClient(location) as client:
+        client.delete(crawl.keys.of_shard(1, "ic"))
+
+    sender.commit(Batch(outgoing=[(1, candidate("/2", "b.example"))]))
+    sender.deliver()
+    crawl.mail.arrived(1)
+
+    assert [entry.url[-2:] for entry in owner.receive(10).new] == ["/2"]
+    assert crawl.fleet.rest(0)
 
 
 def test_an_emptied_server_is_not_a_finished_crawl(opened: ExitStack, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ the world stands in for its looks:
     renewals    every RENEW_S its leases are prolonged and its card is renewed in the server's data
     letters     half a second after one was posted for a shard, its owner has a turn
     members     every second for ALERT_S after a fault, cards and leases are compared: who has more
-                or fewer shards than its part looks for itself; everybody does if a shard is free
+                or fewer shards than its part looks for itself; all do if a shard is free
     the end     when every member rests, all of them look
 
 A member that a fault meets is not calm, and looks, renews and claims with its own code. A restart
-of the server or its absence meets everybody, at the time of the next renewal.
+of the server or its absence meets all members, at the time of the next renewal.
 """
 
 from __future__ import annotations

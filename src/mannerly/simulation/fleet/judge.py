@@ -4,7 +4,7 @@ A broken promise counts for every member that sends, with exceptions that no fle
 
 - What a member was told while the server could not hear it (its link was cut, it was stopped, or
   it died before its commit) binds that member alone. The others cannot know it.
-- What the server forgot binds nobody: its owner has to let go of the shard, and whoever claims it
+- What the server forgot binds no member: its owner has to let go of the shard, and the next one
   knows what the server knows.
 - A page may be fetched again if its first answer went to a member that was disturbed before it
   could commit it, or if the server forgot that commit. Every other repetition is counted.

@@ -15,7 +15,8 @@ from mannerly.crawler.store.valkey import batches, leases
 from mannerly.crawler.store.valkey.host_codec import pack_host
 
 from .link import ModelLink
-from .world import Fault, FleetOutcome, Plan, simulate_fleet
+from .plan import Fault, FleetOutcome, Plan
+from .world import simulate_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,11 +100,6 @@ def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
     return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
 
 
-_KEEP_LETTER = """\
-  redis.call('HSET', P .. 'o', A.letters[i] .. ':' .. A.letters[i + 1],
-    A.letters[i + 2] .. ' ' .. A.letters[i + 3])
-"""
-
 PLANTED = (
     Planted(
         "no fencing",
@@ -131,7 +127,7 @@ PLANTED = (
     ),
     Planted(
         "letters not kept by their sender",
-        edits=((_KEEP_LETTER, ""),),
+        edits=(("set_fields(P .. 'o', letters)", ""),),
         kinds=(Fault.KILL, Fault.FORGET, Fault.JOIN),
     ),
     Planted(

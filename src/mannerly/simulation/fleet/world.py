@@ -7,24 +7,23 @@ One clock moves from event to event: the member that is due next has its turn, w
 One to which the server does not answer does nothing until its timeout is over. Records go to real
 files, in a folder for each member. The same seed gives the same run.
 
-What can happen (`Fault`): a member is killed, or stopped for a while and woken; its link is cut in
-one direction or both; a member joins; the server is restarted, with or without its last second, or
-is away for a while. Wall clocks of members are wrong by hours.
+What can happen (`plan.Fault`): a member is killed, or stopped for a while and woken; its link is
+cut in one direction or both; a member joins; the server is restarted, with or without its last
+second, or is away for a while. Wall clocks of members are wrong by hours.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import chain, count
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -42,7 +41,8 @@ from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 from .calm import SURVEY_S, Calm
 from .judge import FleetJudge
 from .link import Cut, ModelLink
-from .members import DAY_S, LOCATION, MachineClocks, SimulatedMember
+from .members import LOCATION, MachineClocks, SimulatedMember
+from .plan import Fault, FleetOutcome
 from .server import ModelServer
 
 if TYPE_CHECKING:
@@ -51,76 +51,15 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
+    from .plan import Plan
+
 CRAWL = "simulated"  # the id of the crawl
 COMMIT_S = 1.0  # from an answer to its commit, at most
 LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 SKEW_S = 7200.0
 
 
-class Fault(Enum):
-    """Something that goes wrong in a fleet."""
-
-    KILL = "kill"
-    STOP = "stop"  # SIGSTOP, for up to three leases
-    CUT = "cut"  # the link of a member, in one direction or both
-    JOIN = "join"
-    RESTART = "restart"  # of the server, with everything it had
-    FORGET = "forget"  # a restart that lost the last second
-    AWAY = "away"  # the server, for some seconds
-    # A member joins and claims; the server forgets that, and the member is stopped before it learns
-    # so: it takes itself for the owner.
-    UNKNOWN_OWNER = "unknown owner"
-
-
 _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The size of a simulated fleet, and how much goes wrong."""
-
-    members: int = 4
-    hosts: int = 24
-    pages: int = 12
-    shards: int = 12
-    faults: int = 6  # at random instants of the first `busy_s` seconds
-    kinds: tuple[Fault, ...] = tuple(Fault)
-    busy_s: float = 120.0
-    delay_s: float = 2.0
-    crawl_delays_s: tuple[float, ...] = (0.0, 0.0, 5.0, 25.0)
-    retry_after_s: int = 40
-    refusals: float = 0.03
-    duration_s: float = DAY_S
-    is_calm: bool = False  # whether members whose looks would find nothing do not look (`calm`)
-
-
-class FleetOutcome(NamedTuple):
-    """The figures of one run."""
-
-    is_finished: bool
-    virtual_s: float
-    requests: int
-    records: int
-    lost: int  # URLs that should be known, and are not recorded, skipped or given up
-    duplicates: int  # URLs with more than one record
-    missing: int  # records that no folder has
-    excused: int  # pages that were fetched again because of a fault
-    refused_writes: int  # shards that a member lost
-    calls: int  # commands that the server answered
-    broken: Counter[str]
-    errors: list[str]  # of members that ended with one
-
-    @property
-    def is_sound(self) -> bool:
-        """Return whether no promise was broken."""
-        return (
-            self.is_finished
-            and not self.lost
-            and not self.duplicates
-            and not self.missing
-            and not self.broken
-            and not self.errors
-        )
 
 
 class World:
@@ -167,7 +106,7 @@ class World:
             was_forgotten=self._was_forgotten,
         )
         self.members: list[SimulatedMember] = []
-        self._unheard: list[tuple[float, float]] = []  # times in which the server hears nobody
+        self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
         self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()

@@ -20,8 +20,9 @@ Keys of a shard; scripts make them from the first one:
     h        hash: records of hosts
     r        hash: robots.txt by origin
     v        hash: how often the lastmod of a host's sitemap was right and wrong
-    o oc     hashes: letters to other shards, and how far each of them has come
-    i ic     list and hash: letters from other shards, and cursors
+    o oc     hashes: letters to other shards, and how far each stream of them has come (`letters`)
+    i ic     list and hash: letters from other shards, and for each stream the last letter that has
+             arrived and the last one that was read
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies
     y        list: orders to bring URLs back
     x        hash: pages during whose parsing an owner died

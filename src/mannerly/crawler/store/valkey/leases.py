@@ -238,7 +238,7 @@ class ValkeyFleet:
             folders=crawl.folders,
             writes=Writes(server, key, crawl.manifest.id, token),
             records=RecordWriter(folder, stem, claim, durable=options.durable),
-            outbox=Outbox(number, server, keys, crawl.manifest.id, crawl.mono),
+            outbox=Outbox(number, server, keys, crawl.manifest.id, claim, token, crawl.mono),
             mail=crawl.mail,
             note=note,
             on_close=self._released,

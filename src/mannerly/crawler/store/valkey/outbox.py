@@ -1,6 +1,7 @@
 """The letters of one shard to other shards, from the commit that writes them until they are read.
 
-Letters to a shard are numbered. One goes three steps:
+The letters that one claim writes to a shard are a numbered stream (`letters`). A letter goes three
+steps:
 
     last      committed to the outbox, together with the pages that brought its links
     posted    copied to the inbox of its shard, by `post.lua`
@@ -11,6 +12,11 @@ inbox takes letters without a gap only, and its answer says from which number on
 After a restart of the server all cursors are asked for again, and again every LOOK_S while letters
 are under way.
 
+The streams of earlier claims are posted by the present owner, too. When the last letter of one was
+read, its cursor leaves the inbox, and then the stream leaves the outbox. So a shard has one stream
+to each other shard, and a few more after it has changed hands. If its owner dies between the two,
+letters are posted a second time, which brings nothing new.
+
 A shard with more than MARK unread links gets no more for a while: they stay with the sender.
 
 The letters of all shards of a process are posted in one exchange (`post`), with one call for each
@@ -19,8 +25,9 @@ shard that they go to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from .letters import Letter, LetterStream, stream_of
 from .packing import pack_candidates
 
 if TYPE_CHECKING:
@@ -37,19 +44,11 @@ MARK = 200_000  # unread links
 PAUSE_S = 1.0  # without letters for a shard above the mark
 LOOK_S = 10.0
 _PIECE = 200  # letters that are read at once
-_SENDERS = 1000  # of the letters of one call
-
-
-class Letter(NamedTuple):
-    """Some links for one shard."""
-
-    number: int
-    links: int
-    packed: str
+_STREAMS = 1000  # of the letters of one call
 
 
 class _Way:
-    """The letters to one shard."""
+    """The letters of one stream: how far they have come, and those that are not posted."""
 
     __slots__ = ("handed", "last", "not_before", "passed", "posted", "saved", "waiting")
 
@@ -75,28 +74,44 @@ class Outbox:
         server: ValkeyServer,
         keys: CrawlKeys,
         crawl: str,
+        claim: int,
+        token: str,
         mono: Callable[[], float],
     ) -> None:
         self.shard = shard
+        self._claim = claim
+        self._token = token
         self.server = server
         self.keys = keys
         self.crawl = crawl
         self.handed = 0  # links that were handed over since that was last saved
         self._mono = mono
-        self._ways: dict[int, _Way] = {}
-        # A crawl may have hundreds of ways, most of which have nothing to do.
-        self._waiting: set[int] = set()  # with letters that are not posted
-        self._under_way: set[int] = set()  # with letters that are not read
-        self._news: set[int] = set()  # with something to save
+        self._ways: dict[LetterStream, _Way] = {}
+        # A crawl may have hundreds of streams, most of which have nothing to do.
+        self._waiting: set[LetterStream] = set()  # with letters that are not posted
+        self._under_way: set[LetterStream] = set()  # with letters that are not read
+        self._news: set[LetterStream] = set()  # with something to save
+        # Of earlier claims, read to the end: with a cursor in the inbox, and without.
+        self._ended: set[LetterStream] = set()
+        self._forgotten: dict[LetterStream, _Way] = {}  # which is to be saved
         self._run = server.run
         self._look_at: Instant = 0.0
 
-    def load(self, cursors: dict[int, dict[str, int]]) -> None:
-        """Begin a claim with what the last owner left, and ask how far that has come."""
-        for shard, known in cursors.items():
+    @property
+    def stamp(self) -> str:
+        """Return the name of this claim in the names of its letters."""
+        return self._stream(0).stamp
+
+    def _stream(self, shard: int) -> LetterStream:
+        return stream_of(shard, self._claim, self._token)
+
+    def load(self, cursors: dict[LetterStream, dict[str, int]]) -> None:
+        """Begin a claim with what earlier ones left, and ask how far that has come."""
+        for stream, known in cursors.items():
             way = _Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
-            self._ways[shard] = way
-            self._under_way.add(shard)  # until it was asked for
+            self._ways[stream] = way
+            # Until it was asked for, it is under way.
+            (self._ended if way.passed >= way.last else self._under_way).add(stream)
         self.look()
 
     @property
@@ -107,43 +122,52 @@ class Outbox:
     @property
     def has_news(self) -> bool:
         """Return whether there is something to save."""
-        return bool(self._news)
+        return bool(self._news or self._forgotten)
 
     def write(self, by_shard: Mapping[int, list[Candidate]]) -> list[int | str]:
         """Make letters; return what a commit has to write: shard, number, links, packed links."""
         written: list[int | str] = []
         for shard, links in by_shard.items():
-            way = self._ways.setdefault(shard, _Way())
+            stream = self._stream(shard)
+            way = self._ways.setdefault(stream, _Way())
             way.last += 1
             letter = Letter(way.last, len(links), pack_candidates(links))
             way.waiting.append(letter)
-            self._waiting.add(shard)
-            self._under_way.add(shard)
+            self._waiting.add(stream)
+            self._under_way.add(stream)
             written += [shard, *letter]
         return written
 
     def news(self) -> tuple[Payload, Callable[[], None]]:
         """Return what is to be saved, and a function to call when it was."""
-        handed: list[int] = []
-        passed: list[int] = []
-        saved: list[tuple[int, tuple[int, int], int]] = []
-        for shard in sorted(self._news):
-            way = self._ways[shard]
+        handed: list[int | str] = []
+        passed: list[int | str] = []
+        ended: list[int | str] = []
+        saved: list[tuple[LetterStream, tuple[int, int], int]] = []
+        for stream in sorted(self._news):
+            way = self._ways[stream]
             if way.handed or way.posted != way.saved[0]:
-                handed += [shard, way.posted, way.handed]
+                handed += [stream.name, way.posted, way.handed]
             if way.passed != way.saved[1]:
-                passed += [shard, way.saved[1], way.passed]
-            saved.append((shard, (way.posted, way.passed), way.handed))
+                passed += [stream.name, way.saved[1], way.passed]
+            saved.append((stream, (way.posted, way.passed), way.handed))
+        forgotten = sorted(self._forgotten)
+        for stream in forgotten:
+            way = self._forgotten[stream]
+            ended += [stream.name, way.saved[1], way.last, way.handed]
 
         def note() -> None:
-            for shard, at, links in saved:
-                way = self._ways[shard]
+            for stream, at, links in saved:
+                way = self._ways.get(stream) or self._forgotten[stream]
                 way.saved = at
+                way.passed = max(way.passed, at[1])
                 way.handed -= links
                 self.handed -= links
-                _keep(self._news, shard, is_in=way.has_news)
+                _keep(self._news, stream, is_in=stream in self._ways and way.has_news)
+            for stream in forgotten:
+                self.handed -= self._forgotten.pop(stream).handed
 
-        return {"handed": handed, "passed": passed}, note
+        return {"handed": handed, "passed": passed, "ended": ended}, note
 
     def look(self) -> None:
         """Ask how far the letters have come that were not read yet."""
@@ -152,50 +176,59 @@ class Outbox:
     @property
     def wants_to_look(self) -> bool:
         """Return whether it is time to ask that."""
-        return self._run != self.server.run or (self._mono() >= self._look_at and not self.is_empty)
+        has_reason = bool(self._under_way or self._ended)
+        return self._run != self.server.run or (has_reason and self._mono() >= self._look_at)
 
-    def questions(self) -> list[tuple[int, Command]]:
+    def questions(self) -> list[tuple[LetterStream, Command]]:
         """Return what to ask the inboxes of the shards that have not read all letters."""
-        name = str(self.shard)
-        return [
-            (
-                shard,
-                ("HMGET", self.keys.of_shard(shard, "ic"), f"{name}:posted", f"{name}:read"),
-            )
-            for shard in sorted(self._under_way)
-        ]
+        return [(stream, ("HGET", *self._cursor(stream))) for stream in sorted(self._under_way)]
+
+    def farewells(self) -> list[tuple[LetterStream, Command]]:
+        """Return what removes the cursors of streams of earlier claims that were read."""
+        return [(stream, ("HDEL", *self._cursor(stream))) for stream in sorted(self._ended)]
+
+    def _cursor(self, stream: LetterStream) -> tuple[str, str]:
+        """Return the key and the field of its cursor in the inbox."""
+        return self.keys.of_shard(stream.shard, "ic"), stream.name_at_receiver(self.shard)
 
     def looked(self) -> None:
         """Note that all of them were asked."""
         self._run = self.server.run
         self._look_at = self._mono() + LOOK_S
 
-    def came_to(self, shard: int, posted: int, read: int) -> None:
-        """Learn how far the inbox of a shard has come, and fetch the letters that it lacks."""
-        way = self._ways[shard]
-        way.passed = max(way.passed, read)
+    def forgot(self, stream: LetterStream) -> None:
+        """Note that the cursor of a stream has left the inbox: the stream can leave, too."""
+        self._ended.discard(stream)
+        self._news.discard(stream)
+        self._forgotten[stream] = self._ways.pop(stream)
+
+    def came_to(self, stream: LetterStream, cursor: bytes | None) -> None:
+        """Learn how far an inbox has come, and fetch the letters that it lacks."""
+        way = self._ways[stream]
+        have_left = way.saved[1]  # they were read, whatever the inbox has forgotten
+        posted, read = (int(part) for part in (cursor or b"0 0").split())
+        posted, read = max(posted, have_left), max(read, have_left)
+        way.passed = read
         way.posted = min(way.posted, posted)  # less: the server has forgotten some
-        if posted > way.last and not way.waiting:
-            # Letters of an owner whose last commits the server has forgotten: their numbers are
-            # taken, or the next letters would count as arrived.
-            way.last = posted
         first = way.waiting[0].number if way.waiting else way.last + 1
         if way.posted < min(posted, first - 1):  # an earlier owner died before it noted that
-            there = self._fetch(shard, way.posted + 1, min(posted + 1, first))
+            there = self._fetch(stream, way.posted + 1, min(posted + 1, first))
             self._handed_over(way, sum(letter.links for letter in there))
         if posted + 1 < first:
-            way.waiting[:0] = self._fetch(shard, posted + 1, first)
-        self.posted(shard, posted, read)
+            way.waiting[:0] = self._fetch(stream, posted + 1, first)
+        self.posted(stream, posted, read)
 
-    def ready(self) -> list[tuple[int, list[Letter]]]:
-        """Return the letters that can be posted, by shard."""
+    def ready(self) -> list[tuple[LetterStream, int, list[Letter]]]:
+        """Return the letters that can be posted, and the last one that has left the outbox."""
         now = self._mono()
-        ways = [(shard, self._ways[shard]) for shard in sorted(self._waiting)]
-        return [(shard, way.waiting) for shard, way in ways if way.not_before <= now]
+        ways = [(stream, self._ways[stream]) for stream in sorted(self._waiting)]
+        return [
+            (stream, way.saved[1], way.waiting) for stream, way in ways if way.not_before <= now
+        ]
 
-    def posted(self, shard: int, posted: int, read: int) -> int:
-        """Note the cursors of an inbox; return how many links arrived there that had not."""
-        way = self._ways[shard]
+    def posted(self, stream: LetterStream, posted: int, read: int) -> int:
+        """Note the cursor of an inbox; return how many links arrived there that had not."""
+        way = self._ways[stream]
         arrived = 0
         while arrived < len(way.waiting) and way.waiting[arrived].number <= posted:
             arrived += 1
@@ -204,26 +237,30 @@ class Outbox:
         self._handed_over(way, count)
         way.posted = max(way.posted, posted)
         way.passed = max(way.passed, read)
-        _keep(self._waiting, shard, is_in=bool(way.waiting))
-        _keep(self._under_way, shard, is_in=way.passed < way.last)
-        _keep(self._news, shard, is_in=way.has_news)
+        is_read = way.passed >= way.last
+        _keep(self._waiting, stream, is_in=bool(way.waiting))
+        _keep(self._under_way, stream, is_in=not is_read)
+        _keep(self._news, stream, is_in=way.has_news)
+        _keep(self._ended, stream, is_in=is_read and stream != self._stream(stream.shard))
         return count
 
-    def hold_back(self, shard: int) -> None:
+    def hold_back(self, stream: LetterStream) -> None:
         """Post nothing to a shard for a while: it has not read what it got."""
-        self._ways[shard].not_before = self._mono() + PAUSE_S
+        self._ways[stream].not_before = self._mono() + PAUSE_S
 
     def _handed_over(self, way: _Way, links: int) -> None:
         way.handed += links
         self.handed += links
 
-    def _fetch(self, shard: int, first: int, end: int) -> list[Letter]:
+    def _fetch(self, stream: LetterStream, first: int, end: int) -> list[Letter]:
         """Read letters of our own outbox."""
         key = self.keys.of_shard(self.shard, "o")
         letters = []
         for start in range(first, end, _PIECE):
             numbers = range(start, min(end, start + _PIECE))
-            values = self.server.ask("HMGET", key, *(f"{shard}:{number}" for number in numbers))
+            values = self.server.ask(
+                "HMGET", key, *(f"{stream.name}:{number}" for number in numbers)
+            )
             for number, value in zip(numbers, values, strict=True):
                 if value is not None:
                     links, _, packed = value.partition(b" ")
@@ -232,56 +269,67 @@ class Outbox:
 
 
 def look(outboxes: Sequence[Outbox]) -> None:
-    """Ask how far the letters of some shards have come, in one exchange."""
+    """Ask how far the letters of some shards have come, in one exchange; end what was read."""
     asked = [(outbox, *question) for outbox in outboxes for question in outbox.questions()]
-    answers = outboxes[0].server.ask_all([command for _, _, command in asked]) if asked else []
-    for (outbox, shard, _), (posted, read) in zip(asked, answers, strict=True):
-        outbox.came_to(shard, int(posted or 0), int(read or 0))
+    answers = _exchange(asked)
+    for (outbox, stream, _), cursor in zip(asked, answers, strict=True):
+        outbox.came_to(stream, cursor)
+    told = [(outbox, *farewell) for outbox in outboxes for farewell in outbox.farewells()]
+    _exchange(told)
+    for outbox, stream, _ in told:
+        outbox.forgot(stream)
     for outbox in outboxes:
         outbox.looked()
+
+
+def _exchange(asked: Sequence[tuple[Outbox, LetterStream, Command]]) -> list[bytes | None]:
+    return asked[0][0].server.ask_all([command for _, _, command in asked]) if asked else []
 
 
 def post(outboxes: Sequence[Outbox], mail: Mailbox) -> int:
     """Post the letters of some shards, which are committed; return how many links that were."""
     look([outbox for outbox in outboxes if outbox.wants_to_look])
-    by_shard: dict[int, list[tuple[Outbox, list[Letter]]]] = {}
+    by_shard: dict[int, list[tuple[Outbox, LetterStream, int, list[Letter]]]] = {}
     for outbox in outboxes:
-        for shard, letters in outbox.ready():
-            by_shard.setdefault(shard, []).append((outbox, letters))
+        for stream, passed, letters in outbox.ready():
+            by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
     if not by_shard:
         return 0
     first = outboxes[0]
     pieces = [
-        (shard, parts[start : start + _SENDERS])
+        (shard, parts[start : start + _STREAMS])
         for shard, parts in by_shard.items()
-        for start in range(0, len(parts), _SENDERS)
+        for start in range(0, len(parts), _STREAMS)
     ]
     calls: list[Call] = []
     for shard, parts in pieces:
         payload: Payload = {
             "id": first.crawl,
-            "senders": [outbox.shard for outbox, _ in parts],
-            "letters": [[each for one in letters for each in one] for _, letters in parts],
+            "streams": [stream.name_at_receiver(outbox.shard) for outbox, stream, _, _ in parts],
+            "passed": [passed for _, _, passed, _ in parts],
+            "letters": [[each for one in letters for each in one] for *_, letters in parts],
         }
         calls.append(("post", [first.keys.shard(shard)], payload))
     count = 0
+    behind: list[Outbox] = []  # with letters behind a gap
     for (shard, parts), answer in zip(pieces, first.server.calls(calls), strict=True):
         if isinstance(answer, Exception):
             raise answer
         unread, *cursors = answer
-        for at, (outbox, letters) in enumerate(parts):
-            count += outbox.posted(shard, *cursors[2 * at : 2 * at + 2])
+        for at, (outbox, stream, _, letters) in enumerate(parts):
+            count += outbox.posted(stream, *cursors[2 * at : 2 * at + 2])
             if unread > MARK:
-                outbox.hold_back(shard)
-            if letters:  # behind a gap
-                look([outbox])
+                outbox.hold_back(stream)
+            if letters and outbox not in behind:
+                behind.append(outbox)
         mail.arrived(shard)
+    look(behind)
     return count
 
 
-def _keep(ways: set[int], shard: int, *, is_in: bool) -> None:
-    """Add a shard to a set, or remove it."""
+def _keep(streams: set[LetterStream], stream: LetterStream, *, is_in: bool) -> None:
+    """Add a stream to a set, or remove it."""
     if is_in:
-        ways.add(shard)
+        streams.add(stream)
     else:
-        ways.discard(shard)
+        streams.discard(stream)

@@ -189,20 +189,20 @@ def pack_candidates(candidates: list[Candidate]) -> str:
 class InboxLetter(NamedTuple):
     """A letter as it is in an inbox."""
 
-    sender: int
+    stream: str  # SENDER:CLAIM-TOKEN
     number: int
     links: list[Candidate]
 
 
 def unpack_letter(data: bytes, key: str) -> InboxLetter:
-    """Return a letter of an inbox: `SENDER NUMBER LINKS JSON`.
+    """Return a letter of an inbox: `STREAM NUMBER LINKS JSON`.
 
     Raises:
         Poisoned: this is no letter; the message names the key.
     """
     try:
-        sender, number, _, packed = data.split(b" ", 3)
-        return InboxLetter(int(sender), int(number), unpack_candidates(packed, key))
+        stream, number, _, packed = data.split(b" ", 3)
+        return InboxLetter(stream.decode("ascii"), int(number), unpack_candidates(packed, key))
     except ValueError as error:
         raise Poisoned(f"a letter in {key} is damaged ({error})") from None
 

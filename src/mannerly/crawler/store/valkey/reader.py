@@ -15,6 +15,7 @@ from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 
 from .host_codec import unpack_host, unpack_robots
+from .letters import split_name
 from .packing import (
     MAX_SEQ,
     Poisoned,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from .client import ValkeyServer
     from .host_codec import Clocks
+    from .letters import LetterStream
 
 COUNTERS = (
     *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
@@ -232,13 +234,13 @@ class ValkeyReader(ShardReader):
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""
-        letters = sorted(
-            (tuple(self._number("o", part) for part in name.split(b":")), data)
-            for name, data in self._hash("o")
-        )
-        posted = self._letter_cursors("posted")
-        for (shard, number), data in letters:
-            if number > posted.get(shard, 0):
+        letters = []
+        for name, data in self._hash("o"):
+            stream, place = self._stream("o", name)
+            letters.append((stream, self._number("o", place.encode()), data))
+        cursors = self._letter_cursors(self._hash("oc"))
+        for stream, number, data in sorted(letters):
+            if number > cursors.get(stream, {}).get("posted", 0):
                 yield from unpack_candidates(data.partition(b" ")[2], self._base + "o")
 
     def urls(self) -> Iterator[str]:
@@ -326,16 +328,21 @@ class ValkeyReader(ShardReader):
                 return True
         return False
 
-    def _letter_cursors(self, which: str) -> dict[int, int]:
-        """Return how far letters to each shard have come: `last`, `posted` or `passed`."""
-        known = self._cursors(self._hash("oc"))
-        return {shard: at for kind, shard, at in known if kind == which}
-
-    def _cursors(self, fields: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, int, int]]:
-        """Yield the kind, the shard and the number of each cursor of letters."""
+    def _letter_cursors(
+        self, fields: Iterable[tuple[bytes, bytes]]
+    ) -> dict[LetterStream, dict[str, int]]:
+        """Return how far letters to other shards have come: `last`, `posted` and `passed`."""
+        cursors: dict[LetterStream, dict[str, int]] = {}
         for field, value in fields:
-            shard, _, kind = field.partition(b":")
-            yield kind.decode(), self._number("oc", shard), self._number("oc", value)
+            stream, which = self._stream("oc", field)
+            cursors.setdefault(stream, {})[which] = self._number("oc", value)
+        return cursors
+
+    def _stream(self, suffix: str, name: bytes) -> tuple[LetterStream, str]:
+        try:
+            return split_name(name)
+        except ValueError:
+            raise Poisoned(f"{self._base}{suffix} has the field {name[:40]!r}") from None
 
     def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
         """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""

@@ -4,6 +4,9 @@ The owner is the only one who writes to its shard, apart from letters that arriv
 known here without asking, and what was read stays true until the next write. Every change is one
 numbered script (`writes`). Records are written to a file first; the length that the script commits
 makes them valid.
+
+This module is long because `ShardStore` has many calls: most of them are a few lines here, and the
+work is done by `writes`, `batches`, `outbox`, `returning` and the scripts.
 """
 
 from __future__ import annotations
@@ -108,10 +111,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
-        ways: dict[int, dict[str, int]] = {}
-        for which, shard, at in self._cursors(pairs(cursors)):
-            ways.setdefault(shard, {})[which] = at
-        self.outbox.load(ways)
+        self.outbox.load(self._letter_cursors(pairs(cursors)))
 
     # ------------------------------------------------------------------ what is known
 
@@ -186,6 +186,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         payload = commit_payload(batch, self.round, self._server)
         payload["limit"] = self._limit
         payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
+        payload["stamp"] = self.outbox.stamp
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
             self._writer.add(batch, self.round)
         self._is_read = self._is_read and not batch.listed
@@ -291,14 +292,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Take over the first letters, if there are any: it is pending then."""
         key = self._base + "i"
         found: list[Candidate] = []
-        cursors: dict[int, int] = {}
+        cursors: dict[str, int] = {}
         count = 0
         for letter in letters:
             if count and len(found) >= limit:
                 break
-            sender, number, links = unpack_letter(letter, key)
+            stream, number, links = unpack_letter(letter, key)
             found += links
-            cursors[sender] = number
+            cursors[stream] = number
             count += 1
         if count == len(letters) < LETTERS:
             self._mail.emptied(self.number)
@@ -309,7 +310,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             "limit": self._limit,
             "found": offered(found, hosts),
             "hosts": list(hosts),
-            "cursors": [f"{sender}:read" for sender in cursors],
+            "streams": list(cursors),
             "numbers": list(cursors.values()),
             "count": count,
             "links": len(found),

@@ -85,9 +85,10 @@ flush_hosts()
 local cursors = note_letters()
 local letters = {}
 for i = 1, #A.letters, 4 do -- shard, number, links, packed links
-  letters[#letters + 1] = A.letters[i] .. ':' .. A.letters[i + 1]
+  local stream = A.letters[i] .. ':' .. A.stamp
+  letters[#letters + 1] = stream .. ':' .. A.letters[i + 1]
   letters[#letters + 1] = A.letters[i + 2] .. ' ' .. A.letters[i + 3]
-  cursors[#cursors + 1] = A.letters[i] .. ':last'
+  cursors[#cursors + 1] = stream .. ':last'
   cursors[#cursors + 1] = A.letters[i + 1]
   C.outgoing = C.outgoing + A.letters[i + 2]
 end

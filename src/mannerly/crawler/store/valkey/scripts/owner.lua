@@ -40,6 +40,12 @@ local function set_fields(key, fields)
   end
 end
 
+local function remove_fields(key, names)
+  for first = 1, #names, PIECE do
+    redis.call('HDEL', key, unpack(names, first, math.min(first + PIECE - 1, #names)))
+  end
+end
+
 -- Call `take` with each name and its value; false: there is none.
 local function get_fields(key, names, take)
   for first = 1, #names, PIECE do

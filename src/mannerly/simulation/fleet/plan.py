@@ -1,0 +1,75 @@
+"""The plan of a simulated fleet, what goes wrong in it, and the figures of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from .members import DAY_S
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+
+class Fault(Enum):
+    """Something that goes wrong in a fleet."""
+
+    KILL = "kill"
+    STOP = "stop"  # SIGSTOP, for up to three leases
+    CUT = "cut"  # the link of a member, in one direction or both
+    JOIN = "join"
+    RESTART = "restart"  # of the server, with everything it had
+    FORGET = "forget"  # a restart that lost the last second
+    AWAY = "away"  # the server, for some seconds
+    # A member joins and claims; the server forgets that, and the member is stopped before it learns
+    # so: it takes itself for the owner.
+    UNKNOWN_OWNER = "unknown owner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The size of a simulated fleet, and how much goes wrong."""
+
+    members: int = 4
+    hosts: int = 24
+    pages: int = 12
+    shards: int = 12
+    faults: int = 6  # at random instants of the first `busy_s` seconds
+    kinds: tuple[Fault, ...] = tuple(Fault)
+    busy_s: float = 120.0
+    delay_s: float = 2.0
+    crawl_delays_s: tuple[float, ...] = (0.0, 0.0, 5.0, 25.0)
+    retry_after_s: int = 40
+    refusals: float = 0.03
+    duration_s: float = DAY_S
+    is_calm: bool = False  # whether members whose looks would find nothing do not look (`calm`)
+
+
+class FleetOutcome(NamedTuple):
+    """The figures of one run."""
+
+    is_finished: bool
+    virtual_s: float
+    requests: int
+    records: int
+    lost: int  # URLs that should be known, and are not recorded, skipped or given up
+    duplicates: int  # URLs with more than one record
+    missing: int  # records that no folder has
+    excused: int  # pages that were fetched again because of a fault
+    refused_writes: int  # shards that a member lost
+    calls: int  # commands that the server answered
+    broken: Counter[str]
+    errors: list[str]  # of members that ended with one
+
+    @property
+    def is_sound(self) -> bool:
+        """Return whether no promise was broken."""
+        return (
+            self.is_finished
+            and not self.lost
+            and not self.duplicates
+            and not self.missing
+            and not self.broken
+            and not self.errors
+        )
