@@ -56,7 +56,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 
 
 def crawl(answer: Any, seeds: Sequence[str], **options: Any) -> Any:
-    chosen = modest(delay_s=0.02, workers=32)
+    chosen = modest(delay_s=0.02, workers=512)
     return virtual_crawl(answer, seeds, chosen, rhythm=SHARED, **options)
 
 

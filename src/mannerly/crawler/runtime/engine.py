@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 TICK_S = 0.25
 COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less often
 COMMIT_PAGES = 256
+DRY_SHARE = 0.15  # of the shards with a batch: more that wait for a commit get it early
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
 STALLED_S = 0.01  # since the sockets were looked at: look again before anything is started
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
@@ -422,7 +423,7 @@ class Engine:
 
     @property
     def _is_commit_awaited(self) -> bool:
-        """Return whether there is nothing else to do, in most shards that have a batch.
+        """Return whether nothing else can be done in a part of the shards that have a batch.
 
         Where commits are dear (`Rhythm.early_s`) this is asked at intervals, and a shard has
         something to do if a request is under way or can be started before the next commit.
@@ -434,13 +435,16 @@ class Engine:
         if now.mono < self._next_early or self._full_since is not None:
             return False
         self._next_early = now.mono + early_s
-        may_start, awaiting = self._may_start, 0
+        may_start, having, dry = self._may_start, 0, 0
         for shard in self._shards:
             if shard.left.has_batch:
-                due = shard.next_due(now) if may_start else None
+                # A page takes a place among the requests until it is committed.
+                has_room = may_start and self._has_room[shard.number]
+                due = shard.next_due(now) if has_room else None
                 is_dry = shard.flights.unsettled == 0 and (due is None or due >= self._next_commit)
-                awaiting += 1 if is_dry else -1
-        return awaiting > 0
+                having += 1
+                dry += is_dry
+        return dry > having * DRY_SHARE
 
     def hurry(self) -> None:
         """If nothing is under way, check at once whether other shards have sent links."""

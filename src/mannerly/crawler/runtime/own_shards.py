@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.shard import Shard
     from mannerly.politeness.model import Instant
 
-FAIR = 32  # requests that one of many shards may have pending, if there is room
+FAIR = 128  # requests and uncommitted pages of one of many shards, if there is room
 
 
 class OwnShards:

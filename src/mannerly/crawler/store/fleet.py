@@ -27,7 +27,7 @@ many shards is not one instant.
 
 **Rhythm.** An exchange with the store costs the same for one page and for a hundred, so a member
 writes seldom: `Fleet.rhythm` says how often. A shard whose hosts have run dry waits for the links
-in its own batch, so a member most of whose shards do commits earlier (`Rhythm.early_s`).
+in its own batch, so a member commits earlier when many of its shards do (`Rhythm.early_s`).
 
 **Pages** of `--max-urls` are granted to members in chunks. What a member that died had not used is
 lost to the crawl's limit, never granted twice.
