@@ -329,12 +329,9 @@ class FleetWorker(Worker):
         if now >= self._rest_again:
             self._rest_again = now + REST_AGAIN_S
             self._resting.clear()
-        for shard in list(shards):
-            number = shard.number
-            if number not in self._resting:
-                with suppress(LeaseLost):  # the next commit or renewal finds that out, too
-                    if self._fleet.rest(number):
-                        self._resting.add(number)
+        numbers = self.engine.shards.by_number.keys() - self._resting
+        if numbers:
+            self._resting |= self._fleet.rest(sorted(numbers))
         if len(self._resting) == len(shards) and not self._leaving:
             self._is_finished = self._fleet.finished()
         self._look_for_hope(now)

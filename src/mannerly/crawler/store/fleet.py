@@ -127,10 +127,11 @@ class Fleet(Protocol):
         lost: what was taken over is returned the next time.
         """
 
-    def rest(self, shard: int) -> bool:
-        """Note that there is nothing to do in a shard of this process; return whether that holds.
+    def rest(self, shards: Sequence[int]) -> set[int]:
+        """Note that there is nothing to do in shards of this process; return where that holds.
 
-        Call it only while no request of the shard is under way and nothing is uncommitted.
+        Call it only while no request of these shards is under way and nothing is uncommitted. One
+        that has another owner by now is not among the answer.
         """
 
     def finished(self) -> bool:

@@ -242,15 +242,14 @@ class SharedMemoryCrawl(MemoryCrawl):
                 store.deliver()
         return [_result(partial(store.receive, limit)) for store in stores]
 
-    def rest(self, shard: int) -> bool:
-        """Note that there is nothing to do in a shard; return whether that holds."""
+    def rest(self, shards: Sequence[int]) -> set[int]:
+        """Note that there is nothing to do in shards of this member; return where that holds."""
         self.reach()
-        if not self._leased[shard].is_held:
-            raise LeaseLost(f"shard {shard} of {self.location} has another owner")
-        if self._has_work(shard):
-            return False
-        self._shared.resting.add(shard)
-        return True
+        resting = {
+            shard for shard in shards if self._leased[shard].is_held and not self._has_work(shard)
+        }
+        self._shared.resting |= resting
+        return resting
 
     def finished(self) -> bool:
         """Return whether every shard rests."""

@@ -22,7 +22,6 @@ from mannerly.crawler.store.fleet import (
     MARGIN_S,
     SHARED,
     CrawlGone,
-    LeaseLost,
     StoreAway,
 )
 from mannerly.crawler.store.records.writer import RecordWriter
@@ -262,13 +261,11 @@ class ValkeyFleet:
         if not shard.is_lost:
             shard.release()
 
-    def rest(self, shard: int) -> bool:
-        """Note that there is nothing to do in a shard of this process; return whether it holds."""
-        store = self.claimed.get(shard)
-        if store is None:
-            raise LeaseLost(f"shard {shard} is not claimed by this process")
+    def rest(self, shards: Sequence[int]) -> set[int]:
+        """Note that there is nothing to do in shards of this process; return where that holds."""
         last = self._crawl.last_order()
-        return store.applied() >= last and store.rest(last)
+        known = [self.claimed[shard] for shard in shards if shard in self.claimed]
+        return self._together([store for store in known if store.applied() >= last]).rest(last)
 
     def finished(self) -> bool:
         """Return whether every shard rests: the crawl is finished."""

@@ -52,17 +52,18 @@ class Mailbox:
         if shard in self._unread:
             self._unread[shard] = 0
 
-    def has_any(self, shard: int, *, is_fresh: bool = False) -> bool:
-        """Return whether there may be a letter for a shard; `is_fresh`: ask now."""
-        if is_fresh or (self._mono() >= self._look_at and not self._unread.get(shard)):
-            self._look()
+    def has_any(self, shard: int) -> bool:
+        """Return whether there may be a letter for a shard."""
+        if self._mono() >= self._look_at and not self._unread.get(shard):
+            self.look()
         return self._unread.get(shard, 0) > 0
 
     def depth(self) -> int:
         """Return how many links wait for the shards that are claimed here, as last seen."""
         return sum(self._unread.values())
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Ask now."""
         self._look_at = self._mono() + LOOK_S
         shards = list(self._unread)
         values = self._server.ask_all(

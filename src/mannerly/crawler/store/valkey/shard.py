@@ -325,21 +325,24 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Return what came of the letters that were taken over."""
         return self._take_late("receive") or _NOTHING
 
-    def save_cursors(self) -> bool:
-        """Keep what is known of letters; return whether all of them were read."""
+    def save_cursors(self) -> None:
+        """Keep what is known of letters."""
         self.settle()
+        self.begin_save()
+        self.settle()
+
+    def begin_save(self) -> None:
+        """Keep what is known of letters, if there is news: it is pending then."""
         if self.outbox.has_news:
             payload, saved = self.outbox.news()
-            self._send("cursor", payload, lambda _: saved())
-        return self.outbox.is_empty
+            self._begin("cursor", payload, lambda _: saved())
 
-    def rest(self, orders: int) -> bool:
-        """Note that nothing is left to do; `orders` is the last control record there is."""
-        self.deliver()
-        self.outbox.look()
-        if not self.save_cursors() or self._mail.has_any(self.number, is_fresh=True):
-            return False
-        return bool(self._writes.run("rest", {"orders": orders}))
+    def rest_call(self, orders: int) -> Call:
+        """Return the call that notes that nothing is left to do, if all letters were read.
+
+        `orders` is the last control record there is. The answer is 1 if that holds.
+        """
+        return self._writes.unnumbered("rest", {"orders": orders})
 
     # ------------------------------------------------------------------ notes
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
-from .outbox import post
+from .outbox import look, post
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,6 +65,37 @@ class Together:
                 self._failed[shard.number] = error
         self._settle()
         return [self._result(shard, shard.end_receive) for shard in self._shards]
+
+    def rest(self, orders: int) -> set[int]:
+        """Note that nothing is left to do in these shards; return the numbers of those that rest.
+
+        Raises:
+            StoreAway, CrawlGone: see there.
+        """
+        if not self._shards:
+            return set()
+        self._settle()
+        outboxes = [shard.outbox for shard in self._sound]
+        post(outboxes, self._mail)
+        look(outboxes)
+        for shard in self._sound:
+            shard.begin_save()
+        self._settle()
+        self._mail.look()
+        still = [
+            shard
+            for shard in self._sound
+            if shard.outbox.is_empty and not self._mail.has_any(shard.number)
+        ]
+        calls = [shard.rest_call(orders) for shard in still]
+        answers = self._server.calls(calls) if calls else []
+        for shard, answer in zip(still, answers, strict=True):
+            if isinstance(answer, StoreError):
+                self._failed[shard.number] = answer
+        for error in self._failed.values():
+            if not isinstance(error, LeaseLost):
+                raise error
+        return {shard.number for shard, answer in zip(still, answers, strict=True) if answer == 1}
 
     @property
     def _sound(self) -> list[ValkeyShard]:

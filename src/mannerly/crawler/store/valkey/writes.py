@@ -114,7 +114,11 @@ class Writes:
 
     def run(self, name: str, payload: Payload) -> Any:
         """Run a script of the owner that has no number: repeating it is harmless."""
-        return self._server.call(name, [self._key], {**self._fence, **payload})
+        return self._server.call(*self.unnumbered(name, payload))
+
+    def unnumbered(self, name: str, payload: Payload) -> Call:
+        """Return the call of such a script."""
+        return name, [self._key], {**self._fence, **payload}
 
 
 def counts_of(counters: list[int]) -> Counts:
