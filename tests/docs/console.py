@@ -89,7 +89,8 @@ def run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
     if SERVER not in text:
         return _run(text, web, directory)
     with LocalServer("--appendonly", "yes", "--maxmemory", "100mb") as server:
-        return _run(text.replace(SERVER, f"redis://127.0.0.1:{server.port}"), web, directory)
+        # Commands with 127.0.0. are about the web of this machine (`_DIRECT`): name it otherwise.
+        return _run(text.replace(SERVER, f"redis://localhost:{server.port}"), web, directory)
 
 
 def _run(text: str, web: PretendWeb, directory: Path) -> list[Done]:

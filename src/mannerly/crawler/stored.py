@@ -1,6 +1,9 @@
 """A stored crawl: inspect it and steer it, whether it is running or not.
 
 Steering means appending a control record to the store (`control.py`), so it works from any process.
+
+This module is long because it has a method for every command that looks at a crawl or steers it;
+the work is done in `inspection` and `control`.
 """
 
 from __future__ import annotations
