@@ -11,6 +11,7 @@ from mannerly.crawler import events as told
 from mannerly.crawler.model import PASSING, Entry, Kind, LocalError, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
+from mannerly.politeness.model import ErrorKind
 
 A = "https://a.example"
 B = "https://b.example"
@@ -63,6 +64,21 @@ def test_stored_rules_are_loaded_and_their_delay_is_kept() -> None:
         world.wait(1.0)
 
     assert log == [(0, f"{A}/1"), (7, f"{A}/2")]
+
+
+def test_host_that_did_not_answer_an_earlier_process_is_asked_at_once() -> None:
+    """A process that was stopped or killed may be the cause; in one process the wait is kept."""
+    store = MemoryStore(frontier_limit=99)
+    record = RobotsRecord(A, None, None, EPOCH_S - 1.0, EPOCH_S + 59.0, EPOCH_S - 1.0)
+    store.commit(Batch(robots={A: record}))
+    world = ShardWorld(f"{A}/", store=store)
+
+    (request,) = world.start()
+    world.answer(request, error=ErrorKind.TIMEOUT)
+    world.wait(5.0)
+
+    assert request.url == f"{A}/robots.txt"
+    assert urls_of(world) == []
 
 
 def test_stored_rules_that_have_expired_are_asked_for() -> None:

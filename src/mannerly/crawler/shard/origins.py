@@ -38,12 +38,17 @@ def provide(need: Need, parts: Parts, now: Now) -> None:
         # Rules that expired in memory are not loaded again: a record from a wall clock that was
         # years ahead would never end.
         record = None if origin in robots else parts.stored_robots(origin)[origin]
-        if record is not None:
+        if record is not None and not _is_untried(record, host, parts):
             _obey(robots.load(record, now), parts, now)
         if robots.needs(origin, now.mono) and parts.hosts.given_up(host) is None:
             frontier.request(robots.request(origin), now=now.mono)
             return
     frontier.wake(host, now=now.mono)
+
+
+def _is_untried(record: RobotsRecord, host: str, parts: Parts) -> bool:
+    """Return whether only an earlier process got no answer, perhaps because it was stopped."""
+    return record.status is None and record.body is None and host not in parts.unreachable
 
 
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:

@@ -33,6 +33,10 @@ class UnreachableHosts:
     def __init__(self) -> None:
         self._silent: dict[str, _Silence] = {}
 
+    def __contains__(self, host: str) -> bool:
+        """Return whether this process has asked a host, and got no answer."""
+        return host in self._silent
+
     def learn(self, request: RobotsRequest, answer: Fetched) -> None:
         """Note whether a host has answered a request for its robots.txt."""
         host = request.host
