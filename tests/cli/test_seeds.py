@@ -25,7 +25,7 @@ def test_file_holds_a_url_a_line(tmp_path: Path, pack: object) -> None:
     """Comments and blank lines are passed over; a gzip file is a file."""
     file = tmp_path / "seeds.txt"
     file.write_bytes(
-        pack("\ufeff# mine\n\na.example\n https://b.example/?utm_source=x \n".encode())
+        pack("\ufeff# mine\n\na.example \t# home\n https://b.example/?utm_source=x \n".encode())
     )
 
     assert read_seeds([str(file)]) == ["https://a.example/", "https://b.example/"]

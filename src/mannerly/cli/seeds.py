@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 200_000_000  # of one file, decompressed: a few million URLs
 MAX_LINE = 65_536  # bytes; no URL of this length is crawled
 MAX_LINES = 5_000_000  # of one file, blank ones included
+_COMMENT = re.compile(r"(?:^|\s+)#.*")  # a # without a space before it is part of its URL
 STANDARD_INPUT = "standard input"
 _GZIP = b"\x1f\x8b"
 _FILE_SUFFIXES = (".txt", ".gz", ".csv", ".list", ".lst", ".urls", ".jsonl")
@@ -131,7 +132,8 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
         except UnicodeDecodeError as error:
             raise SeedError(f"{name} is not UTF-8 text: line {number}, {error.reason}") from error
-        if text and not text.startswith("#"):
+        text = _COMMENT.sub("", text)
+        if text:
             yield _seed(text, f"{name}, line {number}: {_shown(text)}")
 
 
