@@ -184,8 +184,11 @@ class HostMemory(Protocol):
     def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
         """Return what is known of some hosts, without claiming them."""
 
-    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
-        """Return the holders of these hosts; free hosts are left out."""
+    def in_use(self, hosts: Iterable[str], now: Now, *, besides: str = "") -> dict[str, Holder]:
+        """Return the holders of these hosts; free hosts are left out.
+
+        Holders of the crawl `besides` are left out, too: without them it costs less.
+        """
 
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host, not its waits; return whether it was known."""
