@@ -14,7 +14,7 @@ crawl that has nothing to send, or is paused, hands over at once.
 
 **Written when?** Lessons with the next sign of life; a pause in the turn of the loop in which it
 came in, as for the crawl's own commit; a long gap within a tick, which is before the next request.
-A host that no other crawl wants costs one row of one claim, which it shares with many hosts.
+A host that no other crawl wants costs its part of one claim, which it shares with many hosts.
 """
 
 from __future__ import annotations

@@ -24,8 +24,6 @@ import msgspec
 
 from mannerly.crawler.store.host_memory import (
     NOTHING_KNOWN,
-    PRIVATE_LESSON_S,
-    STALE_S,
     Granted,
     Holder,
     HolderLost,
@@ -33,7 +31,6 @@ from mannerly.crawler.store.host_memory import (
     InUse,
     LeaseTimes,
     after_death,
-    is_private,
     merged,
     prolonged,
     unlearned,
@@ -43,6 +40,7 @@ from .database import Database
 from .host_format import convert, create, explained
 from .host_journal import HostJournal
 from .host_rows import READ, WRITE, budget_of, is_of_boot, row_of
+from .host_tidying import tidy
 from .schema import HOSTS
 
 if TYPE_CHECKING:
@@ -57,9 +55,6 @@ if TYPE_CHECKING:
 
 BUSY_MS = 50  # the loop of a crawl waits no longer for another writer: it tries again soon
 OPEN_BUSY_MS = 5000  # at the start, and for commands
-KEPT_S = 90 * 86_400.0  # a lesson that was not used for so long is removed
-MANY_HOSTS = 1_000_000  # beyond it the oldest lessons are removed
-FORGOTTEN_S = 3600.0  # after which a dead holder's leases are removed
 
 _ASKED = "FROM json_each(?) AS asked CROSS JOIN"
 _HOLD = """
@@ -78,12 +73,6 @@ _WANTED = """
 SELECT wishes.host, wishes.holder FROM wishes CROSS JOIN leases ON leases.host = wishes.host
 WHERE leases.holder = ?
 """
-_OVER = "iif(boot = ?, mono + next_in_s <= ?, next_in_s <= 60.0)"  # the wait of a host
-_EXPIRE = f"DELETE FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
-_OLD = f"SELECT host FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
-_SHRINK = f"""
-DELETE FROM hosts WHERE host IN (SELECT host FROM hosts WHERE {_OVER} ORDER BY wall LIMIT ?)
-"""  # noqa: S608
 _USED = f"""
 SELECT leases.host, leases.holder {_ASKED} leases ON leases.host = asked.value
 """
@@ -122,7 +111,8 @@ class HostFile:
         """Become a holder; what is out of date is removed on this occasion."""
         self._file.wait_for(OPEN_BUSY_MS)
         with self._changed():
-            self._tidy(now)
+            self._journal.apply_noted()
+            tidy(self._file, self._boot, now)
         while self._journal.has_many_claimed():
             with self._changed():
                 self._journal.apply(some=True)
@@ -383,27 +373,3 @@ class HostFile:
         *names, mono, boot, lease_s = row
         is_alive = self._is_alive(mono, boot, lease_s, now)
         return _Known(number, Holder(*map(str, names)), is_alive)
-
-    def _tidy(self, now: Now) -> None:
-        """Remove dead holders with their leases, and lessons that are too old."""
-        file, over = self._file, (self._boot, now.mono)
-        self._journal.apply_noted()
-        file.execute(
-            "DELETE FROM holders WHERE boot <> ?1 OR mono < ?2 - ?3 "
-            "OR (?1 = '' AND mono > ?2 + ?4)",
-            (self._boot, now.mono, FORGOTTEN_S, STALE_S),
-        )
-        if file.row("SELECT 1 FROM holders LIMIT 1") is None:
-            file.execute("DELETE FROM leases")
-            file.execute("DELETE FROM wishes")
-        file.execute("DELETE FROM claimed WHERE holder NOT IN (SELECT number FROM holders)")
-        # A wait that is not over stays, whatever the wall clock says.
-        file.execute(_EXPIRE, (now.wall - KEPT_S, *over))
-        row = file.row("SELECT count(*) FROM hosts")
-        beyond = (0 if row is None else int(row[0])) - MANY_HOSTS
-        if beyond > 0:
-            file.execute(_SHRINK, (*over, beyond + MANY_HOSTS // 10))
-        old: list[Row] = file.execute(_OLD, (now.wall - PRIVATE_LESSON_S, *over)).fetchall()
-        file.executemany(
-            "DELETE FROM hosts WHERE host = ?", [(host,) for (host,) in old if is_private(host)]
-        )
