@@ -49,7 +49,7 @@ class ElementStream:
     def __init__(self, *, is_fast: bool) -> None:
         from . import zstd
 
-        options = {
+        options: dict[int, int] = {
             zstd.CompressionParameter.compression_level: _FAST if is_fast else _HARD,
             zstd.CompressionParameter.window_log: _WINDOW_LOG,
             zstd.CompressionParameter.hash_log: _TABLE_LOG,
@@ -77,7 +77,7 @@ class StreamReader:
     def __init__(self) -> None:
         from . import zstd
 
-        options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
         self._decompressor = zstd.ZstdDecompressor(options=options)
         self._error = zstd.ZstdError
         self._room = LARGEST
