@@ -3,8 +3,8 @@
 The pages of a site have their menu, their footer and most targets in common, so a page takes little
 room if the compressor knows the pages before it. A stream is one frame of zstd that is flushed at
 every commit. What a flush gives is stored with the commit, and can be read once the commits before
-it in the stream have been. A stream ends after `STREAM_BYTES`, so that nobody has to read more than
-that for one page, and it is never gone on with after a restart or a failed commit.
+it in the stream have been. A stream ends after `STREAM_BYTES`, so that a reader of one page has to
+read no more than that, and it is never gone on with after a restart or a failed commit.
 
 Commits of many pages come from a fast crawl, where processor time is dear; a crawl that waits for
 its servers most of the time compresses harder (docs/adr/0069).

@@ -1,4 +1,4 @@
-"""Where the elements of pages are in the logs, and how they are read.
+"""Find the elements of pages in the logs, and read them.
 
 Those of a batch are in one frame, or in a few, before the records of its pages. A log of an earlier
 release has them in the records.
@@ -20,7 +20,7 @@ _KEPT = 4  # frames whose elements are kept in memory: those of pages that chang
 
 
 class ElementsPlace(NamedTuple):
-    """Where the elements of a page are."""
+    """The place of a page's elements."""
 
     segment: int
     offset: int  # of the frame
