@@ -7,6 +7,7 @@ results are dropped when they come back (`is_stale`), and the shard is not taken
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .held import Unwritten
@@ -18,19 +19,25 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.shard import Shard
     from mannerly.politeness.model import Instant
 
-FAIR = 128  # requests and uncommitted pages of one of many shards, if there is room
+FAIR = 128  # requests (and uncommitted pages, if they count) of one of many shards
 
 
 class OwnShards:
-    """Some shards of a crawl, by number."""
+    """Some shards of a crawl, by number.
 
-    def __init__(self, shards: Iterable[Shard]) -> None:
+    `uncommitted`: the most pages that may wait for a commit, beside the requests under way; 0: they
+    count among these.
+    """
+
+    def __init__(self, shards: Iterable[Shard], *, uncommitted: int = 0) -> None:
         self.all: list[Shard] = []
         self.by_number: dict[int, Shard] = {}
         self.has_room: dict[int, bool] = {}  # for more requests
         self.stale: dict[int, int] = {}  # by shard that left: results that are still to come
         self.leaving: set[int] = set()  # no request is started in these
         self.unwritten = Unwritten()
+        self.is_full = False  # as many pages wait for a commit as may
+        self._uncommitted = uncommitted
         self._first = 0
         for shard in shards:
             self.add(shard)
@@ -79,20 +86,29 @@ class OwnShards:
         `total` is the most requests that all of them may have pending. Of many shards each may have
         more than its part while others have less; who comes first changes from turn to turn.
         """
-        shards = self.all
+        shards, counted = self.all, _PENDING
+        if self._uncommitted:
+            counted = _UNSETTLED
+            waiting = sum([shard.flights.settled for shard in shards])
+            self.is_full = waiting >= self._uncommitted
+            if self.is_full:
+                return
         if len(shards) == 1:
             shard = shards[0]
             if now < shard.store.sure_until and not self.leaving:
-                yield shard, total - shard.flights.pending
+                yield shard, total - counted(shard.flights)
             return
         if not shards:
             return
-        left = total - sum([shard.flights.pending for shard in shards])
+        left = total - sum([counted(shard.flights) for shard in shards])
         most = max(total // len(shards), min(FAIR, total))
         self._first = first = (self._first + 1) % len(shards)
         for shard in shards[first:] + shards[:first]:
             if now >= shard.store.sure_until or shard.number in self.leaving:
                 continue
-            pending = shard.flights.pending
-            yield shard, min(most - pending, left)
-            left -= shard.flights.pending - pending
+            before = counted(shard.flights)
+            yield shard, min(most - before, left)
+            left -= counted(shard.flights) - before
+
+
+_PENDING, _UNSETTLED = attrgetter("pending"), attrgetter("unsettled")
