@@ -71,9 +71,7 @@ class Rhythm(NamedTuple):
 
 
 # A page is committed within a second of its last byte, the commit's own time included.
-SHARED = Rhythm(
-    tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024
-)
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024)
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
