@@ -30,7 +30,7 @@ from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
-from .balance import moves
+from .balance import moves, quota
 from .budget import CHUNK, FREELY, PageBudget
 from .worker import Worker
 
@@ -260,8 +260,9 @@ class FleetWorker(Worker):
     def _balance(self, now: Instant) -> None:
         owned = self.engine.shards.by_number.keys()
         heard_since = self._clock.wall() - SILENT_S
-        members = [card.id for card in self._store.workers() if card.seen_at > heard_since]
-        free = self._fleet.unclaimed()
+        cards = [card for card in self._store.workers() if card.seen_at > heard_since]
+        members = [card.id for card in cards]
+        free = self._fleet.unclaimed(self._doubtful(cards))
         self._free_since = {number: self._free_since.get(number, now) for number in free}
         overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
@@ -285,6 +286,17 @@ class FleetWorker(Worker):
                 break
             if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
+
+    def _doubtful(self, cards: list[WorkerCard]) -> list[int] | None:
+        """Return the shards that may have no owner; None: any of them.
+
+        If this member has its part, it need not ask for those that others show on their cards.
+        """
+        owned, shards = self.engine.shards.by_number.keys(), self._store.manifest.shards
+        if len(owned) < quota(self._id, [card.id for card in cards], shards):
+            return None
+        shown = set(owned).union(*(card.shards for card in cards))
+        return [number for number in range(shards) if number not in shown]
 
     def _claim(self, number: int) -> bool:
         """Try to become the owner of a shard; return whether this member is."""

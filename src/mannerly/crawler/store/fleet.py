@@ -106,8 +106,8 @@ class Fleet(Protocol):
             StoreError: it belongs to another crawl or holds something else.
         """
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these."""
 
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
         """Prolong the claims of this process and show its card; return the shards it has lost.

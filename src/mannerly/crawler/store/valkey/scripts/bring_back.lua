@@ -2,7 +2,7 @@
 -- room in one write, with its number; one that is not in that set any more stays where it is.
 -- `back` has six values each: set (f, g, k skipped, p f l m: checked again), seq, host, priority,
 -- packed entry, kind of record. The owner has read them from the sets and from its files.
-if is_repeated then return held[4] end
+if is_repeated then return answered() end
 local placed, waiting = {}, 0
 local room = A.limit - (C.queued - C.waiting)
 for i = 1, #A.back, 6 do
