@@ -124,5 +124,33 @@ def test_a_request_to_wait_is_committed_at_once_and_alone() -> None:
     assert min(set(fleet.shards) - {1}) > 3
 
 
+def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
+    """With room for 4 requests of 0.25 s at once, 40 hosts get one each before any gets two more."""
+    links = [f"/{number}" for number in range(60)]
+
+    def answer(host: str, path: str) -> FakeReply:
+        return html(path, links if path == "/" else ())._replace(latency_s=0.25)
+
+    hosts = [f"http://h{number}.test/" for number in range(40)]
+    chosen = modest(delay_s=0.1, workers=4)
+    crawled = virtual_crawl(
+        answer,
+        hosts,
+        chosen,
+        shards=64,
+        rhythm=SHARED,
+        fleet=cast("Fleet", _Written()),
+        until=_asked(1500),
+    )
+
+    by_host: dict[str, list[float]] = {}
+    for asked in crawled.pages:
+        by_host.setdefault(asked.host, []).append(asked.t)
+    assert len(by_host) == 40
+    round_s = crawled.pages[-1].t / len(crawled.log) * len(hosts)
+    longest_s = max(b - a for times in by_host.values() for a, b in pairwise(times))
+    assert longest_s < 3 * round_s
+
+
 def _asked(number: int) -> Any:
     return partial(lambda number, log: len(log) > number, number)

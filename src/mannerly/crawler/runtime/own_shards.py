@@ -77,7 +77,9 @@ class OwnShards:
         """Yield the shards that may start requests, each with how many.
 
         `total` is the most requests that all of them may have pending. Of many shards each may have
-        more than its part while others have less; who comes first changes from turn to turn.
+        more than its part while others have less. Whoever follows the last one that started something
+        comes first in the next turn: if there is room for a few requests only, every shard gets some
+        of it before another one gets more.
         """
         shards = self.all
         if len(shards) == 1:
@@ -89,10 +91,12 @@ class OwnShards:
             return
         left = total - sum([shard.flights.pending for shard in shards])
         most = max(total // len(shards), min(FAIR, total))
-        self._first = first = (self._first + 1) % len(shards)
-        for shard in shards[first:] + shards[:first]:
+        first = self._first
+        for place, shard in enumerate(shards[first:] + shards[:first], first + 1):
             if now >= shard.store.sure_until or shard.number in self.leaving:
                 continue
             pending = shard.flights.pending
             yield shard, min(most - pending, left)
-            left -= shard.flights.pending - pending
+            if started := shard.flights.pending - pending:
+                left -= started
+                self._first = place % len(shards)
