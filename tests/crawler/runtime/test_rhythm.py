@@ -125,31 +125,31 @@ def test_a_request_to_wait_is_committed_at_once_and_alone() -> None:
 
 
 def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
-    """With room for 4 requests of 0.25 s at once, 40 hosts get one each before any gets two more."""
+    """With room for four requests at once no host waits for longer than two rounds of all hosts."""
     links = [f"/{number}" for number in range(60)]
 
     def answer(host: str, path: str) -> FakeReply:
         return html(path, links if path == "/" else ())._replace(latency_s=0.25)
 
-    hosts = [f"http://h{number}.test/" for number in range(40)]
+    hosts = [f"http://h{number}.test/" for number in range(20)]
     chosen = modest(delay_s=0.1, workers=4)
     crawled = virtual_crawl(
         answer,
         hosts,
         chosen,
-        shards=64,
+        shards=32,
         rhythm=SHARED,
         fleet=cast("Fleet", _Written()),
-        until=_asked(1500),
+        until=_asked(400),
     )
 
     by_host: dict[str, list[float]] = {}
     for asked in crawled.pages:
         by_host.setdefault(asked.host, []).append(asked.t)
-    assert len(by_host) == 40
+    assert len(by_host) == 20
     round_s = crawled.pages[-1].t / len(crawled.log) * len(hosts)
     longest_s = max(b - a for times in by_host.values() for a, b in pairwise(times))
-    assert longest_s < 3 * round_s
+    assert longest_s <= 2 * round_s
 
 
 def _asked(number: int) -> Any:
