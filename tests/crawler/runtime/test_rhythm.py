@@ -131,7 +131,8 @@ def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
     def answer(host: str, path: str) -> FakeReply:
         return html(path, links if path == "/" else ())._replace(latency_s=0.25)
 
-    hosts = [f"http://h{number}.test/" for number in range(20)]
+    hosts = [f"http://h{number}.test/" for number in range(16)]
+    hosts += [f"http://{letter}.one.test/" for letter in "abcd"]  # in one shard
     chosen = modest(delay_s=0.1, workers=4)
     crawled = virtual_crawl(
         answer,

@@ -126,6 +126,11 @@ class Frontier:
         """URLs that wait: in memory, for a retry, and on disk."""
         return self._windows.queued
 
+    @property
+    def active_hosts(self) -> int:
+        """Hosts in the scheduler."""
+        return len(self._places.hosts)
+
     def queued_of(self, host: str) -> int:
         """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
         queue = self._places.hosts.get(host)

@@ -31,7 +31,8 @@ class OwnShards:
         self.stale: dict[int, int] = {}  # by shard that left: results that are still to come
         self.leaving: set[int] = set()  # no request is started in these
         self.unwritten = Unwritten()
-        self._first = 0
+        self._first = 0  # whose turn is next
+        self._had = 0  # requests that it has started in this turn
         for shard in shards:
             self.add(shard)
 
@@ -77,9 +78,8 @@ class OwnShards:
         """Yield the shards that may start requests, each with how many.
 
         `total` is the most requests that all of them may have pending. Of many shards each may have
-        more than its part while others have less. Whoever follows the last one that started something
-        comes first in the next turn: if there is room for a few requests only, every shard gets some
-        of it before another one gets more.
+        more than its part while others have less. They take turns: if there is room for a few
+        requests only, each may start one for each of its hosts before the next one may.
         """
         shards = self.all
         if len(shards) == 1:
@@ -91,12 +91,20 @@ class OwnShards:
             return
         left = total - sum([shard.flights.pending for shard in shards])
         most = max(total // len(shards), min(FAIR, total))
-        first = self._first
-        for place, shard in enumerate(shards[first:] + shards[:first], first + 1):
+        first = self._first = self._first % len(shards)  # some may have left
+        for place, shard in enumerate(shards[first:] + shards[:first], first):
             if now >= shard.store.sure_until or shard.number in self.leaving:
                 continue
             pending = shard.flights.pending
             yield shard, min(most - pending, left)
             if started := shard.flights.pending - pending:
                 left -= started
-                self._first = place % len(shards)
+                self._took_turn(place % len(shards), started, has_room=left > 0)
+
+    def _took_turn(self, place: int, started: int, *, has_room: bool) -> None:
+        """A shard has started requests: the next one comes first, unless this one lacked room."""
+        had = started + (self._had if place == self._first else 0)
+        if has_room or had >= self.all[place].frontier.active_hosts:
+            self._first, self._had = (place + 1) % len(self.all), 0
+        else:
+            self._first, self._had = place, had
