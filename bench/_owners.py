@@ -91,7 +91,7 @@ class Owners:
             claims = self.claims[sharding.shard_of(host)]
             since, until = max(pairwise(instants), key=lambda pair: pair[1] - pair[0])
             kills = sum(
-                since <= kill.t <= until and _owner_at(claims, kill.t) == kill.member
+                since <= kill.t <= until and owner_at(claims, kill.t) == kill.member
                 for kill in self.kills
             )
             found.append(Silence(until - since, host, kills))
@@ -123,5 +123,6 @@ class Owners:
                     known.append(Claim(time.monotonic(), int(number), member.decode()))
 
 
-def _owner_at(claims: list[Claim], t: float) -> str:
+def owner_at(claims: list[Claim], t: float) -> str:
+    """Return who owned a shard at an instant; "" for nobody."""
     return next((claim.member for claim in reversed(claims) if claim.t <= t), "")
