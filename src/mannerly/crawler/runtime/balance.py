@@ -4,8 +4,8 @@ Every member computes the same quotas from the same cards, and decides for itsel
 member with more than its quota releases some, one with less claims what has no owner. While members
 see different cards the quotas differ for a moment, and a shard may change hands once too often.
 
-**In portions.** The hosts of a shard that nobody owns wait. So a member releases a few shards, and the
-next ones when these have been claimed: each of them is without an owner for a moment only. Of the
+**In portions.** The hosts of a shard without an owner wait. So a member releases a few shards, and
+the next ones when these have been claimed: each is without an owner for a moment only. Of the
 shards that are free a member claims its share first, so that several of them seldom try the same.
 
 A member that died is counted until its silence shows, and what it should have claimed would wait.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 
-PORTION = 8  # shards that one member has released and nobody has claimed, at most
+PORTION = 8  # shards that a member has released and that have no owner yet, at most
 STEPS = 6  # or this part of all that it has to release, if that is more
 
 
