@@ -119,7 +119,8 @@ class Owners:
             self.fetched.append((looked_at, sum(int(fetched or 0) for _, _, fetched in rows)))
             for shard, (number, member, _) in enumerate(rows):
                 known = self.claims[shard]
-                if number and (not known or known[-1].number != int(number)):
+                # Between two owners a shard has none.
+                if number and member and (not known or known[-1].number != int(number)):
                     known.append(Claim(time.monotonic(), int(number), member.decode()))
 
 
