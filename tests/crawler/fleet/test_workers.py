@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from itertools import pairwise
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -219,16 +220,50 @@ def test_the_data_directory_of_a_worker_is_resumed_in_its_crawl(fleet: Fleet) ->
     assert (code, len(urls)) == (0, HOSTS * PAGES)
 
 
-def test_records_of_a_lost_machine_are_counted_and_retries_wait_for_a_worker(fleet: Fleet) -> None:
-    """`retry --missing` says what can be done; other retries are acted on by the next worker."""
-    first, second = fleet.join(), fleet.join()
-    assert [first.end(), second.end()] == [0, 0], first.said + second.said
+def test_records_of_a_lost_disk_are_fetched_again_by_the_workers_that_are_left(
+    web: DemoWeb, tmp_path: Path
+) -> None:
+    """By an order to a running crawl; then an export has every record once."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.0")
+    try:
+        left, lost = fleet.join(), fleet.join()
+        eventually(lambda: len(shares := fleet.shares()) == 2 and min(shares) > 10)
+        fleet.until_requests(HOSTS * PAGES // 2)
+        lost.signal(signal.SIGTERM)
+        assert lost.end() == 143, lost.said
+        rmtree(lost.home)
+        before = fleet.exported(left)[0]
+        ordered = fleet.command("retry", "--missing", "--data-dir", str(left.home))
+        assert left.end() == 0, left.said
+        code, urls = fleet.exported(left)
+    finally:
+        fleet.close()
 
-    missing = fleet.command("retry", "--missing", "--data-dir", str(first.home))
-    later = fleet.command("retry")
+    assert before == 1
+    assert ordered.returncode == 0, ordered.stderr
+    assert f"Fetching {len(lost.pages())} pages again whose record is lost" in ordered.stderr
+    asked = fleet.fetched()
+    assert len(asked) == HOSTS * PAGES
+    assert (code, sorted(urls)) == (0, sorted(asked))
+    assert {url for url, times in asked.items() if times > 1} == set(lost.pages())
+    assert max(asked.values()) == 2
 
-    assert missing.returncode == 2
-    assert missing.stderr.startswith(f"mannerly: {len(second.pages())} records of pages are in")
-    assert later.returncode == 0, later.stderr
-    assert f"--redis-url {fleet.url} --crawl {fleet.name}" in later.stderr
-    assert fleet.join().end() == 0
+
+def test_lost_records_of_a_finished_crawl_wait_for_a_worker(fleet: Fleet) -> None:
+    """The command says how to join; without a directory it does nothing."""
+    lost = fleet.join()
+    assert lost.end() == 0, lost.said
+    rmtree(lost.home)
+
+    blind = fleet.command("retry", "--missing")
+    ordered = fleet.command("retry", "--missing", "--data-dir", str(fleet.folder / "empty"))
+    worker = fleet.join()
+    assert worker.end() == 0, worker.said
+    code, urls = fleet.exported(worker)
+    nothing = fleet.command("retry", "--missing", "--data-dir", str(worker.home))
+
+    assert (blind.returncode, "--data-dir" in blind.stderr) == (2, True)
+    assert f"--redis-url {fleet.url} --crawl {fleet.name}" in ordered.stderr
+    assert (code, sorted(urls)) == (0, sorted(lost.pages()))
+    assert set(fleet.fetched().values()) == {2}
+    assert "nothing to fetch again" in nothing.stderr
