@@ -4,10 +4,10 @@
     MAX_BYTES        of a host's sitemaps that are read in one run, after decompression
     MAX_LISTED       sitemaps that one robots.txt may name
 
-Scope is asked before anything is counted. A sitemap under way counts as fetched: another one is held
-back until it is known whether there is room for it. What goes beyond a limit is counted as skipped
-(`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with pages: the
-more a host has, the later they come (`web.priority`).
+Scope is asked before anything is counted. A sitemap under way counts as fetched: another one is
+held back until it is known whether there is room for it. What goes beyond a limit is counted as
+skipped (`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with
+pages: the more a host has, the later they come (`web.priority`).
 """
 
 from __future__ import annotations
