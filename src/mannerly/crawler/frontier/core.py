@@ -52,7 +52,7 @@ from mannerly.crawler.model import (
     RobotsRequest,
     Unknown,
 )
-from mannerly.politeness.model import Grant, Refuse
+from mannerly.politeness.model import Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .model import Dropped, FrontierSnapshot, Need, Taken
@@ -127,6 +127,11 @@ class Frontier:
     def queued(self) -> int:
         """URLs that wait: in memory, for a retry, and on disk."""
         return self._windows.queued
+
+    @property
+    def active_hosts(self) -> int:
+        """Hosts in the scheduler."""
+        return len(self._places.hosts)
 
     def queued_of(self, host: str) -> int:
         """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
@@ -369,7 +374,7 @@ class Frontier:
             places.to_sleep(queue, now)
             return 0
         index = looks = 0
-        earliest = inf
+        earliest, why = inf, None
         while (item := queue.peek(index)) is not None:
             if looks == _LOOKS_PER_TURN:
                 self._to_heap(queue, now)
@@ -387,6 +392,7 @@ class Frontier:
                 return looks
             if isinstance(ruling, Later):
                 earliest = min(earliest, inf if ruling.until is None else ruling.until)
+                why = Reason.ROBOTS if ruling.needs_rules else why
                 index = len(queue) if ruling.is_for_host else index + 1
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(queue.host, ruling.origin))
@@ -400,7 +406,7 @@ class Frontier:
             places.to_hungry(queue)
             return looks
         if len(queue) and earliest < inf:
-            self._to_heap(queue, earliest)
+            self._to_heap(queue, earliest, why)
         elif len(queue):
             places.to_sleep(queue, now)
         places.pass_on(queue, now)

@@ -38,7 +38,8 @@ class OwnShards:
         self.unwritten = Unwritten()
         self.is_full = False  # as many pages wait for a commit as may
         self._uncommitted = uncommitted
-        self._first = 0
+        self._first = 0  # whose turn is next
+        self._had = 0  # requests that it has started in this turn
         for shard in shards:
             self.add(shard)
 
@@ -84,7 +85,8 @@ class OwnShards:
         """Yield the shards that may start requests, each with how many.
 
         `total` is the most requests that all of them may have pending. Of many shards each may have
-        more than its part while others have less; who comes first changes from turn to turn.
+        more than its part while others have less. They take turns: if there is room for a few
+        requests only, each may start one for each of its hosts before the next one may.
         """
         shards, counted = self.all, _PENDING
         if self._uncommitted:
@@ -102,13 +104,23 @@ class OwnShards:
             return
         left = total - sum([counted(shard.flights) for shard in shards])
         most = max(total // len(shards), min(FAIR, total))
-        self._first = first = (self._first + 1) % len(shards)
-        for shard in shards[first:] + shards[:first]:
+        first = self._first = self._first % len(shards)  # some may have left
+        for place, shard in enumerate(shards[first:] + shards[:first], first):
             if now >= shard.store.sure_until or shard.number in self.leaving:
                 continue
             before = counted(shard.flights)
             yield shard, min(most - before, left)
-            left -= counted(shard.flights) - before
+            if started := counted(shard.flights) - before:
+                left -= started
+                self._took_turn(place % len(shards), started, has_room=left > 0)
+
+    def _took_turn(self, place: int, started: int, *, has_room: bool) -> None:
+        """A shard has started requests: the next one comes first, unless this one lacked room."""
+        had = started + (self._had if place == self._first else 0)
+        if has_room or had >= self.all[place].frontier.active_hosts:
+            self._first, self._had = (place + 1) % len(self.all), 0
+        else:
+            self._first, self._had = place, had
 
 
 _PENDING, _UNSETTLED = attrgetter("pending"), attrgetter("unsettled")

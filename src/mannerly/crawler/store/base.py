@@ -187,6 +187,7 @@ class BroughtBack(NamedTuple):
     new: list[Entry]  # without those that wait
     waiting: int
     hosts: Mapping[str, int]  # of all of them, with the number of pages that had failed
+    lost: Mapping[str, int] = {}  # by host: pages that were fetched, and have no record any more
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,5 +145,15 @@ class Fleet(Protocol):
     def take_pages(self, wanted: int) -> int:
         """Return how many of `wanted` pages may be started: less if `--max-urls` is near."""
 
+    def recall(self, host: str | None) -> int:
+        """Leave URLs whose record cannot be found from here to the owners of their shards.
+
+        They are fetched again at the next `RetryUrls` with `lost`. `host`: only those of one host.
+        Returns how many pages are among them.
+
+        Raises:
+            StoreError: it is not known where records are.
+        """
+
     def return_pages(self, pages: int) -> None:
         """Give back pages that were taken and not started."""

@@ -270,6 +270,10 @@ class SharedMemoryCrawl(MemoryCrawl):
         self.reach()
         self._shared.pages += pages
 
+    def recall(self, host: str | None) -> int:  # noqa: ARG002
+        """Return 0: no record is lost without the crawl."""
+        return 0
+
     def _has_work(self, shard: int) -> bool:
         data = self._crawl.shards[shard]
         waits = data.queued or data.waiting or data.outbox or data.retries

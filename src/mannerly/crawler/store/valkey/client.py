@@ -441,6 +441,9 @@ def _whole(error: Exception) -> str:
         redis.exceptions.ReadOnlyError: "READONLY",
         redis.exceptions.OutOfMemoryError: "OOM",
         redis.exceptions.NoPermissionError: "NOPERM",
+        redis.exceptions.ClusterDownError: "CLUSTERDOWN",
+        redis.exceptions.MasterDownError: "MASTERDOWN",
+        redis.exceptions.TryAgainError: "TRYAGAIN",
         redis.exceptions.AuthenticationError: "NOAUTH",
     }
     for kind, word in words.items():

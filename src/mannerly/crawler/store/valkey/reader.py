@@ -14,6 +14,7 @@ from mannerly.crawler.store.base import ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 
+from .fetched import LostUrls, asked_again, lost_urls, recorded_urls
 from .host_codec import unpack_host, unpack_robots
 from .letters import split_name
 from .packing import (
@@ -52,6 +53,7 @@ COUNTERS = (
     *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
     *("retries", "rechecks", "round", "applied", "seq"),
 )
+KEPT = 1  # the third number of a log: the server has the URLs of its records
 _PIECE = 1000  # entries of one exchange
 _SCAN = 20_000  # entries that one script looks at, some milliseconds
 _ENDS = 2  # of a number of a bucket: how often it is looked up again while buckets are split
@@ -212,7 +214,25 @@ class ValkeyReader(ShardReader):
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
-        return self.records().missing
+        names = self.records().missing_segments
+        if not names:
+            return 0
+        files = self._files("lg")
+        # Of logs whose URLs are not kept the number of records is all that is known.
+        others = (files[name][1] for name in names if files[name][2:] != [KEPT])
+        return self.lost().pages + sum(others)
+
+    def lost(self) -> LostUrls:
+        """Return the URLs whose record is in none of the folders, as far as URLs are kept."""
+        if not self.records().missing_segments:
+            return LostUrls([], [])
+        recorded = list(recorded_urls(self._server, self._base))
+        failed = list(self._failed())
+        return lost_urls(recorded, failed, self.records())  # the logs last: a crawl may go on
+
+    def asked_again(self, lost: LostUrls) -> set[int]:
+        """Return which of these are queued again, or will be, by number."""
+        return asked_again(self._server, self._base, lost)
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped."""
