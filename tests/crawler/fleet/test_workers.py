@@ -37,12 +37,15 @@ def fleet(web: DemoWeb, tmp_path: Path) -> Iterator[Fleet]:
 
 def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
     """Every page is fetched and recorded once; each worker writes what it committed."""
-    first, second = fleet.join(), fleet.join()
-    eventually(lambda: len(fleet.shares()) == 2)
+    first = fleet.join()
+    fleet.hold()
+    second = fleet.join()
+    eventually(lambda: fleet.shares() == [16, 16])
     status = fleet.status()
+    fleet.go_on()
 
     assert [first.end(), second.end()] == [0, 0], first.said + second.said
-    assert status["state"] == "running"
+    assert status["state"] == "paused"
     assert set(status["workers"][0]) >= {"id", "machine", "pid", "shards", "fetched", "seen_s"}
     fetched = fleet.fetched()
     assert set(fetched.values()) == {1}
@@ -64,8 +67,12 @@ def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
 def test_shards_of_a_killed_worker_are_taken_over(web: DemoWeb, tmp_path: Path) -> None:
     """Within the time of a lease and five seconds; nothing is lost, and each host has its gap."""
     fleet = Fleet(shared_url(), web, tmp_path, "--delay", "0.9")
-    victim, other = fleet.join(), fleet.join()
+    victim = fleet.join()
+    fleet.hold()
+    other = fleet.join()
     eventually(lambda: fleet.shares() == [16, 16])
+    fleet.go_on()
+    fleet.until_requests(HOSTS * 3)
     own = {each.host for each in fleet.log()[-20:]}
     victim.kill()
 
@@ -87,12 +94,14 @@ def test_stop_ends_all_workers(fleet: Fleet) -> None:
     """With the exit code of a crawl that was stopped; the same command goes on."""
     workers = [fleet.join(), fleet.join()]
     fleet.until_requests(10)
+    fleet.hold()
     eventually(lambda: len(fleet.shares()) == 2)
 
     stopped = fleet.command("stop")
 
     assert stopped.returncode == 0, stopped.stderr
     assert [worker.end() for worker in workers] == [143, 143]
+    fleet.go_on()
     assert fleet.status()["state"] == "stopped"
 
 
@@ -102,8 +111,11 @@ def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
 ) -> None:
     """The other one need not wait for the end of a lease."""
     fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.5")
-    leaver, other = fleet.join(), fleet.join()
+    leaver = fleet.join()
+    fleet.hold()
+    other = fleet.join()
     eventually(lambda: fleet.shares() == [16, 16])
+    fleet.go_on()
 
     leaver.signal(signal.SIGINT)
 
@@ -141,6 +153,7 @@ def test_a_data_directory_has_one_worker(fleet: Fleet) -> None:
     first = fleet.join()
     fleet.until_requests(1)
     fleet.workers.clear()
+    fleet.hold()
     second = fleet.join()
 
     code = second.end()
