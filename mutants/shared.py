@@ -116,7 +116,7 @@ SHARED = (
         "keep a journal beside another holder",
         "P4",
         _FILE,
-        "        return not any(self._is_alive(*row, now) for row in rows.fetchall())",
+        "        return not any(self._is_alive(*each, now=now) for each in others)",
         "        return True",
         (_SUITE + "test_a_host_of_another_crawl_is_in_use_until_it_is_released",),
     ),

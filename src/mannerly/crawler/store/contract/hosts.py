@@ -283,7 +283,11 @@ class HostMemoryContract:
             two.holder.id, dict.fromkeys(("a.example", "b.example", "c.example"), GAP_S), self.now
         )
 
-        waits = [each.budget and each.budget.next_in_s for each in answers.values() if each[0]]
+        waits = [
+            each.budget.next_in_s
+            for each in answers.values()
+            if isinstance(each, Granted) and each.budget is not None
+        ]
         left_s = 600.0 - self.times.lease_s * 1.1
         assert waits == pytest.approx([7.0, 30.0, left_s], abs=self.tolerance_s)
         with pytest.raises(HolderLost):

@@ -331,7 +331,7 @@ class HostFile:
         """Return the holders of these hosts (JSON) in the table of leases."""
         if self._file.row("SELECT 1 FROM leases LIMIT 1") is None:
             return {}
-        return dict(self._file.execute(_USED, (hosts,)).fetchall())
+        return {str(host): int(holder) for host, holder in self._file.rows(_USED, (hosts,))}
 
     def _put(self, budget: HostBudget, now: Now) -> None:
         self._file.execute(WRITE, row_of(budget, now, self._boot))
@@ -355,12 +355,12 @@ class HostFile:
 
     def _is_alone(self, number: int, now: Now) -> bool:
         """Return whether no other holder is alive."""
-        rows = self._file.execute(
+        others = self._file.rows(
             "SELECT mono, boot, lease_s FROM holders WHERE number <> ?", (number,)
         )
-        return not any(self._is_alive(*row, now) for row in rows.fetchall())
+        return not any(self._is_alive(*each, now=now) for each in others)
 
-    def _is_alive(self, mono: float, boot: str, lease_s: float, now: Now) -> bool:
+    def _is_alive(self, mono: float, boot: str, lease_s: float, *, now: Now) -> bool:
         return is_of_boot(boot, mono, now, self._boot) and now.mono - mono < lease_s
 
     def _holder(self, number: int, now: Now) -> _Known | None:
@@ -371,5 +371,5 @@ class HostFile:
         if row is None:
             return None
         *names, mono, boot, lease_s = row
-        is_alive = self._is_alive(mono, boot, lease_s, now)
+        is_alive = self._is_alive(mono, boot, lease_s, now=now)
         return _Known(number, Holder(*map(str, names)), is_alive)
