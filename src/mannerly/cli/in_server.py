@@ -62,7 +62,11 @@ def _located(location: str, kept: dict[str, Any]) -> str:
         password_file=kept.get("redis_password_file"),
         is_insecure=bool(kept.get("insecure_redis")),
     )
-    read_records_from([Path(each).absolute() for each in kept.get("data_dir", ())])
+    folders = [Path(each).absolute() for each in kept.get("data_dir", ())]
+    for folder in folders:
+        if not folder.is_dir():
+            fail(f"there is no directory {folder} (--data-dir)")
+    read_records_from(folders)
     return in_server(location, kept.get("crawl", ""))
 
 
