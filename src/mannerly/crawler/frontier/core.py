@@ -97,6 +97,7 @@ class Frontier:
         per_host_window: entries of one host kept in memory.
         heap_limit: hosts in the scheduler; the others wait in line for a place.
         memory_limit: entries in all windows; past it, a host gets one at a time.
+        roomy_limit: up to so many of them windows are larger, so that they are read less often.
     """
 
     def __init__(
@@ -106,11 +107,12 @@ class Frontier:
         per_host_window: int = 64,
         heap_limit: int = 500_000,
         memory_limit: int = 250_000,
+        roomy_limit: int = 0,
     ) -> None:
         if min(per_host_window, heap_limit, memory_limit) < 1:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
-        self._windows = Windows(per_host_window, memory_limit)
+        self._windows = Windows(per_host_window, memory_limit, roomy_limit)
         self._places = Places(heap_limit, self._is_out)
         self._to_heap = self._places.to_heap
         self._retries: RetryQueue[Entry] = RetryQueue()

@@ -30,7 +30,7 @@ from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
-from .balance import moves
+from .balance import moves, quota
 from .budget import CHUNK, FREELY, PageBudget
 from .worker import Worker
 
@@ -265,8 +265,9 @@ class FleetWorker(Worker):
     def _balance(self, now: Instant) -> None:
         staying = self.engine.shards.by_number.keys() - self._leaving.keys()
         heard_since = self._clock.wall() - SILENT_S
-        members = [card.id for card in self._store.workers() if card.seen_at > heard_since]
-        free = self._fleet.unclaimed()
+        cards = [card for card in self._store.workers() if card.seen_at > heard_since]
+        members = [card.id for card in cards]
+        free = self._fleet.unclaimed(self._doubtful(cards, now))
         self._free_since = {number: self._free_since.get(number, now) for number in free}
         overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
@@ -295,6 +296,19 @@ class FleetWorker(Worker):
                 break
             if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
+
+    def _doubtful(self, cards: list[WorkerCard], now: Instant) -> list[int] | None:
+        """Return the shards that may have no owner; None: any of them.
+
+        While this member has its part and none change hands, it need not ask for those that others
+        show on their cards.
+        """
+        owned, shards = self.engine.shards.by_number.keys(), self._store.manifest.shards
+        part = quota(self._id, [card.id for card in cards], shards)
+        if len(owned) != part or now < self._moving_until:
+            return None
+        others = [card.shards for card in cards if card.id != self._id]
+        return sorted(set(range(shards)).difference(owned, *others))
 
     def _claim(self, number: int) -> bool:
         """Try to become the owner of a shard; return whether this member is."""

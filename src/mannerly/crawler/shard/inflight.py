@@ -4,7 +4,8 @@
                    └──► ended: put back for a retry, or a robots.txt
 
 Only this module counts requests in flight; all others ask it. A page counts until
-its result is committed: `pending` is what a crash would cost, and what `workers` limits.
+its result is committed: `pending` is what a crash would cost, and what `workers` limits. Where
+commits are seldom (`Rhythm.uncommitted`), `workers` limits those that are `unsettled`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class Flights:
     def delivered(self) -> int:
         """Pages that the program which iterates over the crawl has not acknowledged."""
         return self._counts[_DELIVERED]
+
+    @property
+    def settled(self) -> int:
+        """Pages whose result waits for a commit."""
+        return self._counts[_SETTLED]
 
     @property
     def unsettled(self) -> int:

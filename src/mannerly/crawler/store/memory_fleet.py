@@ -222,13 +222,14 @@ class SharedMemoryCrawl(MemoryCrawl):
             self.member = f"member-{self._shared.joined}"
         return self.member
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these."""
         self.reach()
         return [
             shard
             for shard, data in enumerate(self._crawl.shards)
-            if not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
+            if (among is None or shard in among)
+            and not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
         ]
 
     def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:

@@ -117,20 +117,27 @@ class ValkeyFleet:
         if home is not None:
             home.close()
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now.
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these.
 
         One that seems to be leased for longer than a lease is among them: its lease was granted by
         the clock of another server, before a failover, and a claim puts that right.
         """
         crawl = self._crawl
-        keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
-        rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
-        now_ms = crawl.server.time_ms(crawl.keys.meta)
+        shards = range(crawl.manifest.shards) if among is None else among
+        keys = [crawl.keys.shard(shard) for shard in shards]
+        whole, *rows = crawl.server.ask_all(
+            [
+                ("HMGET", crawl.keys.meta, "id"),
+                *(("HMGET", key, "id", "token", "until") for key in keys),
+            ]
+        )
+        now_ms = crawl.server.time_ms(crawl.keys.meta) if rows else 0
         free = []
-        for shard, (known, token, until) in enumerate(rows):
+        for known, *_ in (whole, *rows):
             if known is None or known.decode() != crawl.manifest.id:
                 raise crawl.gone()
+        for shard, (_, token, until) in zip(shards, rows, strict=True):
             if not token or not now_ms < int(until) <= now_ms + self.ttl_ms + _CLOCKS_MS:
                 free.append(shard)
         return free

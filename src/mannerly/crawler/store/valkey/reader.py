@@ -134,12 +134,20 @@ class ValkeyReader(ShardReader):
 
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-        data, is_known = self._server.ask_all(
-            [("HGET", self._base + "h", host), ("HEXISTS", self._base + "n", host)]
+        return self._host(host)[0]
+
+    def _host(self, host: str, *origins: str) -> tuple[HostRecord | None, list[bytes | None]]:
+        """Return what is kept of a host, and the packed robots.txt of some origins."""
+        data, is_known, *robots = self._server.ask_all(
+            [
+                ("HGET", self._base + "h", host),
+                ("HEXISTS", self._base + "n", host),
+                *(("HGET", self._base + "r", origin) for origin in origins),
+            ]
         )
         if data is not None:
-            return unpack_host(data, self._base + "h", self._clocks())
-        return HostRecord(host=host) if is_known else None
+            return unpack_host(data, self._base + "h", self._clocks()), robots
+        return HostRecord(host=host) if is_known else None, robots
 
     def hosts(self) -> Iterator[HostRecord]:
         """Yield every host, by name."""
@@ -156,7 +164,9 @@ class ValkeyReader(ShardReader):
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the robots.txt kept for an origin."""
-        data = self._server.ask("HGET", self._base + "r", origin)
+        return self._robots(self._server.ask("HGET", self._base + "r", origin))
+
+    def _robots(self, data: bytes | None) -> RobotsRecord | None:
         return None if data is None else unpack_robots(data, self._base + "r", self._clocks())
 
     def traffic(self) -> Iterator[Traffic]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from mannerly.crawler.model import Candidate, Entry, PageRecord
+    from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .writes import Answer, Writes
 
 LETTERS = 64  # that are read at once
+FORESEEN = 1000  # origins whose robots.txt was looked for
 _OUTGOING = 7  # its place among the counters
 _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
@@ -59,6 +60,8 @@ _NOTHING = Committed([], 0)
 
 class ValkeyShard(ValkeyReader, ShardStore):
     """`ShardStore` of a shard in a server."""
+
+    read_ahead = 250_000
 
     def __init__(
         self,
@@ -95,6 +98,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
         self._returning = Returning(self, records)
+        self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
         self._note = note
         if note.seq:  # it is counted by now
@@ -132,6 +136,24 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Yield every host with queued URLs; an empty queue is known here without asking."""
         counts = self.counts()
         return super().queued_hosts() if counts.queued > counts.waiting else iter(())
+
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; the robots.txt of its origins come with it."""
+        origins = (f"https://{host}", f"http://{host}")
+        record, robots = self._host(host, *origins)
+        if len(self._foreseen) >= FORESEEN:
+            self._foreseen.clear()
+        self._foreseen.update(zip(origins, robots, strict=True))
+        return record
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """Return the robots.txt kept for an origin: nobody else changes it."""
+        if origin not in self._foreseen:
+            return super().robots(origin)
+        data = self._foreseen[origin]
+        if data is not None:  # it may be large, and is in memory from now on
+            del self._foreseen[origin]
+        return self._robots(data)
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
@@ -207,6 +229,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         def finish(answer: Answer) -> None:
             saved()
             self._writer.committed()
+            for origin in batch.robots:
+                self._foreseen.pop(origin, None)
             self._forget(batch)
             if fetched is not None:
                 fetched.committed(payload, answer.unpacked)
@@ -391,6 +415,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
+        self._foreseen.pop(origin, None)
         self._writes.run("forget", {"origin": origin})
 
     def close(self) -> None:
@@ -439,6 +464,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._finished(self._writes.settled(answer))
 
     def _finished(self, answer: Answer) -> None:
+        self._mail.seen(self.number, answer.unread)
         finish, self._finish = self._finish, None
         if finish is not None:
             finish(answer)

@@ -3,7 +3,7 @@
 -- `back` has six values each: set (f, g, k skipped, r it keeps its record), seq, host, priority,
 -- packed entry, kind of record. The owner has read them from the sets and from its files; `lost`:
 -- from the first block of `m`, which goes.
-if is_repeated then return held[4] end
+if is_repeated then return answered() end
 local placed, waiting = {}, 0
 local room = A.limit - (C.queued - C.waiting)
 for i = 1, #A.back, 6 do

@@ -1,6 +1,6 @@
 -- Invariant: a batch is applied whole. A page counts only if its URL is still queued, so nothing is
 -- recorded twice; what it brought, and the lengths of the files with its record, come with it.
-if is_repeated then return held[4] end
+if is_repeated then return answered() end
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0
