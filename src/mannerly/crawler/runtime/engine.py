@@ -18,6 +18,7 @@ This module is long because the loop and everything that makes it start less are
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events, ShardLost
@@ -335,8 +336,10 @@ class Engine:
 
     def drop(self, number: int) -> None:
         """Forget a shard without a commit: it has another owner, or its state is unsure."""
-        shard = self._by_number[number]
-        self._cancel(shard, self._now())
+        shard, now = self._by_number[number], self._now()
+        self._cancel(shard, now)
+        with suppress(StoreError):
+            shard.store.remember_hosts(shard.parts.hosts.changes(now))
         self._forget(shard)
 
     def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:

@@ -86,7 +86,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -341,6 +341,12 @@ class ShardStore(ShardReader, Protocol):
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
+
+    def remember_hosts(self, records: Sequence[HostRecord]) -> None:
+        """Take records that were not committed, of a shard that is lost: the waits in them still
+        hold. A store whose server may have forgotten waits tells it again.
+        """
+        del records  # a store that forgets nothing has them
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""

@@ -37,6 +37,7 @@ from .leases import ValkeyFleet
 from .mailbox import Mailbox
 from .packing import Poisoned, text_of, unpack_letter
 from .reader import ValkeyReader, pairs
+from .reminders import Reminders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,6 +84,7 @@ class ValkeyCrawl:
         self.folders: list[Path] = []
         self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
         self.mail = Mailbox(server, self.keys, self.mono)
+        self.reminders = Reminders(server, self.keys, manifest.id)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone

@@ -12,6 +12,7 @@ lease has passed, because the server may have forgotten the other owner.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -175,6 +176,7 @@ class ValkeyFleet:
             self.claimed[number].close()
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
+        crawl.reminders.look()
         return lost
 
     # ------------------------------------------------------------------ several shards at once
@@ -257,6 +259,7 @@ class ValkeyFleet:
             mail=crawl.mail,
             note=note,
             keeps_urls=crawl.keeps_urls,
+            reminders=crawl.reminders,
             on_close=self._released,
         )
         shard.sure_until = began + self.lease_s - MARGIN_S
@@ -276,6 +279,9 @@ class ValkeyFleet:
             self._crawl.mail.unwatch(shard.number)
         if not shard.is_lost:
             shard.release()
+            return
+        with suppress(StoreAway, CrawlGone):  # else at the next renewal
+            self._crawl.reminders.tell()
 
     def rest(self, shards: Sequence[int]) -> set[int]:
         """Note that there is nothing to do in shards of this process; return where that holds."""
