@@ -74,6 +74,25 @@ class Rhythm(NamedTuple):
 SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024)
 
 
+class FleetFigures(NamedTuple):
+    """The store of a crawl as one process sees it: plain values for metrics."""
+
+    leases: int = 0  # shards that it owns
+    takeovers: int = 0  # of them, those whose owner was lost, so far
+    lost: int = 0  # shards that it has lost, so far
+    commits: int = 0  # writes to its shards, so far
+    refused: int = 0  # of them, those that came too late: another owner was there
+    unread_links: int = 0  # in the inboxes of its shards
+    waited_s: float = 0.0  # for answers of the server, so far
+    memory_bytes: int = 0  # of the server
+    memory_limit_bytes: int = 0  # 0: none
+
+    def plus(self, other: FleetFigures) -> FleetFigures:
+        """Return the figures of two processes that use one server."""
+        *counts, memory, limit = zip(self, other, strict=True)
+        return FleetFigures(*map(sum, counts), max(memory), max(limit))
+
+
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
     """The server cannot be reached, or does not answer in time: try the same again."""
 
@@ -154,6 +173,9 @@ class Fleet(Protocol):
         Raises:
             StoreError: it is not known where records are.
         """
+
+    def figures(self) -> FleetFigures:
+        """Return what this process knows of the store. Asks the server once."""
 
     def return_pages(self, pages: int) -> None:
         """Give back pages that were taken and not started."""
