@@ -89,8 +89,17 @@ class FleetFigures(NamedTuple):
 
     def plus(self, other: FleetFigures) -> FleetFigures:
         """Return the figures of two processes that use one server."""
-        *counts, memory, limit = zip(self, other, strict=True)
-        return FleetFigures(*map(sum, counts), max(memory), max(limit))
+        return FleetFigures(
+            leases=self.leases + other.leases,
+            takeovers=self.takeovers + other.takeovers,
+            lost=self.lost + other.lost,
+            commits=self.commits + other.commits,
+            refused=self.refused + other.refused,
+            unread_links=self.unread_links + other.unread_links,
+            waited_s=self.waited_s + other.waited_s,
+            memory_bytes=max(self.memory_bytes, other.memory_bytes),
+            memory_limit_bytes=max(self.memory_limit_bytes, other.memory_limit_bytes),
+        )
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
