@@ -268,7 +268,7 @@ class ValkeyFleet:
             shard.release()
             return
         with suppress(StoreAway, CrawlGone):  # else at the next renewal
-            self._crawl.reminders.tell()
+            self._crawl.reminders.tell(shard.number)
 
     def rest(self, shards: Sequence[int]) -> set[int]:
         """Note that there is nothing to do in shards of this process; return where that holds."""
