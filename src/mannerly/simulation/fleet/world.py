@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
+    from .judge import ToldMember
     from .plan import Plan
 
 CRAWL = "simulated"  # the id of the crawl
@@ -103,7 +104,8 @@ class World:
             self.web,
             politeness.floor_s,
             was_heard=self._was_heard,
-            was_forgotten=self._was_forgotten,
+            was_told=self._was_told,
+            was_lost=self._was_lost,
         )
         self.members: list[SimulatedMember] = []
         self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
@@ -186,7 +188,10 @@ class World:
         if (at := max(member.stopped_until, member.link.busy_until)) > self.clock.now:
             self._turn_at(member, at)
             return
+        lost = member.lost
         member.turn()
+        if member.lost > lost:
+            member.let_go.append(self.clock.now)
         if self._calm is not None:
             self._calm.after_turn(member)
         self._plan_turn(member)
@@ -207,6 +212,25 @@ class World:
         spans = chain(self.members[member].unheard, self._unheard)
         is_unheard = any(first <= at <= last for first, last in spans)
         return not is_unheard and not self._was_forgotten(member, at)
+
+    def _was_told(self, told: ToldMember) -> bool:
+        """Return whether a wait that a member was told came to be known to the others."""
+        spans = chain(self.members[told.member].unheard, self._unheard)
+        is_unheard = any(first <= told.at <= last for first, last in spans)
+        return not is_unheard and not self._was_lost(told)
+
+    def _was_lost(self, told: ToldMember) -> bool:
+        """Return whether a wait was forgotten, and could not be told again."""
+        member = self.members[told.member]
+        if any(first <= told.at <= last for first, last in member.forgotten):
+            return True  # it was stopped meanwhile
+        for first, last in self._forgotten:
+            if first <= told.at <= last:
+                spans = chain(member.unheard, self._unheard)
+                is_disturbed = any(begin <= last and first <= end for begin, end in spans)
+                if is_disturbed or any(told.sent_at <= at <= told.at for at in member.let_go):
+                    return True
+        return False
 
     def _was_forgotten(self, member: int, at: float) -> bool:
         spans = chain(self.members[member].forgotten, self._forgotten)

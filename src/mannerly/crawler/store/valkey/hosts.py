@@ -144,11 +144,11 @@ class ValkeyHosts:
         names = list(hosts)
         return self._change(names, lambda memory, now: memory.budgets(names, now))
 
-    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
+    def in_use(self, hosts: Iterable[str], now: Now, *, besides: str = "") -> dict[str, Holder]:
         """Return the holders of these hosts; free hosts are left out."""
         del now
         names = list(hosts)
-        return self._change(names, lambda memory, now: memory.in_use(names, now))
+        return self._change(names, lambda memory, now: memory.in_use(names, now, besides=besides))
 
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host, not its waits; return whether it was known."""
