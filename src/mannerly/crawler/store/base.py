@@ -286,7 +286,11 @@ class ShardReader(Protocol):
         """Yield every host that was given up or has URLs that were, and how many."""
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown."""
+        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+
+    def knows(self, url: str) -> bool:
+        """Return whether a URL is known, also if its record is out of reach."""
+        return self.find(url) is not None
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""

@@ -488,7 +488,7 @@ def _whole(error: Exception) -> str:
 
 def _refused(text: str, address: Address) -> StoreError:
     return AddressRefused(
-        f"{address.server} refused us: {text}. Check the user and the password "
+        f"{address.server} refused us: {text.rstrip('.?')}. Check the user and the password "
         "(MANNERLY_REDIS_URL or --redis-password-file), and what the user may do"
     )
 
