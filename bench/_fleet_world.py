@@ -6,20 +6,23 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tests.crawler.fleet.fleet_world import Fleet
 from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.demo import DemoWeb, plain_sites
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mannerly.demo import Site
+
 
 class World:
     """A web, a server and a folder, while it is entered."""
 
-    def __init__(self, hosts: int, pages: int, *, latency_s: float = 0.0) -> None:
-        self.hosts, self.pages = hosts, pages
-        sites = plain_sites(hosts, pages=pages, neighbours=2, latency_s=latency_s)
+    def __init__(self, sites: Sequence[Site]) -> None:
         self._stack = ExitStack()
         self.web = self._stack.enter_context(DemoWeb(sites))
         self.server = self._stack.enter_context(LocalServer("--appendonly", "yes"))
@@ -31,6 +34,11 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @classmethod
+    def plain(cls, hosts: int, pages: int, *, latency_s: float = 0.0) -> Self:
+        """Return a world of fast hosts without limits, with links between them."""
+        return cls(plain_sites(hosts, pages=pages, neighbours=2, latency_s=latency_s))
 
     def fleet(self, *options: str) -> Fleet:
         folder = self.folder / f"{time.monotonic_ns()}"

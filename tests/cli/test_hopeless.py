@@ -56,7 +56,7 @@ PAUSE = answer(b"", "503 Service Unavailable", "Retry-After: 3600")
 @pytest.mark.parametrize(
     ("bad", "options", "reason"),
     [
-        (REFUSAL, ("--give-up-after", "2"), "(latest answer 429)"),
+        (REFUSAL, ("--give-up-after", "2"), "(latest: 429)"),
         (PAUSE, ("--processes", "2"), "no request allowed for 3"),
         (answer(b"", "429 No", "Retry-After: 172800"), (), "no request allowed for 172"),
         (answer(b"", "429 No", f"Retry-After: {'9' * 5000}"), (), "its Retry-After is too large"),

@@ -128,6 +128,7 @@ def test_hosts_are_counted_once() -> None:
             {"next_host": "a.example", "next_in_s": 60.0, "reason": "retry_after"},
         ),
         (Stats(waits=Waits(pace=1, next_in_s=9.0)), {"next_in_s": 9.0, "reason": "pace"}),
+        (Stats(waits=Waits(other=1, next_in_s=59.0)), {"next_in_s": 59.0, "reason": "robots_txt"}),
         (Stats(trouble="no room to write x"), {"reason": "no room to write x"}),
         (Stats(queued=999_562), {"reason": "nothing_due"}),
         (Stats(), {"reason": "nothing_queued"}),

@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 from mannerly.cli import app
 from mannerly.crawler.control import HostForget, Pause, Unpause
 from mannerly.crawler.model import Candidate, Kind
-from mannerly.crawler.store import open_crawl
-from mannerly.crawler.store.base import Batch, ShardOptions, WorkerCard
+from mannerly.crawler.store import create_crawl, open_crawl
+from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +52,18 @@ def test_status_adds_the_shards_up(crawl: Path) -> None:
     assert facts["longest_queues"] == {"a.example": 1}
     assert (facts["seeds"], facts["pid"], facts["workers"]) == ([SEED], None, [])
     assert (facts["crawl"], facts["state"]) == (str(crawl), "stopped")
+
+
+def test_status_of_a_crawl_with_one_shard_has_one_row(tmp_path: Path) -> None:
+    """The sum would say the same again; a crawl with two has three rows."""
+    shown = {}
+    for name, shards in (("one", 1), ("two", 2)):
+        manifest = Manifest.new(seeds=[SEED], settings={}, shards=shards, created_at=0.0)
+        create_crawl(tmp_path / name, manifest).close()
+        lines = invoke("status", tmp_path / name).stdout.splitlines()
+        shown[name] = [line.split()[0] for line in lines[lines.index("") + 2 :] if line]
+
+    assert shown == {"one": ["all"], "two": ["0", "1", "all"]}
 
 
 def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
@@ -247,6 +259,27 @@ def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:
     assert outcome.exit_code == 0
     assert "delay           0.50 s" in outcome.stdout
     assert f"  {QUEUED}" in outcome.stdout
+
+
+def test_host_show_tells_what_a_host_waits_for(crawl: Path) -> None:
+    """For the crawl, if that is not running; a host without a queue waits for nothing."""
+
+    def state(host: str) -> str:
+        lines = invoke("host", "show", crawl, host).stdout.splitlines()
+        return next(line for line in lines if line.startswith("state")).partition(" ")[2].strip()
+
+    with closing(open_crawl(crawl)) as owner:
+        found = [Candidate("https://c.example/", "c.example", 0, 0, None)]
+        with owner.claim(SHARDING.shard_of("c.example"), ShardOptions(9)) as store:
+            store.commit(Batch(found=found))
+    stopped = [state(f"{letter}.example") for letter in "abc"]
+    with closing(open_crawl(crawl)) as owner:
+        owner.hold()
+        running = state("c.example")
+
+    waiting = "waiting: the crawl is not running"
+    assert stopped == ["given up: stalled", "nothing queued", waiting]
+    assert running == "active"
 
 
 def test_host_forget_waits_for_a_crawl_that_is_not_running(crawl: Path) -> None:

@@ -77,7 +77,7 @@ def test_every_reason_to_wait_for_an_instant_is_told() -> None:
     """A reason in no list would make its hosts vanish from the progress line."""
     without_instant = (Reason.IN_FLIGHT, Reason.PAUSED, Reason.RETIRED)
 
-    told_apart = (Reason.SHARED,)
+    told_apart = (Reason.SHARED, Reason.ROBOTS)
 
     found = [*PACED, *ASKED, *BACKING_OFF, *without_instant, *told_apart]
     assert sorted(found) == sorted(Reason)
@@ -211,18 +211,19 @@ def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
         Reason.CRAWL_DELAY: 2,
         Reason.RETRY_AFTER: 4,
         Reason.BREAKER_OPEN: 8,
+        Reason.ROBOTS: 2,
     }
 
     waits = waits_of(HostPlaces(90, 40, 5, 30, waiting, 3, 1, 7, 2.0))
 
     assert waits == Waits(
         ready=5,
-        pace=30 - 5 - 12,
+        pace=30 - 5 - 14,
         asked_to_wait=4,
         backing_off=8,
         busy=3,
         paused=1,
-        other=7,
+        other=7 + 2,
         next_in_s=2.0,
     )
     assert waits.fetching == 5 + 13 + 3 + 7

@@ -182,7 +182,7 @@ def test_host_without_a_success_is_given_up_in_the_end(bad: Response, latest: st
     (retired,) = client.of(events.Retired)
     assert 5900.0 <= retired.at < 7500.0
     assert retired.reason.startswith("no success for ")
-    assert retired.reason.endswith(f" s, latest answer {latest}")
+    assert retired.reason.endswith(f" s, latest: {latest}")
     assert client.host.gate is Reason.RETIRED
 
 

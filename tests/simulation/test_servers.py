@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.simulation.outages import Noise, Outage, OutageKind
+from mannerly.simulation.outages import Noise, Outage, OutageKind, Pauses
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -191,6 +191,19 @@ def test_noise_hits_its_share_and_costs_no_token() -> None:
     served = accepted(server, every(0.2, 2000))
 
     assert served / 10_000 == pytest.approx(0.9, abs=0.01)
+
+
+def test_pauses_ask_for_some_seconds_of_silence() -> None:
+    """A share of the requests is refused with 429 or 503, each with a Retry-After in its span."""
+    server = Pauses(TokenBucket(5, 10), 0.1, 20.0, 40.0)
+    server.reset(random.Random(1))
+
+    answers = [server.request(number / 2, 1) for number in range(1000)]
+
+    refused = [answer for answer in answers if answer[0] != 200]
+    assert 60 < len(refused) < 140
+    assert {status for status, _, _ in refused} == {429, 503}
+    assert all(20 <= int(headers["retry-after"]) <= 40 for _, _, headers in refused)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mannerly.simulation import SpecError, parse_server
-from mannerly.simulation.outages import Noise, Outage
+from mannerly.simulation.outages import Noise, Outage, Pauses
 from mannerly.simulation.servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -38,6 +38,7 @@ def test_spec_names_a_server() -> None:
         "ban:4:4:30": BanningBucket,
         "extending-ban:4:4:30+retry-after-date": BanningBucket,
         "bucket:5:10+noise=0.01": Noise,
+        "bucket:5:10+pauses=0.02:20-40": Pauses,
         "bucket:5:10+retry-after+outage=300-360": Outage,
         f"{__name__}:OwnServer": OwnServer,
     }
@@ -79,6 +80,8 @@ def test_bad_spec_shows_the_offending_part_and_the_grammar() -> None:
         ("knee:3:0.25+retry-after", "retry-after"),
         ("bucket:5:10+noise=2", "noise=2"),
         ("bucket:5:10+noise=some", "some"),
+        ("bucket:5:10+pauses=2:20-40", "pauses=2:20-40"),
+        ("bucket:5:10+pauses=0.1:20", "pauses=0.1:20"),
         ("bucket:5:10+outage=60", "outage=60"),
         ("bucket:5:10+outage=60-20", "20"),
         ("nowhere:Server", "nowhere:Server"),
@@ -98,4 +101,4 @@ def test_grammar_lists_every_form_once() -> None:
     """The table of the module's head is the one that errors print."""
     lines = grammar().splitlines()
 
-    assert len(lines) == len(set(lines)) == 16
+    assert len(lines) == len(set(lines)) == 17

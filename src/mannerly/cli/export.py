@@ -84,7 +84,8 @@ def export(
     if missing:
         note(
             f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
-            "every worker, or that of --segments (--data-dir)"
+            "every worker, or that of --segments (--data-dir). If a disk is lost, they are fetched "
+            "again by `mannerly retry --missing`"
         )
     if not is_written or missing:
         raise typer.Exit(1 if is_written else USAGE)

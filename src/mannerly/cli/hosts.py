@@ -90,11 +90,12 @@ def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
         orders = _orders(crawl)
         options = _own_options(crawl, line.record.host)
         shared = crawl.host(host).shared()
+        is_running = crawl.store.is_running()
     if json:
         fields = {**_fields(line, orders), "options": options, "next_urls": list(line.next_urls)}
         print_json(fields | {"shared": _shared_fields(shared)})
         return
-    for name, value in _described(line.record, orders, now=time.time()):
+    for name, value in _described(line, orders, time.time(), is_running=is_running):
         show(f"{name:<16}{value}")
     if options:
         own = ", ".join(f"{name} = {value}" for name, value in options.items())
@@ -235,12 +236,13 @@ def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, objec
 
 
 def _described(
-    record: HostRecord, orders: Mapping[str, HostOrders], *, now: float
+    line: HostLine, orders: Mapping[str, HostOrders], now: float, *, is_running: bool
 ) -> list[tuple[str, str]]:
+    record = line.record
     own = orders.get(record.host)
     return [
         ("host", safe_term(record.host)),
-        ("state", _state(record, own, now)),
+        ("state", _state(line, own, now, is_running=is_running)),
         ("pace set", (own and pace(own)) or "-"),
         ("delay", _delay(record.adaptive_delay_s)),
         ("minimum delay", _delay(record.adaptive_delay_floor_s)),
@@ -277,9 +279,10 @@ def _delay(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds else "-"
 
 
-def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
+def _state(line: HostLine, own: HostOrders | None, now: float, *, is_running: bool) -> str:
     from mannerly.crawler.inspection.reasons import error_words
 
+    record = line.record
     if own is not None and own.is_paused:
         return "paused"
     if record.retired:
@@ -288,4 +291,6 @@ def _state(record: HostRecord, own: HostOrders | None, now: float) -> str:
         return f"Retry-After, {span(record.blocked_until - now)}"
     if record.breaker_until > now:
         return f"breaker open, {span(record.breaker_until - now)}"
-    return "active"
+    if not line.queued:
+        return "nothing queued"
+    return "active" if is_running else "waiting: the crawl is not running"

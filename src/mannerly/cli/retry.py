@@ -1,4 +1,4 @@
-"""`mannerly retry`: try URLs again that failed or were given up, or whose kept answer is lost.
+"""`mannerly retry`: try URLs again that failed or were given up, or whose answer or record is lost.
 
 A running crawl does so within a second. A stopped one is resumed, with the settings that it began
 with, as `mannerly resume` does; one in a server does so when a worker joins it.
@@ -45,7 +45,8 @@ def retry(
         bool,
         typer.Option(
             "--missing",
-            help="Pages whose kept answer is lost, as doctor --repair says (with --keep-bodies).",
+            help="Pages whose record is lost with the disk of a worker, or whose kept answer is "
+            "(--keep-bodies), as doctor --repair says.",
         ),
     ] = False,
     host: Annotated[
@@ -68,20 +69,28 @@ def retry(
         with opened(location) as crawl:
             total = crawl.status().total
             found = _skipped(crawl, skipped)
-            lost = _missing(crawl) if missing else 0
-            if missing and not (lost or failed or given_up or skipped):
+            lost = crawl.lost_records() if missing else 0
+            unkept = _missing(crawl, lost) if missing else 0
+            if missing and not (lost or unkept or failed or given_up or skipped):
                 if not quiet:
                     note("No page has lost its answer: there is nothing to fetch again")
                 return
-            crawl.retry(
+            again = crawl.retry(
                 failed=failed, given_up=given_up, skipped=skipped, missing=missing, host=host
             )
             is_running = crawl.store.is_running()
         lines: list[str] = []
         if failed or given_up or not (skipped or missing):
             lines.append(_said(total, failed=failed, given_up=given_up, host=host))
-        if missing:
-            lines.append(_said_missing(lost, host))
+        if lost and again:
+            lines.append(_said_missing(again, host, "record is lost"))
+        elif lost:
+            lines.append(
+                f"{many(lost, 'record')} of pages are missing, but no URL is known that is not "
+                "queued already: if they are on shared storage, give its directory (--data-dir)"
+            )
+        if missing and (unkept or not lost):
+            lines.append(_said_missing(unkept, host, "answer is not kept"))
         if skipped is not None:
             lines.append(_said_skipped(found, skipped, host))
         for line in [] if quiet else lines:
@@ -105,16 +114,11 @@ def retry_command(location: str) -> str:
     return f"mannerly retry {shlex.quote(location)}"
 
 
-def _missing(crawl: StoredCrawl) -> int:
-    """Return how many pages have lost their answer; a crawl that keeps none is a mistake."""
-    if lost := crawl.lost_records():
-        raise OptionError(
-            f"{many(lost, 'record')} of pages are in none of the given directories: give that of "
-            "every worker (--data-dir). If a disk is lost, they cannot be fetched one by one, "
-            "because the server keeps no URL of a page that was fetched: crawl again under another "
-            "name, with --segments on shared storage"
-        )
+def _missing(crawl: StoredCrawl, lost: int) -> int:
+    """Return how many pages have lost their answer; a mistake if there can be no such page."""
     if not crawl.keeps_bodies:
+        if lost or crawl.store.fleet is not None:
+            return 0
         raise OptionError(
             "--missing is for crawls that keep answers, and this one does not (--keep-bodies)"
         )
@@ -142,10 +146,10 @@ def _said(total: dict[str, int], *, failed: bool, given_up: bool, host: str | No
     return f"Trying {' and '.join(counts)} URLs again"
 
 
-def _said_missing(lost: int, host: str | None) -> str:
+def _said_missing(count: int, host: str | None, why: str) -> str:
     if host is not None:
-        return f"Fetching the pages of {safe_term(host)} again whose answer is not kept"
-    return f"Fetching {many(lost, 'page')} again whose answer is not kept"
+        return f"Fetching the pages of {safe_term(host)} again whose {why}"
+    return f"Fetching {many(count, 'page')} again whose {why}"
 
 
 def _said_skipped(found: int, reason: str, host: str | None) -> str:

@@ -97,8 +97,8 @@ def described(facts: Status, *, now: float) -> str:
     seed = safe_term(facts.seeds[0]) if facts.seeds else "no seed"
     more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
     named = [(str(number), each) for number, each in enumerate(facts.shards)]
-    if len(named) > _SHARDS:
-        named = []  # too many to read: the sum tells more
+    if len(named) == 1 or len(named) > _SHARDS:
+        named = []  # the sum says the same, or tells more
     named.append(("all", facts.total))
     columns = [name for name in _COLUMNS if name not in _LEGEND or facts.total[name]]
     rows = [[name, *(f"{counts[column]:,}" for column in columns)] for name, counts in named]

@@ -127,6 +127,7 @@ class RetryUrls(_Control, frozen=True, tag="retry"):
     host: str | None = None
     skipped: str | None = None  # also those that were skipped for this reason
     missing: bool = False  # also pages whose kept answer is lost; their records stay until then
+    lost: bool = False  # also URLs whose record is lost, which `Fleet.recall` has found
 
 
 class Recrawl(_Control, frozen=True):

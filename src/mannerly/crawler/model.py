@@ -406,6 +406,7 @@ class Later(NamedTuple):
 
     until: Instant | None
     is_for_host: bool = False  # the same is true of all entries of the host
+    needs_rules: bool = False  # the robots.txt cannot be had now
 
 
 class Unknown(NamedTuple):

@@ -265,6 +265,6 @@ def waits_of(places: HostPlaces) -> Waits:
         busy=places.busy,
         paused=places.paused,
         shared=waiting.get(Reason.SHARED, 0),
-        other=places.other,
+        other=places.other + waiting.get(Reason.ROBOTS, 0),
         next_in_s=places.next_in_s,
     )

@@ -297,23 +297,38 @@ class StoredCrawl:
         skipped: str | None = None,
         missing: bool = False,
         host: str | None = None,
-    ) -> None:
+    ) -> int:
         """Queue URLs again: those that failed and those that were given up, if no kind is named.
 
-        A host that was given up is taken into the crawl again.
+        A host that was given up is taken into the crawl again. Returns how many pages are fetched
+        again because their record is lost with the disk of a worker.
 
         Args:
             failed: pages that have an error and no status.
             given_up: URLs whose host or robots.txt could not be reached.
             skipped: URLs that were skipped for this reason, such as "robots".
             missing: pages whose answer is not kept although the crawl keeps bodies: a repair has
-                found it lost. Their records stay until the next answer.
+                found it lost. Their records stay until the next answer. Of a crawl in a server also
+                pages whose record is in no directory of a worker that was given.
             host: only those of one host, by its name or a URL of it.
         """
         name = None if host is None else hosts.host_key(host)
         none = not (failed or given_up or missing) and skipped is None
-        order = control.RetryUrls(failed or none, given_up or none, name, skipped, missing)
-        self.order(order)
+        lost = self._recall(name) if missing else 0
+        missing = missing and self.keeps_bodies
+        if failed or given_up or none or skipped is not None or missing or lost:
+            self.order(
+                control.RetryUrls(
+                    failed or none, given_up or none, name, skipped, missing, lost=lost > 0
+                )
+            )
+        return lost
+
+    def _recall(self, host: str | None) -> int:
+        """Have pages fetched again whose record is lost; return how many."""
+        with self.view() as opened:
+            fleet = opened.store.fleet
+            return 0 if fleet is None else fleet.recall(host)
 
     @property
     def keeps_bodies(self) -> bool:

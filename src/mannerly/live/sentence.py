@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.standing import HostStatus
 from mannerly.crawler.web.words import many, span
 
-from .meter import CrawlState, at_least_s
+from .meter import CrawlState, at_least_s, reason_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,8 @@ def _waiting(live: Live, name: Callable[[str], str]) -> str:
         return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
     if waits.shared and not waits.fetching:
         return in_use(live, name)
+    if reason_word(live.stats) == "robots_txt":
+        return f"the robots.txt of {_hosts(live, name)} cannot be had; the next try {when}"
     return f"the next request goes {when}, as the pace of {_hosts(live, name)} allows"
 
 

@@ -207,7 +207,7 @@ class HostAnswers(HostGate):
             self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since
         if bad_s >= self._shared.settings.give_up_after_s:
-            self.give_up(f"no success for {bad_s:.0f} s, latest answer {health.latest}", now)
+            self.give_up(f"no success for {bad_s:.0f} s, latest: {health.latest}", now)
 
 
 def _retry_after(headers: dict[str, str], response: Response) -> float | None:

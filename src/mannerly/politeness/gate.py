@@ -185,7 +185,7 @@ class HostGate(HostSchedule):
 
     def give_up_waiting(self, now: Instant) -> None:
         """Give the host up now, because its next start is too far away."""
-        latest = f" (latest answer {self.health.latest})" if self.health is not None else ""
+        latest = f" (latest: {self.health.latest})" if self.health is not None else ""
         self.give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
 
     def give_up(self, reason: str, now: Instant) -> bool:

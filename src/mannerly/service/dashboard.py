@@ -109,7 +109,7 @@ class OneCrawlApi:
         wanted = await decoded(request, NewSeeds)
         return self._order(request, lambda crawl: crawl.add(wanted.urls))
 
-    def _order(self, request: Request, act: Callable[[StoredCrawl], None]) -> Response:
+    def _order(self, request: Request, act: Callable[[StoredCrawl], object]) -> Response:
         self.find(request.path_params["id"])
         try:
             with wrong_values(), open_crawl(self._live.location) as crawl:

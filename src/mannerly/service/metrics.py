@@ -49,6 +49,11 @@ _COUNTERS = (
     ("received_bytes", "Bytes of bodies, decompressed.", "bytes"),
     ("found_urls", "URLs that were new.", "found"),
     ("hosts_given_up", "Hosts that were given up.", "hosts_given_up"),
+    (
+        "shards_lost",
+        "Shards of a crawl in a server that another run has taken over, or that were given back.",
+        "shards_lost",
+    ),
 )
 _GAUGES = (
     ("queue_urls", "URLs that wait to be fetched.", "queued"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from enum import Enum
-from math import inf, nan
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING
 
 from .servers import NO_HEADERS, REFUSAL_S
@@ -53,6 +53,28 @@ class Noise(ServerWrapper):
     def request(self, now: float, in_flight: int) -> ServerAnswer:
         if self._random() < self.share:
             return 503, REFUSAL_S, NO_HEADERS
+        return self.inner.request(now, in_flight)
+
+
+class Pauses(ServerWrapper):
+    """Answers a random share of the requests with 429 or 503 and a Retry-After of some seconds.
+
+    What is sent inside a Retry-After is answered like any other request: the log shows it.
+    """
+
+    def __init__(self, inner: Server, share: float, least_s: float, most_s: float) -> None:
+        self.share = share
+        self.least_s, self.most_s = least_s, most_s
+        super().__init__(inner)
+
+    def reset(self, rng: random.Random) -> None:
+        super().reset(rng)
+        self._chance = rng
+
+    def request(self, now: float, in_flight: int) -> ServerAnswer:
+        if self._chance.random() < self.share:
+            pause_s = ceil(self._chance.uniform(self.least_s, self.most_s))
+            return self._chance.choice((429, 503)), REFUSAL_S, {"retry-after": str(pause_s)}
         return self.inner.request(now, in_flight)
 
 

@@ -18,6 +18,7 @@
 | `+retry-after-date` | refusals carry Retry-After as a date, and Date |
 | `+headers` | bucket, fixed and sliding announce RateLimit and RateLimit-Policy |
 | `+noise=SHARE` | this share of the requests (0 to 1) gets a random 503 |
+| `+pauses=SHARE:FROM-TO` | this share gets 429 or 503 and a Retry-After of FROM to TO seconds |
 | `+outage=FROM-TO` | from second FROM to TO every answer is a 503 |
 | `+unreachable=FROM-TO` | from second FROM to TO no connection is possible |
 | `+hang=FROM-TO` | from second FROM to TO no request is answered |
@@ -31,7 +32,7 @@ from importlib import import_module
 from math import inf, nan
 from typing import TYPE_CHECKING, cast
 
-from .outages import Noise, Outage, OutageKind
+from .outages import Noise, Outage, OutageKind, Pauses
 from .servers import (
     BanningBucket,
     ConcurrencyCap,
@@ -142,6 +143,12 @@ class _Parts:
         start_s = self.as_number(start, "FROM", above=-1.0)
         return start_s, self.as_number(end, "TO", above=start_s)
 
+    def share(self, addition: str, text: str) -> float:
+        share = self.as_number(text, "SHARE")
+        if share > 1:
+            raise SpecError(self.spec, addition, "is a share above 1")
+        return share
+
     def flag(self, name: str) -> bool:
         """Remove the addition `+name`; return whether it was there."""
         if name not in self.additions:
@@ -232,10 +239,10 @@ _FAILURES = {
 def _wrapped(parts: _Parts, server: Server, addition: str) -> Server:
     name, _, value = addition.partition("=")
     if name == "noise":
-        share = parts.as_number(value, "SHARE")
-        if share > 1:
-            raise SpecError(parts.spec, addition, "is a share above 1")
-        return Noise(server, share)
+        return Noise(server, parts.share(addition, value))
+    if name == "pauses":
+        share, _, span = value.partition(":")
+        return Pauses(server, parts.share(addition, share), *parts.span(addition, span))
     if name in _FAILURES:
         return Outage(server, *parts.span(addition, value), _FAILURES[name])
     raise SpecError(parts.spec, addition, "cannot be added to this server")

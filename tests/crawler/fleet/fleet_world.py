@@ -14,10 +14,12 @@ from uuid import uuid4
 
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 
+from mannerly.crawler.store.base import StoreMissing
+from mannerly.crawler.stored import StoredCrawl, open_crawl
 from mannerly.demo.log import GAP_TOLERANCE, by_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.crawler.store.valkey_server import LocalServer
@@ -134,12 +136,33 @@ class Fleet:
 
     def shares(self) -> list[int]:
         """Return how many shards each worker has; nothing before the crawl is there."""
-        done = self.command("status", "--json")
-        cards = json.loads(done.stdout)["workers"] if done.returncode == 0 else []
-        return [len(card["shards"]) for card in cards]
+        try:
+            with open_crawl(f"{self.url}#{self.name}") as crawl:
+                return [len(card["shards"]) for card in crawl.status().workers]
+        except StoreMissing:
+            return []
 
     def log(self) -> list[Any]:
         return self.web.log()[self.before :]
+
+    def hold(self) -> None:
+        """Pause the crawl as soon as it exists, so that it cannot end before the next step.
+
+        Not by a command: on a busy machine that takes longer than a small crawl.
+        """
+        eventually(lambda: self._is_ordered(StoredCrawl.pause))
+
+    def go_on(self) -> None:
+        """End what `hold` began."""
+        assert self._is_ordered(StoredCrawl.unpause)
+
+    def _is_ordered(self, order: Callable[[StoredCrawl], None]) -> bool:
+        try:
+            with open_crawl(f"{self.url}#{self.name}") as crawl:
+                order(crawl)
+        except StoreMissing:
+            return False
+        return True
 
     def until_requests(self, number: int) -> None:
         eventually(lambda: len(self.log()) >= number)

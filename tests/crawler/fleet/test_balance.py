@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.runtime.balance import Moves, moves, quota
+from mannerly.crawler.runtime.balance import PORTION, Moves, moves, quota
 
 names = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=9, unique=True)
 
@@ -21,9 +21,9 @@ def test_quotas_add_up_to_all_shards(members: list[str], shards: int) -> None:
 
 @given(names, st.integers(1, 60), st.randoms(use_true_random=False))
 def test_members_come_to_rest_with_their_parts(members: list[str], shards: int, random) -> None:  # type: ignore[no-untyped-def]
-    """Whoever had the shards before, two rounds of moves are enough, and then nobody moves."""
+    """Whoever had the shards before, a few rounds of moves are enough, and then nobody moves."""
     owner = {shard: random.choice([*members, None]) for shard in range(shards)}
-    for _ in range(2):
+    for _ in range(20):
         for member in members:
             owned = [shard for shard, who in owner.items() if who == member]
             free = [shard for shard, who in owner.items() if who is None]
@@ -34,6 +34,48 @@ def test_members_come_to_rest_with_their_parts(members: list[str], shards: int, 
         owned = [shard for shard, who in owner.items() if who == member]
         assert len(owned) == quota(member, members, shards)
         assert moves(member, members, owned=owned, unclaimed=[], shards=shards) == Moves([], [])
+
+
+def test_shards_are_released_in_portions() -> None:
+    """The next ones follow when these have another owner: hosts wait for a moment only."""
+    owned = range(64)
+    first = moves("a", ["b", "c", "d"], owned=owned, unclaimed=[], shards=64).release
+    left = [shard for shard in owned if shard not in first]
+    drained, rest = first[:5], first[5:]
+
+    meanwhile = moves("a", ["b", "c", "d"], owned=left, unclaimed=drained, shards=64, leaving=rest)
+    later = moves("a", ["b", "c", "d"], owned=left, unclaimed=drained[:1], shards=64)
+
+    assert len(first) == PORTION
+    assert meanwhile.release == []
+    assert len(later.release) == PORTION - 1
+
+
+def test_many_shards_are_released_in_larger_portions() -> None:
+    """A new member has its share within seconds, however many shards there are."""
+    owned, rounds = list(range(4096)), 0
+    while released := moves("a", ["b"], owned=owned, unclaimed=[], shards=4096).release:
+        owned = [shard for shard in owned if shard not in released]
+        rounds += 1
+
+    assert len(owned) == 2048
+    assert rounds < 40
+
+
+def test_members_that_claim_at_once_try_different_shards_first() -> None:
+    """Of the shards that are free each claims the share of one of the others."""
+    free = range(9)
+    claimed = [moves(name, "abcd", owned=[], unclaimed=free, shards=64).claim for name in "bcd"]
+
+    assert [len(each) for each in claimed] == [3, 3, 3]
+    assert len({shard for each in claimed for shard in each}) > 3
+
+
+def test_nothing_is_released_while_shards_are_overdue() -> None:
+    """Whoever should have claimed them does not: more of them would wait, too."""
+    planned = moves("a", ["b"], owned=range(6), unclaimed=[6, 7], shards=8, overdue=[6, 7])
+
+    assert planned == Moves([], [], (planned.beyond[0],))
 
 
 def test_a_member_that_sees_no_card_counts_itself() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from itertools import pairwise
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,12 +37,15 @@ def fleet(web: DemoWeb, tmp_path: Path) -> Iterator[Fleet]:
 
 def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
     """Every page is fetched and recorded once; each worker writes what it committed."""
-    first, second = fleet.join(), fleet.join()
-    eventually(lambda: len(fleet.shares()) == 2)
+    first = fleet.join()
+    fleet.hold()
+    second = fleet.join()
+    eventually(lambda: fleet.shares() == [16, 16])
     status = fleet.status()
+    fleet.go_on()
 
     assert [first.end(), second.end()] == [0, 0], first.said + second.said
-    assert status["state"] == "running"
+    assert status["state"] == "paused"
     assert set(status["workers"][0]) >= {"id", "machine", "pid", "shards", "fetched", "seen_s"}
     fetched = fleet.fetched()
     assert set(fetched.values()) == {1}
@@ -63,8 +67,12 @@ def test_two_workers_crawl_to_the_end(fleet: Fleet) -> None:
 def test_shards_of_a_killed_worker_are_taken_over(web: DemoWeb, tmp_path: Path) -> None:
     """Within the time of a lease and five seconds; nothing is lost, and each host has its gap."""
     fleet = Fleet(shared_url(), web, tmp_path, "--delay", "0.9")
-    victim, other = fleet.join(), fleet.join()
+    victim = fleet.join()
+    fleet.hold()
+    other = fleet.join()
     eventually(lambda: fleet.shares() == [16, 16])
+    fleet.go_on()
+    fleet.until_requests(HOSTS * 3)
     own = {each.host for each in fleet.log()[-20:]}
     victim.kill()
 
@@ -86,12 +94,14 @@ def test_stop_ends_all_workers(fleet: Fleet) -> None:
     """With the exit code of a crawl that was stopped; the same command goes on."""
     workers = [fleet.join(), fleet.join()]
     fleet.until_requests(10)
+    fleet.hold()
     eventually(lambda: len(fleet.shares()) == 2)
 
     stopped = fleet.command("stop")
 
     assert stopped.returncode == 0, stopped.stderr
     assert [worker.end() for worker in workers] == [143, 143]
+    fleet.go_on()
     assert fleet.status()["state"] == "stopped"
 
 
@@ -101,8 +111,11 @@ def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
 ) -> None:
     """The other one need not wait for the end of a lease."""
     fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.5")
-    leaver, other = fleet.join(), fleet.join()
+    leaver = fleet.join()
+    fleet.hold()
+    other = fleet.join()
     eventually(lambda: fleet.shares() == [16, 16])
+    fleet.go_on()
 
     leaver.signal(signal.SIGINT)
 
@@ -140,6 +153,7 @@ def test_a_data_directory_has_one_worker(fleet: Fleet) -> None:
     first = fleet.join()
     fleet.until_requests(1)
     fleet.workers.clear()
+    fleet.hold()
     second = fleet.join()
 
     code = second.end()
@@ -206,16 +220,50 @@ def test_the_data_directory_of_a_worker_is_resumed_in_its_crawl(fleet: Fleet) ->
     assert (code, len(urls)) == (0, HOSTS * PAGES)
 
 
-def test_records_of_a_lost_machine_are_counted_and_retries_wait_for_a_worker(fleet: Fleet) -> None:
-    """`retry --missing` says what can be done; other retries are acted on by the next worker."""
-    first, second = fleet.join(), fleet.join()
-    assert [first.end(), second.end()] == [0, 0], first.said + second.said
+def test_records_of_a_lost_disk_are_fetched_again_by_the_workers_that_are_left(
+    web: DemoWeb, tmp_path: Path
+) -> None:
+    """By an order to a running crawl; then an export has every record once."""
+    fleet = Fleet(shared_url(), web, tmp_path, "--delay", "1.0")
+    try:
+        left, lost = fleet.join(), fleet.join()
+        eventually(lambda: len(shares := fleet.shares()) == 2 and min(shares) > 10)
+        fleet.until_requests(HOSTS * PAGES // 2)
+        lost.signal(signal.SIGTERM)
+        assert lost.end() == 143, lost.said
+        rmtree(lost.home)
+        before = fleet.exported(left)[0]
+        ordered = fleet.command("retry", "--missing", "--data-dir", str(left.home))
+        assert left.end() == 0, left.said
+        code, urls = fleet.exported(left)
+    finally:
+        fleet.close()
 
-    missing = fleet.command("retry", "--missing", "--data-dir", str(first.home))
-    later = fleet.command("retry")
+    assert before == 1
+    assert ordered.returncode == 0, ordered.stderr
+    assert f"Fetching {len(lost.pages())} pages again whose record is lost" in ordered.stderr
+    asked = fleet.fetched()
+    assert len(asked) == HOSTS * PAGES
+    assert (code, sorted(urls)) == (0, sorted(asked))
+    assert {url for url, times in asked.items() if times > 1} == set(lost.pages())
+    assert max(asked.values()) == 2
 
-    assert missing.returncode == 2
-    assert missing.stderr.startswith(f"mannerly: {len(second.pages())} records of pages are in")
-    assert later.returncode == 0, later.stderr
-    assert f"--redis-url {fleet.url} --crawl {fleet.name}" in later.stderr
-    assert fleet.join().end() == 0
+
+def test_lost_records_of_a_finished_crawl_wait_for_a_worker(fleet: Fleet) -> None:
+    """The command says how to join; without a directory it does nothing."""
+    lost = fleet.join()
+    assert lost.end() == 0, lost.said
+    rmtree(lost.home)
+
+    blind = fleet.command("retry", "--missing")
+    ordered = fleet.command("retry", "--missing", "--data-dir", str(fleet.folder / "empty"))
+    worker = fleet.join()
+    assert worker.end() == 0, worker.said
+    code, urls = fleet.exported(worker)
+    nothing = fleet.command("retry", "--missing", "--data-dir", str(worker.home))
+
+    assert (blind.returncode, "--data-dir" in blind.stderr) == (2, True)
+    assert f"--redis-url {fleet.url} --crawl {fleet.name}" in ordered.stderr
+    assert (code, sorted(urls)) == (0, sorted(lost.pages()))
+    assert set(fleet.fetched().values()) == {2}
+    assert "nothing to fetch again" in nothing.stderr

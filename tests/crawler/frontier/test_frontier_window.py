@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mannerly.crawler.frontier.heap import HostHeap
 from mannerly.crawler.frontier.window import HostQueue
+from mannerly.crawler.frontier.windows import Windows
 from mannerly.crawler.model import Entry, RobotsRequest
 
 
@@ -125,3 +126,17 @@ def test_heap_counts_who_is_due_without_the_dead() -> None:
     assert heap.count_due(9.0, 1000) == 10
     assert heap.count_due(9.0, 4) == 4
     assert len(heap) == 49
+
+
+def test_windows_are_larger_while_few_urls_are_in_memory() -> None:
+    """Where a read is a round trip; beyond the limit they are as large as elsewhere."""
+    windows = Windows(2, memory_limit=100, roomy_limit=9)
+    queues = [HostQueue(name) for name in "abc"]
+
+    for queue in queues:
+        for seq in range(10):
+            windows.add(queue, entry(seq))
+
+    assert [len(queue) for queue in queues] == [8, 2, 2]
+    wanted = Windows(2, 100, roomy_limit=9).wanted(queues)
+    assert [each.limit for each in wanted] == [8, 8, 2]

@@ -155,7 +155,7 @@ def test_judge_turns_rules_into_rulings() -> None:
 
     assert known == [Drop("robots"), GO]
     assert failing == Drop("robots")  # the copy still speaks
-    assert out_of_reach == Later(DAY_S + 70.0)
+    assert out_of_reach == Later(DAY_S + 70.0, needs_rules=True)
 
 
 @pytest.mark.parametrize("error", sorted(PASSING))

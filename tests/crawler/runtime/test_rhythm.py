@@ -124,5 +124,66 @@ def test_a_request_to_wait_is_committed_at_once_and_alone() -> None:
     assert min(set(fleet.shards) - {1}) > 3
 
 
+def test_pages_that_wait_for_a_commit_take_no_places_of_requests(
+    commits: list[tuple[float, int]],
+) -> None:
+    """Two requests at a time, and more than two pages a commit."""
+    links = [f"/{number}" for number in range(100)]
+    chosen = modest(delay_s=0.02, workers=2)
+
+    virtual_crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        [f"{HOST}/"],
+        chosen,
+        rhythm=SHARED,
+    )
+
+    assert max(pages for _, pages in commits) > 10
+
+
+def test_too_many_pages_that_wait_call_for_a_commit(commits: list[tuple[float, int]]) -> None:
+    links = [f"/{number}" for number in range(100)]
+    rhythm = SHARED._replace(uncommitted=5)
+
+    crawled = virtual_crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        [f"{HOST}/"],
+        modest(delay_s=0.02, workers=4),
+        rhythm=rhythm,
+    )
+
+    assert len(crawled.pages) == 101
+    assert max(pages for _, pages in commits) <= 5 + 4
+
+
+def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
+    """With room for four requests at once no host waits for longer than two rounds of all hosts."""
+    links = [f"/{number}" for number in range(60)]
+
+    def answer(host: str, path: str) -> FakeReply:
+        return html(path, links if path == "/" else ())._replace(latency_s=0.25)
+
+    hosts = [f"http://h{number}.test/" for number in range(16)]
+    hosts += [f"http://{letter}.one.test/" for letter in "abcd"]  # in one shard
+    chosen = modest(delay_s=0.1, workers=4)
+    crawled = virtual_crawl(
+        answer,
+        hosts,
+        chosen,
+        shards=32,
+        rhythm=SHARED,
+        fleet=cast("Fleet", _Written()),
+        until=_asked(400),
+    )
+
+    by_host: dict[str, list[float]] = {}
+    for asked in crawled.pages:
+        by_host.setdefault(asked.host, []).append(asked.t)
+    assert len(by_host) == 20
+    round_s = crawled.pages[-1].t / len(crawled.log) * len(hosts)
+    longest_s = max(b - a for times in by_host.values() for a, b in pairwise(times))
+    assert longest_s <= 2 * round_s
+
+
 def _asked(number: int) -> Any:
     return partial(lambda number, log: len(log) > number, number)

@@ -169,7 +169,7 @@ def test_a_host_that_does_nothing_but_throttle_is_given_up_after_a_while() -> No
         end(world, ticks=1)
     end(world)
 
-    reason = "no success for 105 s, latest answer 429"
+    reason = "no success for 105 s, latest: 429"
     assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 2
     assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
     assert requests == 6
@@ -196,7 +196,7 @@ def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
     (skip,) = world.store.given_up()
     assert skip.url == URLS[0]
     assert skip.reason.startswith("host_retired: no request allowed for 719")
-    assert skip.reason.endswith(" s (latest answer 503)")
+    assert skip.reason.endswith(" s (latest: 503)")
     assert world.shard.is_idle
 
 

@@ -151,3 +151,17 @@ def test_host_of_which_only_a_retry_is_left_is_not_done() -> None:
     assert (host.state, host.queued, host.problem) == (HostStatus.ASKED_TO_WAIT, 1, "429")
     assert (host.next_in_s or 0.0) >= 60.0
     assert world.stats.waits.asked_to_wait == world.stats.hosts == 1
+
+
+def test_host_without_its_robots_txt_does_not_wait_for_its_pace() -> None:
+    """A server error leaves the rules unknown: they are asked for again, and pages wait."""
+    world = ShardWorld("https://a.example/")
+    (request,) = world.start()
+    world.answer(request, 503)
+
+    world.start()
+    world.shard.tick(world.now)
+
+    waits = world.stats.waits
+    assert (waits.other, waits.pace, waits.ready) == (1, 0, 0)
+    assert waits.next_in_s is not None

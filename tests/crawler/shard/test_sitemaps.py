@@ -188,3 +188,26 @@ def test_long_list_of_known_urls_is_settled_without_another_page() -> None:
     world.answer(requests[0], 200, f"<urlset>{places}</urlset>".encode())
 
     assert len(world.told(told.ListSettled)) == 1
+
+
+def test_a_sitemap_is_held_back_while_the_last_one_of_the_limit_is_under_way() -> None:
+    """It goes if that one has to be asked for again later, and is dropped if that one was read."""
+    world = ShardWorld(f"{A}/", settings=brisk(seeding="sitemap", max_sitemaps=2))
+    world.shard.offer([sitemap(f"{A}/{number}.xml", None) for number in range(4)])
+    world.shard.commit(world.now)
+    world.pass_robots()
+
+    started = []
+    for _ in range(4):
+        world.wait(1.0)
+        started += [each for each in world.start() if kind_of(each) == Kind.SITEMAP]
+    world.answer(started[0], 200, index())
+    world.answer(started[1], 500)
+    world.wait(1.0)
+    instead = world.start()
+    world.answer(instead[0], 200, index())
+    world.wait(600.0)
+    beyond = world.start()
+
+    assert [len(started), len(instead), len(beyond)] == [2, 1, 0]
+    assert world.stats.skipped["sitemap_limit"] == 2

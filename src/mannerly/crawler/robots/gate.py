@@ -169,7 +169,7 @@ class RobotsGate:
             return known.drop
         rules = known.parsed.rules
         if rules is None:
-            return Later(known.expires)
+            return Later(known.expires, needs_rules=True)
         return GO if self._allows(rules, url[len(origin) :]) else _FORBIDDEN
 
     def needs(self, origin: str, now: Instant) -> bool:

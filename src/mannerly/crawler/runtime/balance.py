@@ -4,9 +4,13 @@ Every member computes the same quotas from the same cards, and decides for itsel
 member with more than its quota releases some, one with less claims what has no owner. While members
 see different cards the quotas differ for a moment, and a shard may change hands once too often.
 
+**In portions.** The hosts of a shard without an owner wait. So a member releases a few shards, and
+the next ones when these have been claimed: each is without an owner for a moment only. Of the
+shards that are free a member claims its share first, so that several of them seldom try the same.
+
 A member that died is counted until its silence shows, and what it should have claimed would wait.
 So a shard that has had no owner for long (`overdue`) is claimed beyond the quota (`Moves.beyond`),
-and then kept for a while (`kept`) before it may be released.
+and then kept for a while (`kept`) before it may be released. Meanwhile nothing is released.
 
 This module knows no store and no clock.
 """
@@ -18,6 +22,10 @@ from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+
+PORTION = 8  # shards that a member has released and that have no owner yet, at most
+STEPS = 6  # or this part of all that it has to release, if that is more
 
 
 class Moves(NamedTuple):
@@ -42,10 +50,11 @@ def moves(
     owned: Collection[int],
     unclaimed: Collection[int],
     shards: int,
+    leaving: Collection[int] = (),
     overdue: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Moves:
-    """Return what a member should do about the shards.
+    """Return what a member should do about the shards. Those that are `leaving` are not `owned`.
 
     Which of them is chosen by a hash: two members that claim at once seldom try the same shard, and
     the shards that are released are neither the busiest nor the idlest.
@@ -53,11 +62,14 @@ def moves(
     names = {member, *members}
     part = quota(member, names, shards)
     free_to_go = [shard for shard in owned if shard not in kept]
-    if len(free_to_go) > part:
+    excess = len(free_to_go) - part
+    if excess > 0 and not overdue:
         order = sorted(free_to_go, key=lambda shard: _mixed(member, shard))
-        return Moves([], order[: len(free_to_go) - part])
+        portion = max(PORTION, -(-excess // STEPS)) - len(leaving) - len(unclaimed)
+        return Moves([], order[: max(0, min(excess, portion))])
     order = sorted(unclaimed, key=lambda shard: (shard not in overdue, _mixed(member, shard)))
-    within = max(0, part - len(owned))
+    share = -(-len(unclaimed) // max(1, len(names) - 1))
+    within = max(0, min(part - len(owned), share))
     most = -(-len(overdue) // len(names))  # each of the members takes a part of them
     return Moves(order[:within], [], tuple(order[within:most]))
 

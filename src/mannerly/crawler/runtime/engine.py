@@ -108,13 +108,13 @@ class Engine:
         self._fleet = fleet
         self._memory = memory or BodyMemory()
         self._leases = leases
-        self.shards = owned = OwnShards(shards)
+        self._rhythm = rhythm = rhythm or Rhythm()
+        self.shards = owned = OwnShards(shards, uncommitted=rhythm.uncommitted)
         self._shards, self._by_number = owned.all, owned.by_number
         self._unwritten, self._has_room = owned.unwritten, owned.has_room
         self._clock = clock
         self._budget = budget
         self._workers = workers
-        self._rhythm = rhythm = rhythm or Rhythm()
         self._offload = offload
         self._parse_limit = parse_limit
         self._delivery = delivery
@@ -404,7 +404,9 @@ class Engine:
         return max(0.0, until - mono)
 
     def _commit_if_due(self) -> None:
-        if self._clock.now() >= self._next_commit or self._is_commit_awaited:
+        is_due = self.shards.is_full and self._full_since is None
+        if is_due or self._clock.now() >= self._next_commit or self._is_commit_awaited:
+            self.shards.is_full = False
             self.commit()
             return
         if self._full_since is not None:
@@ -438,9 +440,7 @@ class Engine:
         may_start, having, dry = self._may_start, 0, 0
         for shard in self._shards:
             if shard.left.has_batch:
-                # A page takes a place among the requests until it is committed.
-                has_room = may_start and self._has_room[shard.number]
-                due = shard.next_due(now) if has_room else None
+                due = shard.next_due(now) if may_start else None
                 is_dry = shard.flights.unsettled == 0 and (due is None or due >= self._next_commit)
                 having += 1
                 dry += is_dry

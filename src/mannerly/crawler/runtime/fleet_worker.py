@@ -30,7 +30,7 @@ from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
-from .balance import moves
+from .balance import moves, quota
 from .budget import CHUNK, FREELY, PageBudget
 from .worker import Worker
 
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.0  # between two tries while the store is away
 BALANCE_S = 1.0  # between two looks at the other members
+MOVING_S, MOVED_S = 0.25, 3.0  # the same while shards change hands, and for so long afterwards
 SILENT_S = 8.0  # since the card of a member was renewed: it is not counted on any more
 OVERDUE_S = 2.0  # without an owner: a shard is claimed beyond the quota
 KEPT_S = 15.0  # such a shard stays, until the members see each other as they are
+ROBOTS_S = 1.0  # between two looks for a robots.txt that another shard has fetched for one of ours
 REST_S = 0.5  # between two looks at idle shards
 REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
 HAND_OVER_S = 2.0  # for requests under way in a shard that is released
@@ -118,6 +120,7 @@ class FleetWorker(Worker):
         self.budget = FleetBudget(store.fleet)
         self._patience_s = patience_s
         self._next_renewal = self._next_balance = self._next_rest = self._rest_again = -inf
+        self._next_robots = self._moving_until = -inf
         self._away_since: Instant | None = None
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
         self._free_since: dict[int, Instant] = {}  # shards without an owner
@@ -174,8 +177,10 @@ class FleetWorker(Worker):
             self.budget.look(is_limited=self._is_limited)
             if now >= self._next_balance:
                 self._next_balance = now + BALANCE_S
-                self._take_robots(self._now())
                 self._balance(now)
+            if now >= self._next_robots:
+                self._next_robots = now + ROBOTS_S
+                self._take_robots(self._now())
             self._hand_over(now)
             if now >= self._next_rest:
                 self._next_rest = now + REST_S
@@ -258,17 +263,19 @@ class FleetWorker(Worker):
     # ------------------------------------------------------------------ shards
 
     def _balance(self, now: Instant) -> None:
-        owned = self.engine.shards.by_number.keys()
+        staying = self.engine.shards.by_number.keys() - self._leaving.keys()
         heard_since = self._clock.wall() - SILENT_S
-        members = [card.id for card in self._store.workers() if card.seen_at > heard_since]
-        free = self._fleet.unclaimed()
+        cards = [card for card in self._store.workers() if card.seen_at > heard_since]
+        members = [card.id for card in cards]
+        free = self._fleet.unclaimed(self._doubtful(cards, now))
         self._free_since = {number: self._free_since.get(number, now) for number in free}
         overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
         planned = moves(
             self._id,
             members,
-            owned=owned - self._leaving.keys(),
+            owned=staying,
+            leaving=self._leaving,
             unclaimed=free,
             shards=self._store.manifest.shards,
             overdue=overdue,
@@ -276,6 +283,10 @@ class FleetWorker(Worker):
         )
         if any(planned):
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
+        if any(planned) or self._leaving:
+            self._moving_until = now + MOVED_S
+        if now < self._moving_until:
+            self._next_balance = now + MOVING_S
         for number in planned.release:
             self._leaving[number] = now
             self.engine.shards.release(number)
@@ -285,6 +296,19 @@ class FleetWorker(Worker):
                 break
             if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
+
+    def _doubtful(self, cards: list[WorkerCard], now: Instant) -> list[int] | None:
+        """Return the shards that may have no owner; None: any of them.
+
+        While this member has its part and none change hands, it need not ask for those that others
+        show on their cards.
+        """
+        owned, shards = self.engine.shards.by_number.keys(), self._store.manifest.shards
+        part = quota(self._id, [card.id for card in cards], shards)
+        if len(owned) != part or now < self._moving_until:
+            return None
+        others = [card.shards for card in cards if card.id != self._id]
+        return sorted(set(range(shards)).difference(owned, *others))
 
     def _claim(self, number: int) -> bool:
         """Try to become the owner of a shard; return whether this member is."""

@@ -7,6 +7,7 @@ results are dropped when they come back (`is_stale`), and the shard is not taken
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .held import Unwritten
@@ -18,20 +19,27 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.shard import Shard
     from mannerly.politeness.model import Instant
 
-FAIR = 128  # requests and uncommitted pages of one of many shards, if there is room
+FAIR = 128  # requests (and uncommitted pages, if they count) of one of many shards
 
 
 class OwnShards:
-    """Some shards of a crawl, by number."""
+    """Some shards of a crawl, by number.
 
-    def __init__(self, shards: Iterable[Shard]) -> None:
+    `uncommitted`: the most pages that may wait for a commit, beside the requests under way; 0: they
+    count among these.
+    """
+
+    def __init__(self, shards: Iterable[Shard], *, uncommitted: int = 0) -> None:
         self.all: list[Shard] = []
         self.by_number: dict[int, Shard] = {}
         self.has_room: dict[int, bool] = {}  # for more requests
         self.stale: dict[int, int] = {}  # by shard that left: results that are still to come
         self.leaving: set[int] = set()  # no request is started in these
         self.unwritten = Unwritten()
-        self._first = 0
+        self.is_full = False  # as many pages wait for a commit as may
+        self._uncommitted = uncommitted
+        self._first = 0  # whose turn is next
+        self._had = 0  # requests that it has started in this turn
         for shard in shards:
             self.add(shard)
 
@@ -82,22 +90,42 @@ class OwnShards:
         """Yield the shards that may start requests, each with how many.
 
         `total` is the most requests that all of them may have pending. Of many shards each may have
-        more than its part while others have less; who comes first changes from turn to turn.
+        more than its part while others have less. They take turns: if there is room for a few
+        requests only, each may start one for each of its hosts before the next one may.
         """
-        shards = self.all
+        shards, counted = self.all, _PENDING
+        if self._uncommitted:
+            counted = _UNSETTLED
+            waiting = sum([shard.flights.settled for shard in shards])
+            self.is_full = waiting >= self._uncommitted
+            if self.is_full:
+                return
         if len(shards) == 1:
             shard = shards[0]
             if now < shard.store.sure_until and not self.leaving:
-                yield shard, total - shard.flights.pending
+                yield shard, total - counted(shard.flights)
             return
         if not shards:
             return
-        left = total - sum([shard.flights.pending for shard in shards])
+        left = total - sum([counted(shard.flights) for shard in shards])
         most = max(total // len(shards), min(FAIR, total))
-        self._first = first = (self._first + 1) % len(shards)
-        for shard in shards[first:] + shards[:first]:
+        first = self._first = self._first % len(shards)  # some may have left
+        for place, shard in enumerate(shards[first:] + shards[:first], first):
             if now >= shard.store.sure_until or shard.number in self.leaving:
                 continue
-            pending = shard.flights.pending
-            yield shard, min(most - pending, left)
-            left -= shard.flights.pending - pending
+            before = counted(shard.flights)
+            yield shard, min(most - before, left)
+            if started := counted(shard.flights) - before:
+                left -= started
+                self._took_turn(place % len(shards), started, has_room=left > 0)
+
+    def _took_turn(self, place: int, started: int, *, has_room: bool) -> None:
+        """A shard has started requests: the next one comes first, unless this one lacked room."""
+        had = started + (self._had if place == self._first else 0)
+        if has_room or had >= self.all[place].frontier.active_hosts:
+            self._first, self._had = (place + 1) % len(self.all), 0
+        else:
+            self._first, self._had = place, had
+
+
+_PENDING, _UNSETTLED = attrgetter("pending"), attrgetter("unsettled")

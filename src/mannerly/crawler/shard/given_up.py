@@ -101,7 +101,7 @@ class GivenUpHosts:
             if host != self._revived:
                 self.revive(host, parts, now)
                 self._revived = host
-            parts.hosts.came_back(host, failed, now)
+            parts.hosts.came_back(host, failed, back.lost.get(host, 0), now)
         return back.new
 
     def drop_urls(self, parts: Parts, now: Now) -> list[RobotsRequest]:

@@ -210,10 +210,11 @@ class HostRecords:
         counts.failures_in_a_row = 0
         self._write(counts, counts.complete(host)._replace(retired=None, updated_at=now.wall))
 
-    def came_back(self, host: str, failed: int, now: Now) -> None:
-        """Some pages of a known host that had failed are queued again."""
+    def came_back(self, host: str, failed: int, lost: int, now: Now) -> None:
+        """Some pages of a known host that had failed, or whose record is lost, are queued again."""
         counts = self._counts[host]
         counts.failed = max(0, counts.failed - failed)
+        counts.fetched = max(0, counts.fetched - lost)
         counts.updated_at = now.wall
         self._touched.add(host)
 

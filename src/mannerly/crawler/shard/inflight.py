@@ -4,11 +4,13 @@
                    └──► ended: put back for a retry, or a robots.txt
 
 Only this module counts requests in flight; all others ask it. A page counts until
-its result is committed: `pending` is what a crash would cost, and what `workers` limits.
+its result is committed: `pending` is what a crash would cost, and what `workers` limits. Where
+commits are seldom (`Rhythm.uncommitted`), `workers` limits those that are `unsettled`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Kind, Stage
@@ -20,18 +22,19 @@ if TYPE_CHECKING:
 
 _GRANTED, _SENT, _READING = Stage.GRANTED, Stage.SENT, Stage.READING
 _DELIVERED, _SETTLED = Stage.DELIVERED, Stage.SETTLED
-_PAGE, _ROBOTS = Kind.PAGE, Kind.ROBOTS
+_PAGE, _ROBOTS, _SITEMAP = Kind.PAGE, Kind.ROBOTS, Kind.SITEMAP
 
 
 class Flights:
     """Counts the requests of one shard by how far they have come."""
 
-    __slots__ = ("_counts", "_number", "_pages", "robots", "unsent")
+    __slots__ = ("_counts", "_number", "_pages", "_sitemaps", "robots", "unsent")
 
     def __init__(self, shard: int) -> None:
         self._number = shard
         self._counts = [0] * len(Stage)
         self._pages: dict[str, int] = {}  # pages that are not settled yet, by host
+        self._sitemaps: Counter[str] = Counter()  # the same of sitemaps
         self.unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
         self.robots = 0  # requests for a robots.txt on the wire
 
@@ -57,6 +60,11 @@ class Flights:
         return self._counts[_DELIVERED]
 
     @property
+    def settled(self) -> int:
+        """Pages whose result waits for a commit."""
+        return self._counts[_SETTLED]
+
+    @property
     def unsettled(self) -> int:
         """Requests that have no result yet."""
         return self.pending - self._counts[_SETTLED]
@@ -74,6 +82,10 @@ class Flights:
     def pages_of(self, host: str) -> int:
         """Pages of a host that have no result yet."""
         return self._pages.get(host, 0)
+
+    def sitemaps_of(self, host: str) -> int:
+        """Sitemaps of a host that have no result yet."""
+        return self._sitemaps[host]
 
     def is_connecting(self, key: str) -> bool:
         """Return whether the latest request of a budget has not left: its gap has not begun.
@@ -94,6 +106,8 @@ class Flights:
             self._pages[item.host] = self._pages.get(item.host, 0) + 1
         elif item.kind == _ROBOTS:
             self.robots += 1
+        elif item.kind == _SITEMAP:
+            self._sitemaps[item.host] += 1
         self.unsent[flight.permit.host.key] = flight
 
     def sent(self, flight: InFlight) -> None:
@@ -150,3 +164,7 @@ class Flights:
                 del self._pages[item.host]
         elif item.kind == _ROBOTS:
             self.robots -= 1
+        elif item.kind == _SITEMAP:
+            self._sitemaps[item.host] -= 1
+            if not self._sitemaps[item.host]:
+                del self._sitemaps[item.host]

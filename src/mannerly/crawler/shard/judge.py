@@ -5,7 +5,7 @@ the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
 the URL was excluded meanwhile        Drop
 a page, and only links are checked    Drop
-a sitemap beyond its host's limits    Drop
+a sitemap beyond its host's limits    Drop, or Later while one is under way
 robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
 --max-per-host                        GO, Drop or Later
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import GO, Drop, Kind, Later, Unknown
-from mannerly.crawler.page.listings import SITEMAP_LIMIT
 from mannerly.crawler.web.scope import SkipReason
 
 from .given_up import dropped_because
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 
 _PAGE, _SITEMAP = Kind.PAGE, Kind.SITEMAP
-_BEYOND = Drop(SITEMAP_LIMIT)
 _NOT_VISITED = Drop("not_visited")
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
@@ -41,11 +39,13 @@ class Judge:
         self._parts = parts
         self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
         self._flights, self._key = parts.flights, parts.politeness.key
+        self._sitemaps = parts.sitemaps
 
     def begin(self) -> None:
         """Start a new `take` of the frontier."""
         if self._quota is not None:
             self._quota.begin()
+        self._sitemaps.begin()
 
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
@@ -62,12 +62,21 @@ class Judge:
             return _EXCLUDED
         if self._parts.checks_only and entry.kind == _PAGE:
             return _NOT_VISITED
-        if entry.kind == _SITEMAP and self._parts.sitemaps.is_spent(host):
-            return _BEYOND
+        if entry.kind == _SITEMAP:
+            return self._judge_sitemap(entry, now)
         ruling = self._robots.judge(entry, now)
         if ruling is GO and self._quota is not None and entry.kind == _PAGE:
             # A page that is checked again was counted when it was fetched first.
             return GO if self._parts.rechecks.has_record(entry) else self._quota.judge(host)
+        return ruling
+
+    def _judge_sitemap(self, entry: Entry, now: Instant) -> Judgement:
+        sitemaps, host = self._sitemaps, entry.host
+        ruling = sitemaps.judge(host, self._flights.sitemaps_of(host), now)
+        if ruling is GO:
+            ruling = self._robots.judge(entry, now)
+        if ruling is GO:
+            sitemaps.allowed(host)
         return ruling
 
     def _is_connecting(self, host: str) -> bool:

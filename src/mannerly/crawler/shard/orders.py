@@ -72,7 +72,7 @@ def _bring_back(order: RetryUrls | Recrawl, parts: Parts, now: Now) -> None:
         if not parts.routes.owns(order.host):
             return
         parts.given_up.revive(order.host, parts, now)
-    if isinstance(order, RetryUrls) and order.missing:
+    if isinstance(order, RetryUrls) and (order.missing or order.lost):
         parts.rechecks.is_on = True  # they have records
     parts.batch.retries.append(order)
 

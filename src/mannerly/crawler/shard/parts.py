@@ -250,7 +250,11 @@ def make_parts(
         politeness=politeness,
         addresses=addresses,
         robots_limit=sharding.share(settings.robots_limit, number),
-        frontier=Frontier(addresses, heap_limit=sharding.share(settings.heap_limit, number)),
+        frontier=Frontier(
+            addresses,
+            heap_limit=sharding.share(settings.heap_limit, number),
+            roomy_limit=sharding.share(store.read_ahead, number) if store.read_ahead else 0,
+        ),
         robots=RobotsGate(
             settings.agent_token,
             unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",

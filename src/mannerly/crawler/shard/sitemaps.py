@@ -4,9 +4,10 @@
     MAX_BYTES        of a host's sitemaps that are read in one run, after decompression
     MAX_LISTED       sitemaps that one robots.txt may name
 
-Scope is asked before anything is counted. What goes beyond a limit is counted as skipped
-(`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with pages: the
-more a host has, the later they come (`web.priority`).
+Scope is asked before anything is counted. A sitemap under way counts as fetched: another one is
+held back until it is known whether there is room for it. What goes beyond a limit is counted as
+skipped (`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with
+pages: the more a host has, the later they come (`web.priority`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import SitemapsLimited, UrlsDropped
-from mannerly.crawler.model import Kind
+from mannerly.crawler.model import GO, Drop, Kind, Later
 from mannerly.crawler.page.listings import SITEMAP_LIMIT, sitemaps_near
 from mannerly.crawler.web.priority import sitemap_turn
 from mannerly.crawler.web.seeds import sitemap
@@ -25,16 +26,19 @@ from mannerly.crawler.web.urls import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mannerly.crawler.model import Candidate, Entry
+    from mannerly.crawler.model import Candidate, Entry, Judgement
     from mannerly.crawler.page.record import Harvest
+    from mannerly.politeness.model import Instant
 
     from .parts import Parts
 
 MAX_BYTES = 1 << 30  # twenty of the largest, or the 500 of a site with ten million pages
 MAX_LISTED = 100
 LINES = 1000  # of one robots.txt that are looked at
+HELD_BACK_S = 0.1  # until the next look whether there is room for a sitemap
 
 _SITEMAP = Kind.SITEMAP
+_BEYOND = Drop(SITEMAP_LIMIT)
 
 
 class _Count:
@@ -56,6 +60,7 @@ class SitemapQuota:
         self._limit = limit
         self._max_bytes = max_bytes
         self._hosts: dict[str, _Count] = {}
+        self._allowed: Counter[str] = Counter()  # in one `take`
 
     def take(self, found: Candidate) -> Candidate | None:
         """Return a sitemap with its turn; None if its host has enough."""
@@ -64,6 +69,25 @@ class SitemapQuota:
             return None
         count.taken += 1
         return found._replace(priority=sitemap_turn(count.taken - 1))
+
+    def begin(self) -> None:
+        """Start a new `take`: what the last one allowed is under way, or is judged again."""
+        if self._allowed:
+            self._allowed.clear()
+
+    def judge(self, host: str, under_way: int, now: Instant) -> Judgement:
+        """Return whether one more sitemap of a host may go; `under_way`: have no result yet."""
+        if self.is_spent(host):
+            return _BEYOND
+        count = self._hosts.get(host)
+        fetched = 0 if count is None else count.fetched
+        if fetched + under_way + self._allowed[host] >= self._limit:
+            return Later(now + HELD_BACK_S)
+        return GO
+
+    def allowed(self, host: str) -> None:
+        """A sitemap goes, unless its host has no slot now."""
+        self._allowed[host] += 1
 
     def fetched(self, host: str, size: int) -> None:
         """Count a sitemap that was read."""

@@ -187,6 +187,7 @@ class BroughtBack(NamedTuple):
     new: list[Entry]  # without those that wait
     waiting: int
     hosts: Mapping[str, int]  # of all of them, with the number of pages that had failed
+    lost: Mapping[str, int] = {}  # by host: pages that were fetched, and have no record any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,7 @@ class ShardStore(ShardReader, Protocol):
     # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
     sure_until: Instant = inf
     segment_stem: str = ""  # the beginning of the names of its segments; "": `shard-NUMBER`
+    read_ahead: int = 0  # queued URLs of the crawl to keep in memory so that reads are few; 0: any
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]

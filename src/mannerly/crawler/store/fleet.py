@@ -27,7 +27,9 @@ many shards is not one instant.
 
 **Rhythm.** An exchange with the store costs the same for one page and for a hundred, so a member
 writes seldom: `Fleet.rhythm` says how often. A shard whose hosts have run dry waits for the links
-in its own batch, so a member commits earlier when many of its shards do (`Rhythm.early_s`).
+in its own batch, so a member commits earlier when many of its shards do (`Rhythm.early_s`). Pages
+that wait for a commit take no places of requests (`workers`): half a second of a fast crawl would
+take them all. They have a limit of their own (`Rhythm.uncommitted`), which calls for a commit.
 
 **Pages** of `--max-urls` are granted to members in chunks. What a member that died had not used is
 lost to the crawl's limit, never granted twice.
@@ -65,10 +67,11 @@ class Rhythm(NamedTuple):
     commit_after_s: float = 0.02  # the work a crash may cost; more while commits are slow
     commit_within_s: float = inf  # whatever share of the time commits take
     early_s: float = 0.0  # between commits while nothing can be started before; 0: at once
+    uncommitted: int = 0  # pages that call for a commit; 0: they take places of `workers`
 
 
 # A page is committed within a second of its last byte, the commit's own time included.
-SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05)
+SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024)
 
 
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
@@ -103,8 +106,8 @@ class Fleet(Protocol):
             StoreError: it belongs to another crawl or holds something else.
         """
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these."""
 
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
         """Prolong the claims of this process and show its card; return the shards it has lost.
@@ -141,6 +144,16 @@ class Fleet(Protocol):
 
     def take_pages(self, wanted: int) -> int:
         """Return how many of `wanted` pages may be started: less if `--max-urls` is near."""
+
+    def recall(self, host: str | None) -> int:
+        """Leave URLs whose record cannot be found from here to the owners of their shards.
+
+        They are fetched again at the next `RetryUrls` with `lost`. `host`: only those of one host.
+        Returns how many pages are among them.
+
+        Raises:
+            StoreError: it is not known where records are.
+        """
 
     def return_pages(self, pages: int) -> None:
         """Give back pages that were taken and not started."""

@@ -222,13 +222,14 @@ class SharedMemoryCrawl(MemoryCrawl):
             self.member = f"member-{self._shared.joined}"
         return self.member
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now."""
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these."""
         self.reach()
         return [
             shard
             for shard, data in enumerate(self._crawl.shards)
-            if not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
+            if (among is None or shard in among)
+            and not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
         ]
 
     def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
@@ -268,6 +269,10 @@ class SharedMemoryCrawl(MemoryCrawl):
         """Give back pages that were taken and not started."""
         self.reach()
         self._shared.pages += pages
+
+    def recall(self, host: str | None) -> int:  # noqa: ARG002
+        """Return 0: no record is lost without the crawl."""
+        return 0
 
     def _has_work(self, shard: int) -> bool:
         data = self._crawl.shards[shard]

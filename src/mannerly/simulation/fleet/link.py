@@ -16,7 +16,7 @@ from mannerly.crawler.store.valkey.client import TIMEOUT_S, ValkeyServer
 from .keyspace import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from mannerly.crawler.store.valkey.address import Address
     from mannerly.crawler.store.valkey.client import Command
@@ -52,7 +52,7 @@ class ModelLink(ValkeyServer):
 
     def _exchange(
         self,
-        commands: Sequence[Command],
+        commands: Iterable[Command],
         options: Mapping[str, str] | None = None,  # noqa: ARG002 - of the client library
     ) -> list[Any]:
         model = self._model

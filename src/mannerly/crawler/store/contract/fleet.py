@@ -113,6 +113,7 @@ class FleetContract(Opening):
         two.crawl.claim(0, OPTIONS)
 
         assert (before, meanwhile, one.fleet.unclaimed()) == ([0, 1], [1], [1])
+        assert [one.fleet.unclaimed(among) for among in ([0], [1], [])] == [[], [1], []]
 
     def test_the_next_owner_finds_everything(self, location: str, tmp_path: Path) -> None:
         """Queue, totals and hosts; numbers go on."""

@@ -283,6 +283,11 @@ class LogReader:
                 if record is not None:
                     yield frame.entry, record
 
+    def has_left(self, seq: int) -> bool:
+        """Return whether the logs have a record of a URL, or a reason why it is skipped."""
+        url = self._urls.get(seq)
+        return url is not None and not (url.record_at is None and url.reason_at is None)
+
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record of a URL, by its number."""
         url = self._urls.get(seq)

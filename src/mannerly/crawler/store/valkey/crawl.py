@@ -81,6 +81,7 @@ class ValkeyCrawl:
         self.mono, self.wall = server.mono, server.wall
         self.segment_folder: Path | None = None
         self.folders: list[Path] = []
+        self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
         self.mail = Mailbox(server, self.keys, self.mono)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()

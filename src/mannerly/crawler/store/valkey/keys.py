@@ -24,6 +24,8 @@ Keys of a shard; scripts make them from the first one:
     i ic     list and hash: letters from other shards, and for each stream the last letter that has
              arrived and the last one that was read
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies
+    u ut     lists: URLs that have a record, packed, and those that are not packed yet (`fetched`)
+    m        list: blocks of URLs whose record is lost, to be fetched again
     y        list: orders to bring URLs back
     x        hash: pages during whose parsing an owner died
     d        set: pages that the program is done with

@@ -26,6 +26,7 @@ from mannerly.crawler.store.fleet import (
 )
 from mannerly.crawler.store.records.writer import RecordWriter
 
+from .fetched import as_text
 from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
 _CLOCKS_MS = 2000  # of difference between the servers of a cluster
 
 _PROLONGED = 1  # an answer to a renewal; 0: another owner, 2: ours, but the lease stays ended
+
+
+class NoRecords(StoreError):  # noqa: N818 - a state of the command
+    """No directory with records was given."""
+
+    exit_code = 2
 
 
 class FleetFigures(NamedTuple):
@@ -101,6 +108,7 @@ class ValkeyFleet:
             self._home = Home(home, crawl.manifest.id, crawl.location)
             self.member = self._home.member
             crawl.keep_in(segments or home)
+            crawl.keeps_urls = segments is None
         return self.member
 
     def leave(self) -> None:
@@ -109,20 +117,27 @@ class ValkeyFleet:
         if home is not None:
             home.close()
 
-    def unclaimed(self) -> list[int]:
-        """Return the shards that have no owner now.
+    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the shards that have no owner now, of all shards or among these.
 
         One that seems to be leased for longer than a lease is among them: its lease was granted by
         the clock of another server, before a failover, and a claim puts that right.
         """
         crawl = self._crawl
-        keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
-        rows = crawl.server.ask_all([("HMGET", key, "id", "token", "until") for key in keys])
-        now_ms = crawl.server.time_ms(crawl.keys.meta)
+        shards = range(crawl.manifest.shards) if among is None else among
+        keys = [crawl.keys.shard(shard) for shard in shards]
+        whole, *rows = crawl.server.ask_all(
+            [
+                ("HMGET", crawl.keys.meta, "id"),
+                *(("HMGET", key, "id", "token", "until") for key in keys),
+            ]
+        )
+        now_ms = crawl.server.time_ms(crawl.keys.meta) if rows else 0
         free = []
-        for shard, (known, token, until) in enumerate(rows):
+        for known, *_ in (whole, *rows):
             if known is None or known.decode() != crawl.manifest.id:
                 raise crawl.gone()
+        for shard, (_, token, until) in zip(shards, rows, strict=True):
             if not token or not now_ms < int(until) <= now_ms + self.ttl_ms + _CLOCKS_MS:
                 free.append(shard)
         return free
@@ -241,6 +256,7 @@ class ValkeyFleet:
             outbox=Outbox(number, server, keys, crawl.manifest.id, claim, token, crawl.mono),
             mail=crawl.mail,
             note=note,
+            keeps_urls=crawl.keeps_urls,
             on_close=self._released,
         )
         shard.sure_until = began + self.lease_s - MARGIN_S
@@ -299,6 +315,28 @@ class ValkeyFleet:
         """Give back pages that were taken and not started."""
         if pages > 0:
             self._pages(-pages)
+
+    # ------------------------------------------------------------------ records that are lost
+
+    def recall(self, host: str | None) -> int:
+        """Leave URLs whose record cannot be found from here to the owners of their shards."""
+        crawl = self._crawl
+        if not crawl.folders:
+            raise NoRecords(
+                "it is not known which records are left: give the data directory of every worker "
+                "that is left (--data-dir), or an empty one if all are lost"
+            )
+        pages = 0
+        for number in range(crawl.manifest.shards):
+            with crawl.read(number) as reader:
+                lost = reader.lost().of_host(host)
+                lost = lost.without(reader.asked_again(lost))
+            for block in lost.blocks():
+                payload: Payload = {"id": crawl.manifest.id, "blocks": [as_text(block)]}
+                crawl.server.call("recall", [crawl.keys.shard(number)], payload)
+            pages += lost.pages
+        self.return_pages(pages)  # they were granted before
+        return pages
 
     def _pages(self, pages: int) -> int:
         crawl = self._crawl

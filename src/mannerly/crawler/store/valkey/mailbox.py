@@ -1,11 +1,12 @@
 """Tells which shards of this process have mail, without asking for each of them all the time.
 
-One exchange asks for all shards that are claimed here, at most every LOOK_S. Letters that this
-process posts itself are known at once.
+One exchange asks for the shards that are claimed here, for each at most every LOOK_S. Letters that
+this process posts itself are known at once, and every write to a shard tells how many wait for it.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,15 +28,17 @@ class Mailbox:
         self._keys = keys
         self._mono = mono
         self._unread: dict[int, int] = {}  # links, by shard
-        self._look_at: Instant = 0.0
+        self._seen_at: dict[int, Instant] = {}
 
     def watch(self, shard: int) -> None:
         """A shard is claimed here from now on."""
         self._unread[shard] = 1  # until it is known
+        self._seen_at[shard] = -inf
 
     def unwatch(self, shard: int) -> None:
         """A shard is not claimed here any more."""
         self._unread.pop(shard, None)
+        self._seen_at.pop(shard, None)
 
     def arrived(self, shard: int) -> None:
         """This process has posted a letter."""
@@ -46,6 +49,7 @@ class Mailbox:
         """So many links wait for a shard."""
         if shard in self._unread:
             self._unread[shard] = unread
+            self._seen_at[shard] = self._mono()
 
     def emptied(self, shard: int) -> None:
         """The inbox of a shard was found empty."""
@@ -54,8 +58,9 @@ class Mailbox:
 
     def has_any(self, shard: int) -> bool:
         """Return whether there may be a letter for a shard."""
-        if self._mono() >= self._look_at and not self._unread.get(shard):
-            self.look()
+        since = self._mono() - LOOK_S
+        if not self._unread.get(shard) and self._seen_at.get(shard, inf) <= since:
+            self._look([each for each, seen_at in self._seen_at.items() if seen_at <= since])
         return self._unread.get(shard, 0) > 0
 
     def depth(self) -> int:
@@ -63,10 +68,12 @@ class Mailbox:
         return sum(self._unread.values())
 
     def look(self) -> None:
-        """Ask now."""
-        self._look_at = self._mono() + LOOK_S
-        shards = list(self._unread)
+        """Ask for all of them now."""
+        self._look(list(self._unread))
+
+    def _look(self, shards: list[int]) -> None:
         values = self._server.ask_all(
             [("HGET", self._keys.shard(shard), "unread") for shard in shards]
         )
-        self._unread = {shard: int(value or 0) for shard, value in zip(shards, values, strict=True)}
+        for shard, value in zip(shards, values, strict=True):
+            self.seen(shard, int(value or 0))

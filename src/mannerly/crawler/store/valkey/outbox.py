@@ -12,6 +12,10 @@ inbox takes letters without a gap only, and its answer says from which number on
 After a restart of the server all cursors are asked for again, and again every LOOK_S while letters
 are under way.
 
+In a cluster the two shards may be on two servers, and that of the receiver may lose its last second
+after the other one has dropped the letter. So a letter counts as passed there when an answer that
+comes SETTLED_S after the first one still says that it was read: by then it is on disk.
+
 The streams of earlier claims are posted by the present owner, too. When the last letter of one was
 read, its cursor leaves the inbox, and then the stream leaves the outbox. So a shard has one stream
 to each other shard, and a few more after it has changed hands. If its owner dies between the two,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 MARK = 200_000  # unread links
 PAUSE_S = 1.0  # without letters for a shard above the mark
 LOOK_S = 10.0
+SETTLED_S = 2.0  # a server writes its log to disk every second, which may take another one
 _PIECE = 200  # letters that are read at once
 _STREAMS = 1000  # of the letters of one call
 
@@ -50,7 +55,10 @@ _STREAMS = 1000  # of the letters of one call
 class _Way:
     """The letters of one stream: how far they have come, and those that are not posted."""
 
-    __slots__ = ("handed", "last", "not_before", "passed", "posted", "saved", "waiting")
+    __slots__ = (
+        *("handed", "last", "not_before", "passed", "posted", "read", "read_at", "saved"),
+        "waiting",
+    )
 
     def __init__(self, last: int = 0, posted: int = 0, passed: int = 0) -> None:
         self.last, self.posted, self.passed = last, posted, passed
@@ -58,6 +66,15 @@ class _Way:
         self.handed = 0  # links that were posted since that was saved
         self.waiting: list[Letter] = []  # not posted
         self.not_before: Instant = 0.0
+        self.read = passed  # in a cluster: up to here letters were read, at that instant or before
+        self.read_at: Instant = 0.0
+
+    def settle(self, read: int, now: Instant) -> None:
+        """Learn that letters were read, in a cluster: they are passed when that is on disk."""
+        if read < self.read or self.read <= self.passed:  # the server has forgotten some, or: next
+            self.read, self.read_at = read, now
+        if self.read > self.passed and now - self.read_at >= SETTLED_S:
+            self.passed = self.read
 
     @property
     def has_news(self) -> bool:
@@ -208,7 +225,7 @@ class Outbox:
         have_left = way.saved[1]  # they were read, whatever the inbox has forgotten
         posted, read = (int(part) for part in (cursor or b"0 0").split())
         posted, read = max(posted, have_left), max(read, have_left)
-        way.passed = read
+        way.passed = min(way.passed, read)
         way.posted = min(way.posted, posted)  # less: the server has forgotten some
         first = way.waiting[0].number if way.waiting else way.last + 1
         if way.posted < min(posted, first - 1):  # an earlier owner died before it noted that
@@ -236,7 +253,10 @@ class Outbox:
         del way.waiting[:arrived]
         self._handed_over(way, count)
         way.posted = max(way.posted, posted)
-        way.passed = max(way.passed, read)
+        if self.server.is_cluster:
+            way.settle(read, self._mono())
+        else:
+            way.passed = max(way.passed, read)
         is_read = way.passed >= way.last
         _keep(self._waiting, stream, is_in=bool(way.waiting))
         _keep(self._under_way, stream, is_in=not is_read)

@@ -14,6 +14,7 @@ from mannerly.crawler.store.base import ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 
+from .fetched import LostUrls, asked_again, lost_urls, recorded_urls
 from .host_codec import unpack_host, unpack_robots
 from .letters import split_name
 from .packing import (
@@ -52,6 +53,7 @@ COUNTERS = (
     *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
     *("retries", "rechecks", "round", "applied", "seq"),
 )
+KEPT = 1  # the third number of a log: the server has the URLs of its records
 _PIECE = 1000  # entries of one exchange
 _SCAN = 20_000  # entries that one script looks at, some milliseconds
 _ENDS = 2  # of a number of a bucket: how often it is looked up again while buckets are split
@@ -132,12 +134,20 @@ class ValkeyReader(ShardReader):
 
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-        data, is_known = self._server.ask_all(
-            [("HGET", self._base + "h", host), ("HEXISTS", self._base + "n", host)]
+        return self._host(host)[0]
+
+    def _host(self, host: str, *origins: str) -> tuple[HostRecord | None, list[bytes | None]]:
+        """Return what is kept of a host, and the packed robots.txt of some origins."""
+        data, is_known, *robots = self._server.ask_all(
+            [
+                ("HGET", self._base + "h", host),
+                ("HEXISTS", self._base + "n", host),
+                *(("HGET", self._base + "r", origin) for origin in origins),
+            ]
         )
         if data is not None:
-            return unpack_host(data, self._base + "h", self._clocks())
-        return HostRecord(host=host) if is_known else None
+            return unpack_host(data, self._base + "h", self._clocks()), robots
+        return HostRecord(host=host) if is_known else None, robots
 
     def hosts(self) -> Iterator[HostRecord]:
         """Yield every host, by name."""
@@ -154,7 +164,9 @@ class ValkeyReader(ShardReader):
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the robots.txt kept for an origin."""
-        data = self._server.ask("HGET", self._base + "r", origin)
+        return self._robots(self._server.ask("HGET", self._base + "r", origin))
+
+    def _robots(self, data: bytes | None) -> RobotsRecord | None:
         return None if data is None else unpack_robots(data, self._base + "r", self._clocks())
 
     def traffic(self) -> Iterator[Traffic]:
@@ -202,7 +214,25 @@ class ValkeyReader(ShardReader):
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
-        return self.records().missing
+        names = self.records().missing_segments
+        if not names:
+            return 0
+        files = self._files("lg")
+        # Of logs whose URLs are not kept the number of records is all that is known.
+        others = (files[name][1] for name in names if files[name][2:] != [KEPT])
+        return self.lost().pages + sum(others)
+
+    def lost(self) -> LostUrls:
+        """Return the URLs whose record is in none of the folders, as far as URLs are kept."""
+        if not self.records().missing_segments:
+            return LostUrls([], [])
+        recorded = list(recorded_urls(self._server, self._base))
+        failed = list(self._failed())
+        return lost_urls(recorded, failed, self.records())  # the logs last: a crawl may go on
+
+    def asked_again(self, lost: LostUrls) -> set[int]:
+        """Return which of these are queued again, or will be, by number."""
+        return asked_again(self._server, self._base, lost)
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped."""

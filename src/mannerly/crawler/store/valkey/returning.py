@@ -3,7 +3,8 @@
 An order is kept in the server as `STAMP AFTER STAGE JSON`. Failed and given-up URLs have a stamp, a
 number that grows: those up to the order's STAMP are meant, and AFTER tells which were brought back,
 so that one that fails again is not brought back twice. They are in the server. Skipped URLs and
-those with a record are in the logs: an owner brings back those that it can read.
+those with a record are in the logs: an owner brings back those that it can read. URLs whose record
+is lost are left to it in the server (`fetched`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mannerly.crawler.model import Kind
 from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
+from .fetched import FAILED, unpack_block
 from .packing import Poisoned, pack, unpack_entry
 
 if TYPE_CHECKING:
@@ -73,7 +75,13 @@ class Returning:
         if not steps:
             return self._part([], "")
         step = step if step in steps else steps[0]
-        if step in "km":
+        if step == "x":
+            rows, is_last = _lost(server, base)
+            if not is_last:
+                part = self._part(rows, order.at("x:0"))
+                return part._replace(payload={**part.payload, "lost": True})
+            end = None
+        elif step in "km":
             look = self._skipped if step == "k" else self._missing
             rows, end = look(order.control, int(after or 0), limit)
         else:
@@ -201,7 +209,22 @@ def _steps(order: RetryUrls) -> list[str]:
         *(["g"] if order.given_up else []),
         *(["k"] if order.skipped is not None else []),
         *(["m"] if order.missing else []),
+        *(["x"] if order.lost else []),
     ]
+
+
+def _lost(server: ValkeyServer, base: str) -> tuple[list[ReturningUrl], bool]:
+    """Return the first block of lost URLs, and whether there is none."""
+    block = server.ask("LINDEX", base + "m", 0)
+    if block is None:
+        return [], True
+    is_failed = block[: len(FAILED)] == FAILED
+    rows = []
+    for entry in unpack_block(block[len(FAILED) :], base + "m"):
+        letters = kind_letters(entry.kind)
+        kind = letters[1] if is_failed else letters[0].upper()
+        rows.append(ReturningUrl("f" if is_failed else "r", entry, kind))
+    return rows, False
 
 
 def _is_paired(answer: list[Any]) -> bool:

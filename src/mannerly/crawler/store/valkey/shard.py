@@ -11,6 +11,7 @@ work is done by `writes`, `batches`, `outbox`, `returning` and the scripts.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,10 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
+from .fetched import FetchedUrls
 from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
-from .reader import COUNTERS, ValkeyReader, pairs
+from .reader import COUNTERS, KEPT, ValkeyReader, pairs
 from .returning import Returning
 from .writes import counts_of
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from mannerly.crawler.model import Candidate, Entry, PageRecord
+    from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from .writes import Answer, Writes
 
 LETTERS = 64  # that are read at once
+FORESEEN = 1000  # origins whose robots.txt was looked for
 _OUTGOING = 7  # its place among the counters
 _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
@@ -57,6 +60,8 @@ _NOTHING = Committed([], 0)
 
 class ValkeyShard(ValkeyReader, ShardStore):
     """`ShardStore` of a shard in a server."""
+
+    read_ahead = 250_000
 
     def __init__(
         self,
@@ -73,6 +78,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         outbox: Outbox,
         mail: Mailbox,
         note: Note,
+        keeps_urls: bool,
         on_close: Callable[[ValkeyShard], None],
     ) -> None:
         ValkeyReader.__init__(self, server, keys.of_shard(number, ""), clocks, folders)
@@ -92,6 +98,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
         self._returning = Returning(self, records)
+        self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
+        self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
         self._note = note
         if note.seq:  # it is counted by now
             note.write(0)
@@ -99,19 +107,22 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def load(self) -> None:
         """Begin: read what the last owner left."""
         base = self._base
-        totals, hosts, suspects, done, cursors = self._server.ask_all(
+        totals, hosts, suspects, done, cursors, unpacked = self._server.ask_all(
             [
                 ("HMGET", base + "s", *COUNTERS),
                 ("HLEN", base + "n"),
                 ("HGETALL", base + "x"),
                 ("SMEMBERS", base + "d"),
                 ("HGETALL", base + "oc"),
+                ("LLEN", base + "ut"),
             ]
         )
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
         self.outbox.load(self._letter_cursors(pairs(cursors)))
+        if self._fetched is not None:
+            self._fetched.load(unpacked)
 
     # ------------------------------------------------------------------ what is known
 
@@ -125,6 +136,24 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Yield every host with queued URLs; an empty queue is known here without asking."""
         counts = self.counts()
         return super().queued_hosts() if counts.queued > counts.waiting else iter(())
+
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; the robots.txt of its origins come with it."""
+        origins = (f"https://{host}", f"http://{host}")
+        record, robots = self._host(host, *origins)
+        if len(self._foreseen) >= FORESEEN:
+            self._foreseen.clear()
+        self._foreseen.update(zip(origins, robots, strict=True))
+        return record
+
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """Return the robots.txt kept for an origin: nobody else changes it."""
+        if origin not in self._foreseen:
+            return super().robots(origin)
+        data = self._foreseen[origin]
+        if data is not None:  # it may be large, and is in memory from now on
+            del self._foreseen[origin]
+        return self._robots(data)
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""
@@ -182,8 +211,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         return self._take_late("commit") or _NOTHING
 
     def _begin_commit(self, batch: Batch, whole: Batch) -> None:
-        entries = list(batch.found)
+        fetched, entries = self._fetched, list(batch.found)
         payload = commit_payload(batch, self.round, self._server)
+        payload["keeps"] = fetched is not None
+        if fetched is not None:
+            payload |= fetched.payload()
         payload["limit"] = self._limit
         payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
         payload["stamp"] = self.outbox.stamp
@@ -197,7 +229,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         def finish(answer: Answer) -> None:
             saved()
             self._writer.committed()
+            for origin in batch.robots:
+                self._foreseen.pop(origin, None)
             self._forget(batch)
+            if fetched is not None:
+                fetched.committed(payload, answer.unpacked)
             self._add_late("commit", committed(answer, entries))
 
         self._begin("commit", payload, finish)
@@ -251,12 +287,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
         def finish(answer: Answer) -> None:
             self._writer.committed()
             hosts: dict[str, int] = {}
+            lost: Counter[str] = Counter()
             for each in part.rows:
                 known = hosts.get(each.entry.host, 0)
                 is_failed_page = each.source == "f" and each.kind == "f"
                 hosts[each.entry.host] = known + is_failed_page
+                lost[each.entry.host] += each.kind == "P"
             new = [entries[at]._replace(attempts=0) for at in answer.placed]
-            self._late["bring_back"] = BroughtBack(new, answer.waiting, hosts)
+            self._late["bring_back"] = BroughtBack(new, answer.waiting, hosts, lost)
 
         self._send("bring_back", {"limit": self._limit, **part.payload}, finish)
         back: BroughtBack = self._take_late("bring_back")
@@ -377,6 +415,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
+        self._foreseen.pop(origin, None)
         self._writes.run("forget", {"origin": origin})
 
     def close(self) -> None:
@@ -425,6 +464,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._finished(self._writes.settled(answer))
 
     def _finished(self, answer: Answer) -> None:
+        self._mail.seen(self.number, answer.unread)
         finish, self._finish = self._finish, None
         if finish is not None:
             finish(answer)
@@ -433,8 +473,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Write the records to their file; the script commits its length."""
         if "applied" in payload or "back" in payload:
             grown = self._writer.flush()
+            kept = "" if self._fetched is None else f" {KEPT}"
             payload["lg"] = flat(
-                (name, f"{each.length} {each.pages}") for name, each in grown.items()
+                (name, f"{each.length} {each.pages}{kept}") for name, each in grown.items()
             )
 
     def _add_late(self, name: str, committed: Committed) -> None:

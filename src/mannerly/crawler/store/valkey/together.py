@@ -15,7 +15,7 @@ from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from .outbox import look, post
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.store.base import Batch, Committed
 
@@ -38,10 +38,8 @@ class Together:
     def commit(self, batches: Sequence[Batch]) -> list[Committed | StoreError]:
         """Commit a batch of each shard; return what `commit` of each would return or raise."""
         self._settle()
-        for shard, batch in zip(self._shards, batches, strict=True):
-            if shard.number not in self._failed:
-                shard.begin_commit(batch)
-        self._settle()
+        offered = {shard.number: batch for shard, batch in zip(self._shards, batches, strict=True)}
+        self._send(self._sound, lambda shard: shard.begin_commit(offered[shard.number]))
         return [self._result(shard, shard.end_commit) for shard in self._shards]
 
     def pass_links(self, limit: int) -> list[Committed | StoreError]:
@@ -106,25 +104,46 @@ class Together:
 
     def _settle(self) -> None:
         """Send everything that is pending."""
-        pending = [shard for shard in self._sound if shard.is_pending]
-        for start in range(0, len(pending), _PIECE):
-            self._settle_piece(pending[start : start + _PIECE])
+        self._send([shard for shard in self._sound if shard.is_pending])
 
-    def _settle_piece(self, pending: list[ValkeyShard]) -> None:
+    def _send(
+        self, shards: list[ValkeyShard], begin: Callable[[ValkeyShard], None] | None = None
+    ) -> None:
+        """Send a write of each shard, which `begin` makes, and learn what came of it."""
+        for start in range(0, len(shards), _PIECE):
+            self._send_piece(shards[start : start + _PIECE], begin)
+
+    def _send_piece(
+        self, shards: list[ValkeyShard], begin: Callable[[ValkeyShard], None] | None
+    ) -> None:
         sent: list[ValkeyShard] = []
-        calls: list[Call] = []
-        for shard in pending:
-            try:
-                calls.append(shard.pending_call())
-                sent.append(shard)
-            except StoreError as error:
-                self._failed[shard.number] = error
         try:
-            answers = self._server.calls(calls) if calls else []
+            answers = self._server.calls(self._calls(shards, begin, sent))
         except StoreAway as error:
-            answers = [error] * len(calls)
+            self._failed |= {
+                shard.number: error for shard in shards if shard.number not in self._failed
+            }
+            return
         for shard, answer in zip(sent, answers, strict=True):
             try:
                 shard.settled(answer)
             except StoreError as error:
                 self._failed[shard.number] = error
+
+    def _calls(
+        self,
+        shards: list[ValkeyShard],
+        begin: Callable[[ValkeyShard], None] | None,
+        sent: list[ValkeyShard],
+    ) -> Iterator[Call]:
+        """Make the calls, one when the one before is on its way; `sent` has their shards."""
+        for shard in shards:
+            try:
+                if begin is not None:
+                    begin(shard)
+                call = shard.pending_call()
+            except StoreError as error:
+                self._failed[shard.number] = error
+            else:
+                sent.append(shard)
+                yield call

@@ -35,6 +35,8 @@ class Answer(msgspec.Struct, frozen=True):
     counted: int = 0  # pages that counted
     placed: list[int] = []  # places of URLs that came back into the queue
     waiting: int = 0  # of those that came back
+    unread: int = 0  # links in the inbox
+    unpacked: int = 0  # URLs with a record that are not in a block; 0: not told
 
 
 _decode = msgspec.msgpack.Decoder(Answer).decode

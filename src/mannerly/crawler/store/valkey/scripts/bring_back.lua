@@ -1,8 +1,9 @@
 -- Invariant: a URL that comes back leaves the set that it was in and joins the queue or the waiting
 -- room in one write, with its number; one that is not in that set any more stays where it is.
--- `back` has six values each: set (f, g, k skipped, p f l m: checked again), seq, host, priority,
--- packed entry, kind of record. The owner has read them from the sets and from its files.
-if is_repeated then return held[4] end
+-- `back` has six values each: set (f, g, k skipped, r it keeps its record), seq, host, priority,
+-- packed entry, kind of record. The owner has read them from the sets and from its files; `lost`:
+-- from the first block of `m`, which goes.
+if is_repeated then return answered() end
 local placed, waiting = {}, 0
 local room = A.limit - (C.queued - C.waiting)
 for i = 1, #A.back, 6 do
@@ -43,6 +44,7 @@ for i = 1, #A.lg, 2 do
   local number = known and string.match(known, '^%d+') or redis.call('HLEN', P .. 'lg')
   redis.call('HSET', P .. 'lg', A.lg[i], number .. ' ' .. A.lg[i + 1])
 end
+if A.lost then redis.call('LPOP', P .. 'm') end
 if A.order == '' then
   redis.call('LPOP', P .. 'y')
   C.retries = C.retries - 1

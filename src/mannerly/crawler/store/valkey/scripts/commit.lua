@@ -1,6 +1,6 @@
 -- Invariant: a batch is applied whole. A page counts only if its URL is still queued, so nothing is
 -- recorded twice; what it brought, and the lengths of the files with its record, come with it.
-if is_repeated then return held[4] end
+if is_repeated then return answered() end
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0
@@ -28,13 +28,17 @@ local function earlier(seq)
   return kind
 end
 
-local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks'}
+-- A capital is one whose record is lost with a disk (`fetched`).
+local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks',
+  P = 'fetched', L = 'lists', C = 'checks'}
 local IS_FAILED = {f = true, m = true, d = true}
+local IS_LOST = {P = true, L = true, C = true}
 C.checks = 0
 
 -- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
--- `entries`, too.
+-- `entries`, too. Of the others the entry is kept.
 local counted = 0
+local urls = {}
 local is_gone = remove_all(A.pages, hosts)
 for i = 1, #A.pages, 5 do
   if is_gone[i] then
@@ -54,6 +58,8 @@ for i = 1, #A.pages, 5 do
     if IS_FAILED[kind] then
       redis.call('ZADD', P .. 'f', redis.call('HINCRBY', S, 'stamp', 1), seq)
       redis.call('HSET', P .. 'fe', seq, C.round .. ' ' .. A.entries[tostring(i)])
+    elseif not before or IS_FAILED[before] then
+      urls[#urls + 1] = hosts[A.pages[i]] .. '\0' .. A.pages[i + 1] .. '\0' .. A.pages[i + 3]
     end
   end
 end
@@ -64,7 +70,9 @@ for i = 1, #A.dropped, 5 do
   if is_gone[i] then
     local seq = A.dropped[i + 2]
     take(seq)
-    if not earlier(seq) then
+    local before = earlier(seq)
+    if IS_LOST[before] then C[COUNTED[before]] = C[COUNTED[before]] - 1 end
+    if not before or IS_LOST[before] then
       local given_up = A.dropped[i + 4]
       if given_up then
         C.given_up = C.given_up + 1
@@ -74,6 +82,18 @@ for i = 1, #A.dropped, 5 do
         C.skipped = C.skipped + 1
       end
     end
+  end
+end
+
+-- The first `packed` entries become a block.
+local unpacked = 0
+if A.keeps then
+  if A.packed > 0 then
+    redis.call('RPUSH', P .. 'u', A.block)
+    redis.call('LTRIM', P .. 'ut', A.packed, -1)
+  end
+  for first = 1, #urls, PIECE do
+    unpacked = redis.call('RPUSH', P .. 'ut', unpack(urls, first, math.min(first + PIECE - 1, #urls)))
   end
 end
 
@@ -118,4 +138,5 @@ for _, order in ipairs(A.retries) do
 end
 if A.applied > C.applied then C.applied = A.applied end
 
-return done({new = new, queued = queued, first = C.seq - #new + 1, counted = counted})
+return done({new = new, queued = queued, first = C.seq - #new + 1, counted = counted,
+  unpacked = unpacked})

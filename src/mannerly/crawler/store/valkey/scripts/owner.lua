@@ -8,7 +8,10 @@ local S = KEYS[1]
 local P = string.sub(S, 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
 
-local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'answer', 'parsing')
+local COUNTERS = {'queued', 'waiting', 'fetched', 'failed', 'lists', 'skipped', 'given_up',
+  'outgoing', 'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
+local TOLD = 13 -- of them, in the answer
+local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'unread', 'parsing', unpack(COUNTERS))
 if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
@@ -20,16 +23,15 @@ if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then
   return redis.error_reply('LOST the server has forgotten some of what was written')
 end
 
-local COUNTERS = {'queued', 'waiting', 'fetched', 'failed', 'lists', 'skipped', 'given_up',
-  'outgoing', 'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
-local TOLD = 13 -- of them, in the answer
 local C = {}
 if A.n and not is_repeated then
   -- The first write comes before anything else: without memory it fails, and nothing is changed.
   redis.call('HSET', S, 'at', now_ms(), 'rests', '0')
-  local values = redis.call('HMGET', S, unpack(COUNTERS))
-  for i, name in ipairs(COUNTERS) do C[name] = tonumber(values[i]) or 0 end
+  for i, name in ipairs(COUNTERS) do C[name] = tonumber(held[i + 5]) or 0 end
 end
+
+-- The answer to a write that is repeated.
+local function answered() return redis.call('HGET', S, 'answer') end
 
 -- A command costs more than its values do: many fields are read or written with one.
 local PIECE = 2000 -- values of one command
@@ -66,6 +68,7 @@ local function done(answer)
   end
   counts[#counts + 1] = redis.call('HLEN', P .. 'n')
   answer.counts = counts
+  answer.unread = answer.unread or tonumber(held[4]) or 0
   local packed = cmsgpack.pack(answer)
   redis.call('HSET', S, 'batch', A.n, 'answer', packed, unpack(kept))
   return packed

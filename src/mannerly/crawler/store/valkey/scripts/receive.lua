@@ -2,7 +2,7 @@
 -- cursor of its stream past it, so it is neither lost nor taken twice.
 -- The owner has read the first `count` letters; `streams` has their streams, and `numbers` where the
 -- cursors move to. A stream without a cursor was ended by its sender, which waits for nothing.
-if is_repeated then return held[4] end
+if is_repeated then return answered() end
 know_hosts(A.hosts)
 local new, queued = arrive(A.found, A.hosts, A.limit)
 flush_hosts()
@@ -17,5 +17,5 @@ get_fields(P .. 'ic', A.streams, function(stream, known)
 end)
 set_fields(P .. 'ic', cursors)
 redis.call('LTRIM', P .. 'i', A.count, -1)
-redis.call('HINCRBY', S, 'unread', -A.links)
-return done({new = new, queued = queued, first = C.seq - #new + 1})
+local unread = redis.call('HINCRBY', S, 'unread', -A.links)
+return done({new = new, queued = queued, first = C.seq - #new + 1, unread = unread})
