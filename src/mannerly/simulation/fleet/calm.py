@@ -10,8 +10,8 @@ the world stands in for its looks:
                 a turn, before a fault and before a survey (`catch_up`)
     letters     half a second after one was posted for a shard, its owner has a turn
     members     every second for ALERT_S after a fault, cards and leases are compared: who has more
-                or fewer shards than its part looks for itself; all do, every RENEW_S, while a
-                shard is free
+                shards than its part looks for itself, and who has fewer, if one can be claimed;
+                all do, every RENEW_S, if one stays free
     the end     when every member rests, all of them look
 
 A member that a fault meets is not calm, and looks, renews and claims with its own code. A restart
@@ -190,19 +190,23 @@ class Calm:
         if not self._server.is_up:
             return
         self.catch_up()
-        free = self._store.fleet.unclaimed()
+        states = [self._store.keys.shard(each) for each in range(self._store.manifest.shards)]
+        is_free, is_claimable = self._server.claimable(states)
         heard_since = self._store.wall() - SILENT_S
         names = sorted(card.id for card in self._store.workers() if card.seen_at > heard_since)
         part, rest = divmod(self._store.manifest.shards, max(1, len(names)))
         parts = {name: part + (place < rest) for place, name in enumerate(names)}
         now = self._clock.now
-        all_look = bool(free) and now >= self._all_look_at
+        if not is_free:
+            self._all_look_at = now + RENEW_S
+        all_look = is_claimable and now >= self._all_look_at
         if all_look:
             self._all_look_at = now + RENEW_S
         for member in self._members:
             if not member.is_alive or member.is_watchful:
                 continue
-            if all_look or len(member.owned) != parts.get(member.store.fleet.member):
+            more = len(member.owned) - parts.get(member.store.fleet.member, 0)
+            if all_look or more > 0 or (more < 0 and is_claimable):
                 self._rouse(member, now)
 
 

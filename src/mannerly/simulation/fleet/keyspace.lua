@@ -397,70 +397,78 @@ end
 
 -- ------------------------------------------------------------------ msgpack
 
-local function length(n, short, most, ...)
-  local codes = {...}
-  if short and n < most then return char(short + n) end
-  if n < 256 and codes[1] then return char(codes[1], n) end
-  if n < 65536 then return char(codes[2], floor(n / 256), n % 256) end
-  return char(codes[3], floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256,
-    n % 256)
+-- The beginnings of short values, which most are.
+local SMALL, FIXED_TEXT, TEXT_OF_256, BYTES_OF_256, FIXED_LIST, FIXED_MAP = {}, {}, {}, {}, {}, {}
+for n = 0, 255 do
+  TEXT_OF_256[n], BYTES_OF_256[n] = char(0xd9, n), char(0xc4, n)
+  if n < 128 then SMALL[n] = char(n) end
+  if n < 32 then FIXED_TEXT[n] = char(0xa0 + n) end
+  if n < 16 then FIXED_LIST[n], FIXED_MAP[n] = char(0x90 + n), char(0x80 + n) end
 end
 
-local function big(code, n, bytes)
-  local digits = {}
-  if n < 0 then n = n + 256 ^ bytes end
-  for i = bytes, 1, -1 do
-    digits[i] = char(n % 256)
-    n = floor(n / 256)
-  end
-  return char(code) .. concat(digits)
+-- Two bytes of a length, or four.
+local function long(n, two, four)
+  if n < 65536 then return char(two, floor(n / 256), n % 256) end
+  return char(four, floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
 end
 
 local function number_bytes(n)
+  if SMALL[n] then return SMALL[n] end
   if n ~= floor(n) then error('only whole numbers are packed', 0) end
-  if n >= 0 and n < 128 then return char(n) end
   if n < 0 and n >= -32 then return char(256 + n) end
-  if n >= -2147483648 and n < 2147483648 then return big(0xd2, n, 4) end
-  return big(0xd3, n, 8)
+  if n >= -2147483648 and n < 2147483648 then
+    if n < 0 then n = n + 4294967296 end
+    return char(0xd2, floor(n / 16777216), floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
+  end
+  local digits = {}
+  if n < 0 then n = n + 256 ^ 8 end
+  for i = 8, 1, -1 do
+    digits[i] = n % 256
+    n = floor(n / 256)
+  end
+  return char(0xd3, unpack(digits))
 end
 
--- `strings` are the codes of texts in a script's own msgpack, and those of bytes in an answer.
-local TEXTS, BYTES = {0xa0, 32, 0xd9, 0xda, 0xdb}, {nil, 0, 0xc4, 0xc5, 0xc6}
+local function text_bytes(n)
+  return FIXED_TEXT[n] or TEXT_OF_256[n] or long(n, 0xda, 0xdb)
+end
 
-local function pack_into(out, value, strings)
+-- Texts are texts in a script's own msgpack, and bytes in an answer.
+local function pack_into(out, value, is_answer)
   local kind = type(value)
   if kind == 'string' then
-    out[#out + 1] = length(#value, strings[1], strings[2], strings[3], strings[4], strings[5])
+    local n = #value
+    out[#out + 1] = is_answer and (BYTES_OF_256[n] or long(n, 0xc5, 0xc6)) or text_bytes(n)
     out[#out + 1] = value
   elseif kind == 'number' then
-    out[#out + 1] = number_bytes(strings == BYTES and (value < 0 and math.ceil(value) or floor(value))
-      or value)
+    if is_answer then value = value < 0 and math.ceil(value) or floor(value) end
+    out[#out + 1] = number_bytes(value)
   elseif kind == 'table' then
     local count = #value
     local is_list
     if count > 0 then is_list = next(value, count) == nil else is_list = next(value) == nil end
     if is_list then
-      out[#out + 1] = length(count, 0x90, 16, nil, 0xdc, 0xdd)
-      for i = 1, count do pack_into(out, value[i], strings) end
+      out[#out + 1] = FIXED_LIST[count] or long(count, 0xdc, 0xdd)
+      for i = 1, count do pack_into(out, value[i], is_answer) end
     else
       count = 0
       for _ in pairs(value) do count = count + 1 end
-      out[#out + 1] = length(count, 0x80, 16, nil, 0xde, 0xdf)
+      out[#out + 1] = FIXED_MAP[count] or long(count, 0xde, 0xdf)
       for name, each in pairs(value) do
-        pack_into(out, name, TEXTS)
-        pack_into(out, each, strings)
+        pack_into(out, name, false)
+        pack_into(out, each, is_answer)
       end
     end
-  elseif kind == 'boolean' and strings == TEXTS then
+  elseif kind == 'boolean' and not is_answer then
     out[#out + 1] = value and '\195' or '\194'
   else
     out[#out + 1] = value and '\1' or '\192' -- as an answer to a client
   end
 end
 
-local function pack(value, strings)
+local function pack(value, is_answer)
   local out = {}
-  pack_into(out, value, strings or TEXTS)
+  pack_into(out, value, is_answer or false)
   return concat(out)
 end
 
@@ -542,9 +550,24 @@ redis = {
   end,
   error_reply = function(text) return {err = text} end,
 }
-cmsgpack = {pack = pack, unpack = function(data) return (unpack_at(data, 1)) end}
+cmsgpack = {pack = function(value) return pack(value) end, unpack = function(data) return (unpack_at(data, 1)) end}
 
 local scripts = {}
+
+-- Long exchanges of plain commands, which all members repeat, as they were unpacked.
+local LONG, MOST = 1000, 100
+local seen, seen_count = {}, 0
+
+local function commands_of(packed)
+  local known = seen[packed]
+  if known then return known end
+  local commands = unpack_at(packed, 1)
+  if #packed >= LONG and commands[1][1] ~= 'EVALSHA' then
+    if seen_count >= MOST then seen, seen_count = {}, 0 end
+    seen[packed], seen_count = commands, seen_count + 1
+  end
+  return commands
+end
 
 -- Run a command, the first of whose words is its name.
 local function answer(command)
@@ -565,7 +588,7 @@ return {
   -- Run several commands at one instant; return their answers.
   exchange = function(packed, at_s)
     now_s = at_s
-    local commands, answers = unpack_at(packed, 1), {}
+    local commands, answers = commands_of(packed), {}
     for i = 1, #commands do
       local is_well, found = pcall(answer, commands[i])
       if is_well then
@@ -576,7 +599,7 @@ return {
         error(found, 0)
       end
     end
-    return pack(answers, BYTES)
+    return pack(answers, true)
   end,
   load = function(digest, text)
     scripts[digest] = assert(loadstring('return function(KEYS, ARGV) ' .. text .. '\nend'))()

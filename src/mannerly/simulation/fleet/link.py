@@ -61,7 +61,7 @@ class ModelLink(ValkeyServer):
         if self._seen_run != model.run:
             self._seen_run = model.run
             self.run = model.run_id
-        answers = model.answers(commands)
+        answers = model.answers(list(commands))
         if self.cut is Cut.BACK:
             raise self._timed_out()
         return [_as_client(each) if isinstance(each, ServerError) else each for each in answers]

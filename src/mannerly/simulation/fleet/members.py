@@ -60,6 +60,7 @@ class _VirtualWorker(FleetWorker):
     ) -> None:
         self._clocks = clocks
         self._fake = fetcher
+        self._shown: set[int] = set()  # shards on its card
         super().__init__(store, settings, patience_s=DAY_S)
 
     def _make_clock(self) -> MachineClocks:
@@ -78,8 +79,13 @@ class _VirtualWorker(FleetWorker):
             or self._leaving
             or self.budget.wants
             or engine.dropped
+            or self._shown != engine.shards.by_number.keys()
             or (engine.is_idle and len(self._resting) < len(engine.shards))
         )
+
+    def _renew_claims(self) -> None:
+        super()._renew_claims()
+        self._shown = set(self.engine.shards.by_number)
 
     def renew_soon(self) -> None:
         """Renew with the next look."""

@@ -83,6 +83,19 @@ class ModelServer:
         owner: bytes | None = self._keys.run("HGET", state, "member")
         return (owner or b"").decode()
 
+    def claimable(self, states: Sequence[str]) -> tuple[bool, bool]:
+        """Return whether a shard has no owner, and whether a claim of one could succeed now.
+
+        A claim fails for one lease after the first one that follows a restart.
+        """
+        rows = self._keys.exchange(
+            [("HMGET", state, "token", "until", "run", "hold") for state in states], 0.0
+        )
+        now_ms = int((EPOCH_S + self._clock.now) * 1000)
+        run = self.run_id.encode()
+        free = [row for row in rows if not row[0] or int(row[1] or 0) <= now_ms]
+        return bool(free), any(row[2] != run or int(row[3] or 0) <= now_ms for row in free)
+
     def flush(self) -> None:
         """Forget everything."""
         self._keys.clear()
