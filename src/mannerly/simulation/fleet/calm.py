@@ -92,7 +92,10 @@ class Calm:
 
     def after_turn(self, member: SimulatedMember) -> None:
         """Note what a member has done, and whether it is calm."""
-        member.is_watchful = not self._may_be_calm(member)
+        is_calm = self._may_be_calm(member)
+        if not is_calm and not member.is_watchful:
+            self.catch_up()  # its own renewals, too
+        member.is_watchful = not is_calm
         if self._server.mailed:
             for state in sorted(self._server.mailed):
                 owner = self._server.owner_of(state)
@@ -157,6 +160,7 @@ class Calm:
             self._turn(member, member.mail_at)
 
     def _rouse(self, member: SimulatedMember, at: float) -> None:
+        self.catch_up()
         self._working.add(member.number)
         member.is_watchful = True
         member.has_looked = False

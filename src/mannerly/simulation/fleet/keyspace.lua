@@ -6,6 +6,7 @@
 -- real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
 --
 -- A command gets its words as one table, the key first.
+collectgarbage('setpause', 400) -- nearly everything is kept: look through it less often
 local values = {}
 local HASH, SET, LIST, SORTED = 'hash', 'set', 'list', 'sorted'
 local floor, sort, concat, format = math.floor, table.sort, table.concat, string.format
@@ -41,9 +42,12 @@ local function take_back(what, where, name, before)
   end
 end
 
+local WHOLE_TEXTS = {} -- of small numbers: counters, and numbers of entries and letters
+for n = 0, 9999 do WHOLE_TEXTS[n] = format('%.0f', n) end
+
 local function text_of(value)
   if type(value) ~= 'number' then return value end
-  return value == floor(value) and format('%.0f', value) or format('%.17g', value)
+  return WHOLE_TEXTS[value] or value == floor(value) and format('%.0f', value) or format('%.17g', value)
 end
 
 local function read(key, kind)
@@ -613,6 +617,7 @@ return {
     local ends, now = A.now + A.ttl, text_of(A.now)
     for _, key in ipairs(A.shards) do
       local state = read(key, HASH).of
+      if not state['until'] then error(key .. ' has no owner, and is renewed by a calm one', 0) end
       if tonumber(state['until']) < ends then state['until'] = text_of(ends) end
     end
     local cards = read(A.cards, HASH)

@@ -72,9 +72,10 @@ class _VirtualWorker(FleetWorker):
     @property
     def is_settled(self) -> bool:
         """Return whether a look changes nothing, as long as nothing else does."""
-        engine = self.engine
+        engine, now = self.engine, self._clocks.now()
         return not (
             self.is_cut_off
+            or any(shard.store.sure_until <= now for shard in engine.shards.all)
             or self._is_finished
             or self._leaving
             or self.budget.wants

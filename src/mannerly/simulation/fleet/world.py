@@ -171,6 +171,8 @@ class World:
         if not self.server.is_up:
             self._at(self.clock.now + 5.0, self._join)
             return
+        if self._calm is not None:
+            self._calm.catch_up()
         self._begin(self._arrive())
 
     def _join_all(self) -> None:
