@@ -25,7 +25,8 @@ def test_hosts_are_leased_in_the_server_of_the_crawl(tmp_path: Path) -> None:
     with LocalServer() as server, DemoWeb(plain_sites(HOSTS, pages=PAGES, neighbours=2)) as web:
         fleet = Fleet(*(server.url, web, tmp_path, "--delay", str(DELAY_S), "--memory", server.url))
         try:
-            first = fleet.join()
+            metrics = tmp_path / "metrics.prom"
+            first = fleet.join("--metrics-file", str(metrics))
             fleet.until_requests(HOSTS)
             with closing(open_host_memory(server.url)) as memory:
                 now = Now(time.monotonic(), time.time())
@@ -43,6 +44,9 @@ def test_hosts_are_leased_in_the_server_of_the_crawl(tmp_path: Path) -> None:
             code, urls = fleet.exported(first, leaver)
             assert (code, len(urls), len(set(urls))) == (0, HOSTS * PAGES, HOSTS * PAGES)
             fleet.require_gaps(DELAY_S)
+            values = dict(line.rsplit(" ", 1) for line in metrics.read_text().splitlines())
+            assert float(values["mannerly_store_writes_total"]) > HOSTS
+            assert float(values["mannerly_store_memory_bytes"]) > 100_000
             home = ("--data-dir", str(first.home), "--data-dir", str(leaver.home))
             without, with_records = (
                 fleet.command("explain", fleet.seeds[0], *words).stdout for words in ((), home)

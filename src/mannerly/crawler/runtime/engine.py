@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import Committed
-    from mannerly.crawler.store.fleet import Fleet
+    from mannerly.crawler.store.fleet import Fleet, FleetFigures
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget
@@ -140,6 +140,7 @@ class Engine:
         self.is_paused = False
         self.dropped: list[Shard] = []  # lost by this engine; the worker closes their stores
         self.away: StoreAway | None = None  # since a call failed; the worker takes it back
+        self.figures: FleetFigures | None = None  # of the store, as of the last look; for metrics
 
     @property
     def in_flight(self) -> int:
@@ -557,6 +558,7 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = self._fold.summed()
         stats.trouble = self._trouble
+        stats.fleet = self.figures
         if self._leases is not None:
             stats.trouble = stats.trouble or self._leases.trouble
         stats.oldest = self._oldest()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mannerly.simulation.crawl_web import GeneratedWeb
 
 
-class Told(NamedTuple):
+class ToldMember(NamedTuple):
     """Something that a member was told: it sent the request and got the answer at these times."""
 
     member: int
@@ -49,8 +49,8 @@ class _Host:
 
     def __init__(self) -> None:
         self.last_start = -inf
-        self.asked: list[tuple[Told, float]] = []  # and silent until
-        self.rules: list[Told] = []
+        self.asked: list[tuple[ToldMember, float]] = []  # and silent until
+        self.rules: list[ToldMember] = []
 
 
 class FleetJudge:
@@ -67,8 +67,8 @@ class FleetJudge:
         least_gap_s: float,
         *,
         was_heard: Callable[[int, float], bool],
-        was_told: Callable[[Told], bool],
-        was_lost: Callable[[Told], bool],
+        was_told: Callable[[ToldMember], bool],
+        was_lost: Callable[[ToldMember], bool],
     ) -> None:
         self.broken: Counter[str] = Counter()
         self.excused = 0  # pages that were fetched again with a reason
@@ -104,9 +104,9 @@ class FleetJudge:
         if reply.error is not None or reply.latency_s > request.timeout_s:
             return
         if wait_s := asked_wait_s(reply.headers) if reply.status != 200 else 0.0:
-            host.asked.append((Told(member, now, at), at + wait_s))
+            host.asked.append((ToldMember(member, now, at), at + wait_s))
         elif reply.status == 200 and page == ROBOTS:
-            host.rules.append(Told(member, now, at))
+            host.rules.append(ToldMember(member, now, at))
         elif reply.status == 200:
             self._deliver((number, page), member, at)
 
@@ -118,7 +118,7 @@ class FleetJudge:
             self.excused += 1
         self._delivered[page] = member, at
 
-    def _binds(self, asker: int, told: Told, now: float) -> bool:
+    def _binds(self, asker: int, told: ToldMember, now: float) -> bool:
         """Return whether something that a member was told holds for the one that asks now."""
         if told.at > now:
             return False

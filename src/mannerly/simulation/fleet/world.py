@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
-    from .judge import Told
+    from .judge import ToldMember
     from .plan import Plan
 
 CRAWL = "simulated"  # the id of the crawl
@@ -213,13 +213,13 @@ class World:
         is_unheard = any(first <= at <= last for first, last in spans)
         return not is_unheard and not self._was_forgotten(member, at)
 
-    def _was_told(self, told: Told) -> bool:
+    def _was_told(self, told: ToldMember) -> bool:
         """Return whether a wait that a member was told came to be known to the others."""
         spans = chain(self.members[told.member].unheard, self._unheard)
         is_unheard = any(first <= told.at <= last for first, last in spans)
         return not is_unheard and not self._was_lost(told)
 
-    def _was_lost(self, told: Told) -> bool:
+    def _was_lost(self, told: ToldMember) -> bool:
         """Return whether a wait was forgotten, and could not be told again."""
         member = self.members[told.member]
         if any(first <= told.at <= last for first, last in member.forgotten):

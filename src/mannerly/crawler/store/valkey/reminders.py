@@ -2,7 +2,7 @@
 
 A server that was restarted may have lost its last second, and with it a Retry-After or a
 Crawl-delay. The owner of such a shard has to let go of it, and the next owner would know what the
-server knows. But for one lease after a restart nobody is let in (`claim.lua`). In that time every
+server knows. But for one lease after a restart no claim is granted (`claim.lua`). Meanwhile every
 process that lives tells the server again what it has written in the last KEPT_S, and what it was
 told since: also of shards that it has handed over meanwhile, or whose claim the server forgot.
 
@@ -63,15 +63,16 @@ class Reminders:
             self.tell()
         self._run = run
 
-    def tell(self) -> None:
-        """Tell the server what it does not know.
+    def tell(self, only: int | None = None) -> None:
+        """Tell the server what it does not know, of one shard or of all.
 
         Raises:
             StoreAway, CrawlGone: see there.
         """
         by_shard: dict[int, dict[str, str]] = {}
         for (shard, host), packed in (self._old | self._new).items():
-            by_shard.setdefault(shard, {})[host] = packed
+            if only in (None, shard):
+                by_shard.setdefault(shard, {})[host] = packed
         keys = {shard: self._keys.of_shard(shard, "h") for shard in by_shard}
         found = self._server.ask_all(
             [("HMGET", keys[shard], *ours) for shard, ours in by_shard.items()]
@@ -80,6 +81,8 @@ class Reminders:
         for (shard, ours), known in zip(by_shard.items(), found, strict=True):
             changes: list[str] = []
             for (host, packed), data in zip(ours.items(), known, strict=True):
+                if data == packed.encode():
+                    continue
                 before = unpacked_on_server(data, keys[shard]) if data else HostRecord(host)
                 after = merged(before, unpacked_on_server(packed.encode(), keys[shard]))
                 if after != before:
