@@ -137,6 +137,14 @@ SHARED = (
         (_SUITE + "test_a_lone_holder_that_was_stopped_claims_nothing_of_the_next_one",),
     ),
     Mutant(
+        "trust the names of hosts after another process has written",
+        "P4",
+        "crawler/store/sqlite/host_table.py",
+        "            self._version, self._names = row[0], None",
+        "            self._version = row[0]",
+        (_SUITE + "test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written",),
+    ),
+    Mutant(
         "let a connecting request leave a lent host",
         "P4",
         _HOST,

@@ -321,6 +321,19 @@ class HostMemoryContract:
         for budget in (looked[HOST], answer.budget):
             assert (budget.lesson, budget.gap_s, budget.learned_by) == (LESSON, 2.0, "crawl-x")
 
+    def test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written(self) -> None:
+        """A late answer of a process that has ended; the holder has read the memory before."""
+        one = self.joined("x")
+        for host in ("b.example", "c.example", "d.example"):
+            one.claim(host)
+        late = self.memory()
+        late.write("ended", [HostBudget(HOST, next_in_s=30.0)], self.now)
+        answer = one.claim()
+
+        assert isinstance(answer, Granted)
+        assert answer.budget is not None
+        assert answer.budget.next_in_s == pytest.approx(30.0, abs=self.tolerance_s)
+
     # ------------------------------------------------------------------ callers that were stopped
 
     def test_a_claimer_that_was_stopped_takes_no_host_from_a_living_holder(self) -> None:

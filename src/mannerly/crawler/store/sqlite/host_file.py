@@ -39,7 +39,8 @@ from mannerly.crawler.store.host_memory import (
 from .database import Database
 from .host_format import convert, create, explained
 from .host_journal import HostJournal
-from .host_rows import READ, WRITE, budget_of, is_of_boot, row_of
+from .host_rows import budget_of, is_of_boot, row_of
+from .host_table import HostTable
 from .host_tidying import tidy
 from .schema import HOSTS
 
@@ -104,7 +105,8 @@ class HostFile:
             if row is None:
                 raise self._file.damaged("it has no times")
         self.times = LeaseTimes(*map(float, row))
-        self._journal = HostJournal(self._file)
+        self._table = HostTable(self._file)
+        self._journal = HostJournal(self._file, self._table)
         self._numbers: dict[str, int] = {}  # of the holders of this process
 
     def join(self, holder: Holder, now: Now) -> None:
@@ -261,8 +263,8 @@ class HostFile:
     def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
         """Return what is known of some hosts."""
         noted, names = self._journal.noted(), list(hosts)
-        with self._file.translated():
-            found = self._budgets(names, now)
+        rows = self._table.read_anyway(names)
+        found = {str(row[0]): budget_of(row, now, self._boot) for row in rows}
         # What is moved between these two looks is in both.
         journal = {name: noted[name] for name in names if name in noted}
         return found | {name: budget_of(row, now, self._boot) for name, row in journal.items()}
@@ -325,7 +327,7 @@ class HostFile:
             is_mine = budget.host in mine
             kept = merged(before, budget, name) if is_mine else prolonged(before, budget)
             rows.append(row_of(kept, now, self._boot))
-        self._file.executemany(WRITE, rows)
+        self._table.write(rows)
 
     def _leased(self, hosts: str) -> dict[str, int]:
         """Return the holders of these hosts (JSON) in the table of leases."""
@@ -334,11 +336,10 @@ class HostFile:
         return {str(host): int(holder) for host, holder in self._file.rows(_USED, (hosts,))}
 
     def _put(self, budget: HostBudget, now: Now) -> None:
-        self._file.execute(WRITE, row_of(budget, now, self._boot))
+        self._table.write([row_of(budget, now, self._boot)])
 
     def _budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
-        asked = msgspec.json.encode(list(hosts)).decode()
-        rows = self._file.execute(READ, (asked,)).fetchall()
+        rows = self._table.read(hosts)
         return {str(row[0]): budget_of(row, now, self._boot) for row in rows}
 
     def _waiting(self, host: str, now: Now) -> list[_Known]:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .host_rows import READ, WRITE, merged_row
+from .host_rows import merged_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from .database import Database, Row
+    from .host_table import HostTable
 
 MANY_NOTED = 2000  # hosts: then budgets are moved, many at once, which costs a few pages
 MANY_CLAIMED = 20_000  # hosts that are moved in one transaction of a process that joins
@@ -47,8 +48,9 @@ _decode = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 class HostJournal:
     """The journal in an open file. Everything is called inside a transaction, but for reading."""
 
-    def __init__(self, file: Database) -> None:
+    def __init__(self, file: Database, table: HostTable) -> None:
         self._file = file
+        self._table = table
         self._noted: set[str] = set()  # at least the hosts that this process has noted
 
     def claim(self, number: int, hosts: Mapping[str, float], asked: str) -> None:
@@ -109,7 +111,7 @@ class HostJournal:
     def apply_noted(self) -> None:
         """Move the budgets to their table."""
         rows = self.noted()
-        self._file.executemany(WRITE, [rows[host] for host in sorted(rows)])
+        self._table.write([rows[host] for host in sorted(rows)])
         self._file.execute("DELETE FROM noted")
 
     def noted(self) -> dict[str, Row]:
@@ -118,8 +120,8 @@ class HostJournal:
         written = [(str(name), row) for name, text in batches for row in self._decoded(text)]
         if not written:
             return {}
-        asked = msgspec.json.encode([row[0] for _, row in written]).decode()
-        rows: dict[str, Row] = {row[0]: row for row in self._file.rows(READ, (asked,))}
+        known = self._table.read_anyway([row[0] for _, row in written])
+        rows: dict[str, Row] = {row[0]: row for row in known}
         for name, row in written:
             rows[row[0]] = merged_row(rows.get(row[0]), row, name)
         return rows
