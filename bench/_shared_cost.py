@@ -1,15 +1,14 @@
-"""Two crawls of one simulated web, step by step in turns: one alone, one with a memory of hosts.
+"""Two crawls of one simulated web, step by step: one alone, one with a memory of hosts.
 
 Each crawl is a process. The seeds are its brake: after every part of them it says how much CPU time
-it has used, and waits until it may go on. So a round is the same part of the same crawl in both,
-seconds apart, and whatever else the machine does is in both.
+it has used, and waits until it may go on. So a round is the same part of the same crawl in both, at
+the same time on one core (`_pairs`), and whatever else the machine does is in both.
 """
 
 from __future__ import annotations
 
 import gc
 import json
-import random
 import subprocess
 import sys
 import time
@@ -18,25 +17,25 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench._cores import on_cores, two_cores
+from bench._pairs import at_once, ratio
 from bench.simulated import settings_of, web_of
 from mannerly.simulation.crawl import ENOUGH, simulate_crawl
 from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-DRAWS = 2000  # of the rounds, for the interval of their sum
-_ALONE = ""
+    from bench._pairs import Ratio
+
+_ALONE, _SHARED = "", "shared"
 
 
 class Cost(NamedTuple):
-    """How much more CPU time a crawl takes that shares its hosts: 0.01 is one per cent."""
+    """The CPU time of a crawl that shares its hosts, against one that does not."""
 
     rounds: int
-    total: float  # of all rounds together
-    low: float  # of its 90 % interval
-    high: float
-    median: float  # of the rounds: each is disturbed by what its crawl happens to do in it
+    ratio: Ratio  # 1.01: one per cent more
     alone_us: float  # a host
     shared_us: float
 
@@ -112,40 +111,23 @@ class _Arm:
         self._process.communicate()
 
 
-def _total(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return how much more the second of all pairs are than the first."""
-    return sum(two for _, two in pairs) / sum(one for one, _ in pairs) - 1.0
-
-
 def measure(hosts: int, rounds: int) -> Cost:
-    """Crawl both webs in turns, and compare the rounds."""
+    """Crawl both webs at once, and compare the rounds."""
     _part(hosts, rounds)  # or it ends here
     with TemporaryDirectory(prefix="mannerly-bench-") as folder:
-        alone, shared = (
-            _Arm(hosts, rounds, memory) for memory in (_ALONE, f"{folder}/hosts.sqlite")
-        )
+        with on_cores({two_cores()[0]}):
+            arms = {
+                name: _Arm(hosts, rounds, name and f"{folder}/hosts.sqlite")
+                for name in (_ALONE, _SHARED)
+            }
         try:
-            pairs = []
-            for number in range(rounds):
-                first, second = (alone, shared) if number % 2 else (shared, alone)
-                took = {first: first.step(), second: second.step()}
-                pairs.append((took[alone], took[shared]))
+            took = [at_once({name: arm.step for name, arm in arms.items()}) for _ in range(rounds)]
         finally:
-            alone.close()
-            shared.close()
-    ratios = [with_s / without_s - 1.0 for without_s, with_s in pairs]
-    drawn = random.Random(1)
-    totals = sorted(_total(drawn.choices(pairs, k=rounds)) for _ in range(DRAWS))
+            for arm in arms.values():
+                arm.close()
     a_host = 1e6 / _part(hosts, rounds)
-    return Cost(
-        rounds,
-        _total(pairs),
-        totals[DRAWS // 20],
-        totals[-DRAWS // 20],
-        median(ratios),
-        median(one for one, _ in pairs) * a_host,
-        median(two for _, two in pairs) * a_host,
-    )
+    alone, shared = ([each[name] for each in took] for name in (_ALONE, _SHARED))
+    return Cost(rounds, ratio(shared, alone), median(alone) * a_host, median(shared) * a_host)
 
 
 if __name__ == "__main__":

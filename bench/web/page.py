@@ -75,6 +75,11 @@ class Prose:
             chosen[place] = f"<{tag}>{chosen[place]}</{tag}>"
         return " ".join(chosen) + "."
 
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words of titles and links, each as often as it is among those to choose from."""
+        return tuple(self._words)
+
     def paragraph(self, rng: Random) -> str:
         return " ".join(rng.choices(self.sentences, k=rng.randint(2, 5)))
 

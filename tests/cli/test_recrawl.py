@@ -11,9 +11,11 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from tests.crawler.runtime.harness import eventually
+from tests.crawler.store.valkey_server import shared_url
 from typer.testing import CliRunner
 
 import mannerly
@@ -380,3 +382,73 @@ def test_a_lost_answer_of_a_first_crawl_leaves_its_page_new(site: Site, tmp_path
     assert (kept.status, kept.error, kept.change) == (200, "http_503", "new")
     with mannerly.open(place) as stored:
         assert [url.removeprefix(site.url) for url in stored.missing()] == ["/p5"]
+
+
+# ---------------------------------------------------------------------- in a server
+
+SERVED = ("--delay", "0.001", "--strategy", "fixed", "--max-rate", "unlimited", "--quiet")
+
+
+def served(*words: object) -> subprocess.CompletedProcess[str]:
+    """Run a command on a crawl in a server."""
+    command = [sys.executable, "-m", "mannerly", *(str(word) for word in words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared: bool) -> None:
+    """By the worker that has all records, or by another one with the same shared storage."""
+    url, name = shared_url(), f"again-{uuid4().hex[:8]}"
+    where = ["--crawl", name, "--data-dir", tmp_path / "one"]
+    segments = ["--segments", tmp_path / "shared"] if is_shared else []
+    if is_shared:
+        (tmp_path / "shared").mkdir()
+    first = served("crawl", site.url, "--redis-url", url, *where, *segments, *SERVED)
+    assert first.returncode == 0, first.stderr
+    site.versions |= {"/p3": 2, "/p5": 2}
+    site.asked()
+
+    if is_shared:
+        where[-1] = tmp_path / "two"
+    ran = served("recrawl", url, *where, *segments)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "2 changed" in ran.stderr
+    pages = [each for each in site.log if each[0] in site.versions]
+    assert Counter(status for _, status, _ in pages) == {304: COUNT - 2, 200: 2}
+    folder = tmp_path / ("shared" if is_shared else "one")
+    told = served("export", url, "--crawl", name, "--data-dir", folder, "--changed", "-o", "-")
+    assert told.returncode == 0, told.stderr
+    found = {json.loads(line)["url"].removeprefix(site.url) for line in told.stdout.splitlines()}
+    assert found >= {"/p3", "/p5"}
+    assert len(found & site.versions.keys()) == 2
+
+
+def test_a_recrawl_without_all_records_is_refused(site: Site, tmp_path: Path) -> None:
+    """It says where they have to be, and nothing is ordered; so does one without a name."""
+    url, name = shared_url(), f"again-{uuid4().hex[:8]}"
+    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", tmp_path / "one")
+    site.asked()
+
+    other = served("recrawl", url, "--crawl", name, "--data-dir", tmp_path / "two")
+    nameless = served("recrawl", url)
+    unknown = served("recrawl", url, "--crawl", "no-such-crawl")
+
+    assert (other.returncode, nameless.returncode, unknown.returncode) == (2, 2, 2)
+    assert f"{COUNT + 1} records of pages are not in {tmp_path / 'two'}" in other.stderr
+    assert "--segments" in other.stderr
+    assert "--crawl" in nameless.stderr
+    assert not site.asked()
+
+
+def test_a_worker_is_recrawled_by_its_directory(site: Site, tmp_path: Path) -> None:
+    """As `resume` joins its crawl again."""
+    url, name, home = shared_url(), f"again-{uuid4().hex[:8]}", tmp_path / "one"
+    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", home, *SERVED)
+    site.asked()
+
+    ran = served("recrawl", home)
+
+    assert ran.returncode == 0, ran.stderr
+    assert site.asked() == dict.fromkeys(site.versions, 1)
+    assert f"--crawl {name} --data-dir {home}" in ran.stderr

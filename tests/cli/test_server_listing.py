@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
 from typer.testing import CliRunner
 
 from mannerly.cli import app
-from mannerly.crawler.store import create_crawl
+from mannerly.crawler.store import create_crawl, in_server, open_crawl
+from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.contract import new_manifest
 
 
@@ -29,3 +32,50 @@ def test_a_damaged_crawl_does_not_hide_the_others(is_json: bool) -> None:
     assert "damaged cannot be read: mannerly:{damaged:0}:n holds" in outcome.stderr
     if is_json:
         assert [each.get("state") for each in json.loads(outcome.stdout)] == ["stopped", None]
+
+
+def test_a_name_is_shown_as_it_is_given() -> None:
+    """Not as it is written in a location: it can be copied into the next command."""
+    with LocalServer() as server:
+        create_crawl(in_server(server.url, "näws/2026:1"), new_manifest(2)).close()
+
+        listed = CliRunner().invoke(app, ["status", server.url])
+        words = listed.stdout.splitlines()[1].split()
+        found = CliRunner().invoke(app, ["status", server.url, "--crawl", words[0]])
+
+    assert words[0] == "näws/2026:1"
+    assert found.exit_code == 0
+
+
+def test_what_is_not_there_is_said_with_what_to_do() -> None:
+    """The crawls of a server can be listed; a directory may be misspelled."""
+    with LocalServer() as server:
+        create_crawl(f"{server.url}#news", new_manifest(2)).close()
+
+        missing = CliRunner().invoke(app, ["status", server.url, "--crawl", "nwes"])
+        folder = CliRunner().invoke(
+            app, ["export", server.url, "--crawl", "news", "--data-dir", "nowhere", "-o", "-"]
+        )
+
+    assert (missing.exit_code, folder.exit_code) == (2, 0)  # no page was fetched yet
+    assert missing.stderr.endswith(f"`mannerly status {server.url}` lists the crawls there\n")
+    assert "nowhere (--data-dir): its records count as missing\n" in folder.stderr
+
+
+def test_status_counts_the_workers_of_a_crawl() -> None:
+    """One has a pid; of several the number is said, and each has a line."""
+    with LocalServer() as server, closing(create_crawl(f"{server.url}#x", new_manifest(2))) as one:
+        shown = []
+        with closing(open_crawl(f"{server.url}#x")) as two:
+            for number, store in enumerate((one, two)):
+                card = WorkerCard(f"w{number}", "here", 4711 + number, [], 0, time.time())
+                assert store.fleet is not None
+                store.fleet.renew(card, now=0.0)
+                shown.append(CliRunner().invoke(app, ["status", server.url, "--crawl", "x"]).stdout)
+
+    assert " (pid 4711), " in shown[0]
+    assert " (2 workers), " in shown[1]
+    assert [line.split()[0] for line in shown[1].splitlines() if " on here, " in line] == [
+        "w0",
+        "w1",
+    ]

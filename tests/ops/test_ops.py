@@ -15,6 +15,7 @@ from tests.programs import program
 
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats
+from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.service.limit_use import LimitUse
 from mannerly.service.metrics import Reading, metrics_text
 
@@ -26,11 +27,11 @@ NAME = re.compile(r"\bmannerly_[a-z0-9_]+")
 
 
 def existing() -> set[str]:
-    """The names of all samples that a service with a busy host has."""
+    """The names of all samples of a crawl in a server with a busy host, and of a service."""
     waits = Latencies()
     waits.note(1.0)
     host = HostStanding("a.example", HostStatus.FETCHING, 1)
-    stats = Stats(blocked={"pace": waits}, standings=[host])
+    stats = Stats(blocked={"pace": waits}, standings=[host], fleet=FleetFigures())
     text = metrics_text(Reading(stats, {"jobs": LimitUse(2, 1)}, 0.0, {"running": 1}), hosts=5)
     return {
         sample.name

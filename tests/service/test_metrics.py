@@ -10,6 +10,7 @@ from tests.programs import program
 
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats, Waits
+from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.live.meter import Limits, limits_of
 from mannerly.service.limit_use import LimitUse, added_up, limit_uses
 from mannerly.service.metrics import Reading, metrics_text
@@ -55,6 +56,7 @@ def busy() -> Stats:
         waits=Waits(asked_to_wait=3),
         latencies=times(0.02, 0.02, 3.0),
         commits=times(0.004),
+        fleet=FleetFigures(leases=32),
         blocked={"pace": times(0.4, 0.4), "retry_after": times(20.0)},
         standings=[
             HostStanding("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
@@ -144,6 +146,27 @@ def test_every_limit_has_its_use() -> None:
     assert "duration" not in uses
     assert two["workers"] == (15.0, 8.0)
     assert limit_uses(Limits(), stats, 9.0).keys() == {"workers"}
+
+
+def test_the_server_of_a_crawl_has_metrics() -> None:
+    """Counts of two processes are added up, its memory is not; without a server there are none."""
+    stats = Stats()
+    for number in (1, 2):
+        figures = FleetFigures(16, number, 3, 40, 5, 6, 0.5, 1_000, 9_000)
+        stats.add(Stats(fleet=figures, shards_lost=3))
+
+    found = samples(stats)
+
+    assert found["mannerly_shard_leases"] == 32
+    assert found["mannerly_shard_takeovers_total"] == 3
+    assert found["mannerly_shards_lost_total"] == 6
+    assert found["mannerly_store_writes_total"] == 80
+    assert found["mannerly_store_writes_refused_total"] == 10
+    assert found["mannerly_store_wait_seconds_total"] == 1.0
+    assert found["mannerly_unread_links"] == 12
+    assert found["mannerly_store_memory_bytes"] == 1_000
+    assert found["mannerly_store_memory_limit_bytes"] == 9_000
+    assert "mannerly_shard_leases" not in samples(Stats())
 
 
 def test_promtool_finds_nothing_wrong() -> None:

@@ -29,7 +29,7 @@ from .explain import explain
 from .export import export
 from .help import WIDE, CommandGroup, GroupedCommand, help_command
 from .in_server import StoredCommand
-from .recrawl import recrawl
+from .recrawl import RecrawlCommand, recrawl
 from .report import report
 from .resume import ResumeCommand, resume
 from .retry import retry
@@ -75,7 +75,7 @@ _CARE, _MORE = "Take care of a crawl", "More"
 app.command(cls=CrawlCommand, epilog=EXAMPLES, rich_help_panel=_RUN)(crawl)
 app.command(cls=ResumeCommand, rich_help_panel=_RUN)(resume)
 app.command(cls=StoredCommand, rich_help_panel=_RUN)(retry)
-app.command(cls=ResumeCommand, rich_help_panel=_RUN)(recrawl)
+app.command(cls=RecrawlCommand, rich_help_panel=_RUN)(recrawl)
 app.command(cls=CheckCommand, rich_help_panel=_RUN)(check)
 app.command(cls=WarmCommand, epilog=WARM_EXAMPLES, rich_help_panel=_RUN)(warm)
 app.command(cls=StoredCommand, rich_help_panel=_LOOK)(status)

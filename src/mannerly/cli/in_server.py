@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperOption
 
 from mannerly.crawler.options.table import OPTIONS
 
-from .terminal import fail, failing_clearly
+from .terminal import fail, failing_clearly, note
 
 _KEPT = "mannerly.in_server"  # the options' values, in a context
 _NAMED = ("crawl", "data_dir", "redis_password_file", "insecure_redis")
@@ -62,7 +62,11 @@ def _located(location: str, kept: dict[str, Any]) -> str:
         password_file=kept.get("redis_password_file"),
         is_insecure=bool(kept.get("insecure_redis")),
     )
-    read_records_from([Path(each).absolute() for each in kept.get("data_dir", ())])
+    folders = [Path(each).absolute() for each in kept.get("data_dir", ())]
+    for folder in folders:
+        if not folder.is_dir():
+            note(f"There is no directory {folder} (--data-dir): its records count as missing")
+    read_records_from(folders)
     return in_server(location, kept.get("crawl", ""))
 
 

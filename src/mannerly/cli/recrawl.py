@@ -1,55 +1,85 @@
 """`mannerly recrawl`: ask for the pages of a crawl again, and tell what has changed.
 
 The options are those of `resume`: a recrawl is a run of the same crawl. One that was interrupted is
-resumed by the same command, or by `mannerly resume`.
+resumed by the same command, or by `mannerly resume`. With the URL of a server the command is one
+worker of the recrawl, and others may join. A page is compared with its record, so every worker has
+to have all records: on shared storage, or because it is alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
+from mannerly.crawler.options.values import OptionError
 
-from .command_line import given_options, takes_options
-from .crawl import run_plan
+from .command_line import CrawlCommand, given_options, takes_options
+from .crawl import KEPT, run_plan
+from .figures import many
 from .resume import stored_plan
-from .stored import opened
+from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mannerly.crawler.options.values import Value
+
+    from .crawl import RunPlan
 
 _ORDER = ("new", "changed", "removed", "same")
 
 
 @takes_options
-def recrawl(
-    directory: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
-    ],
-    **options: Value | None,
-) -> None:
-    """Ask for the pages of a crawl again; fetch only what has changed."""
+def recrawl(location: Location, **options: Value | None) -> None:
+    """Ask for the pages of a crawl again; fetch only what has changed.
+
+    With the URL of a server, --crawl NAME and --data-dir DIR: as one worker of the crawl.
+    """
     with failing_clearly():
-        plan = stored_plan(str(directory), given_options(options))
-        with opened(directory) as crawl:
+        plan = stored_plan(location, given_options(options))
+        with opened(plan.location) as crawl:
+            if lost := crawl.lost_records():
+                raise OptionError(_said_lost(lost, plan))
             crawl.again()
         try:
             run_plan(plan)
         finally:
             if not plan.configuration.value("quiet"):
-                note(_changes(directory))
+                note(_changes(location, plan))
 
 
-def _changes(directory: Path) -> str:
+class RecrawlCommand(CrawlCommand):
+    """Leaves out what a crawl keeps."""
+
+    left_out = ("fresh", "redis_url", "enable_redis", "shards", *KEPT)
+    helps: ClassVar[Mapping[str, str]] = {
+        "data_dir": "With a server's URL in place of DIR: the data directory of this worker.",
+        "crawl": "With a server's URL in place of DIR: the name of the crawl.",
+    }
+
+
+def _said_lost(lost: int, plan: RunPlan) -> str:
+    member = plan.member
+    assert member is not None, "only a crawl in a server has records elsewhere"
+    return (
+        f"{many(lost, 'record')} of pages are not in {member.segments or member.data_dir}, and a "
+        "recrawl compares every page with its record: copy the files of all workers (*.log, "
+        "*.warc.gz) into one directory that all workers can reach, and give it as --segments. "
+        "Records that are lost are fetched by `mannerly retry --missing`"
+    )
+
+
+def _changes(location: str, plan: RunPlan) -> str:
     """Return how many pages have changed, in words."""
-    with opened(directory) as crawl:
+    with opened(plan.location) as crawl:
         counts = Counter(record.change for record in crawl.pages())
     unknown = counts.pop(None, 0)
     parts = [f"{counts[name]:,} {name}" for name in _ORDER]
     parts += [f"{unknown:,} not checked"] if unknown else []
-    shown = safe_term(f"mannerly export {directory} -o changed.jsonl --changed")
+    where = location
+    if plan.member is not None:
+        server, _, name = plan.location.partition("#")
+        where = f"{server} --crawl {name} --data-dir {plan.member.segments or plan.member.data_dir}"
+    shown = safe_term(f"mannerly export {where} -o changed.jsonl --changed")
     return f"Pages: {', '.join(parts)}. Export the new and changed ones: {shown}"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.options.values import OptionError
+
 from .command_line import CrawlCommand, given_options, takes_options
 from .config import resolve
 from .crawl import KEPT, prepare, run_plan
@@ -43,12 +45,22 @@ def resume(
 
 
 def stored_plan(location: str, given: Mapping[str, Value]) -> RunPlan:
-    """Return the plan of a run that resumes a crawl; `given` are the options of this run."""
-    from mannerly.crawler.store import crawl_of_member
+    """Return the plan of a run that resumes a crawl; `given` are the options of this run.
+
+    `location` is a data directory, that of a worker, or the URL of a server: then `given` has the
+    name of the crawl and the data directory of this worker.
+    """
+    from mannerly.crawler.store import crawl_of_member, in_server, is_in_server
 
     kept: dict[str, Value] = {"data_dir": location, "fresh": False}
-    member = crawl_of_member(location)
-    if member is None:
+    if is_in_server(location):
+        if "crawl" not in given:
+            raise OptionError(f"{location} may have several crawls: give the name (--crawl)")
+        require_crawl(in_server(location, str(given["crawl"])))
+        kept = {"redis_url": location, "fresh": False}
+    elif "data_dir" in given:
+        raise OptionError("--data-dir is for a crawl in a server: give redis://HOST:PORT/DB")
+    elif (member := crawl_of_member(location)) is None:
         require_crawl(location)
     else:
         kept["redis_url"], kept["crawl"] = member

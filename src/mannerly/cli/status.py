@@ -47,7 +47,7 @@ def status(
 
 def _list_crawls(url: str, *, as_json: bool) -> None:
     """Print the crawls in a server, one a line; exit 4 if one of them cannot be read."""
-    from mannerly.crawler.store import crawls_in, in_server
+    from mannerly.crawler.store import crawls_in, in_server, name_of
     from mannerly.crawler.store.base import StoreError, StoreMissing
     from mannerly.crawler.store.fleet import StoreAway
     from mannerly.crawler.stored import open_crawl
@@ -77,7 +77,7 @@ def _list_crawls(url: str, *, as_json: bool) -> None:
     else:
         rows = [
             [
-                safe_term(each.crawl.partition("#")[2]),
+                safe_term(name_of(each.crawl)),
                 each.state,
                 *(f"{each.total[column]:,}" for column in ("queued", "fetched", "failed")),
                 f"{len(each.workers)}",
@@ -94,6 +94,8 @@ def _list_crawls(url: str, *, as_json: bool) -> None:
 def described(facts: Status, *, now: float) -> str:
     """Return a status as text."""
     pid = f" (pid {facts.pid})" if facts.pid else ""
+    if len(facts.workers) > 1:
+        pid = f" ({len(facts.workers)} workers)"
     seed = safe_term(facts.seeds[0]) if facts.seeds else "no seed"
     more = f" and {facts.seed_count - 1:,} more" if facts.seed_count > 1 else ""
     named = [(str(number), each) for number, each in enumerate(facts.shards)]

@@ -72,4 +72,7 @@ def _fail_missing(why: object, location: str | Path) -> NoReturn:
             f"{location} is the data directory of a worker, and its crawl is in a server: give "
             f"{server} --crawl {shlex.quote(name)}"
         )
+    if is_in_server(location):
+        server = str(location).partition("#")[0]
+        fail(f"{why}: `mannerly status {server}` lists the crawls there")
     fail(f"{why}: give the data directory of a crawl")

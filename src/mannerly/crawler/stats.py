@@ -16,6 +16,7 @@ from mannerly.crawler.web.caches import CacheState
 if TYPE_CHECKING:
     from mannerly.crawler import events as told
     from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.store.fleet import FleetFigures
 
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
 REMARKABLE = 200
@@ -195,6 +196,7 @@ class Stats:
     variants: dict[str, Warmth] = field(default_factory=dict)  # the same, by variant
     commits: Latencies = field(default_factory=Latencies)
     commit_s: float = 0.0  # the latest commit
+    fleet: FleetFigures | None = None  # of a crawl that several runs share, while it is watched
     shards_lost: int = 0  # that another run has taken over, or that were given back unwritten
     scheduled: int = 0  # hosts in the heap
     robots_in_flight: int = 0
@@ -270,6 +272,8 @@ class Stats:
         for host, tally in other.tallies.items():
             self.tallies.setdefault(host, HostTally()).add(tally)
         self.waits.add(other.waits)
+        if other.fleet is not None:
+            self.fleet = other.fleet if self.fleet is None else self.fleet.plus(other.fleet)
 
     def ended(self) -> Stats:
         """Return what stays of these totals when their run has ended: the counts."""

@@ -6,10 +6,10 @@ does every link to it.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.page.anchors import anchors_of, leads_to_anchor
-from mannerly.crawler.web.urls import host_key_of
 
 from .pages import answer, given_up_answer, is_broken, is_html, is_lost, is_ok
 
@@ -103,9 +103,10 @@ def missing_anchors(view: View, pages: Mapping[str, PageRecord]) -> dict[str, st
             if page is not None and is_ok(page) and is_html(page):
                 wanted.setdefault(page.url, set()).add((link.target, link.fragment))
     missing: dict[str, str] = {}
-    for url, links in wanted.items():
-        anchors = anchors_of(view.reader_of(host_key_of(url)).elements_of(url))
-        if anchors is not None:
+    # Elements are read fastest in the order of the records.
+    for record, kept in chain.from_iterable(reader.elements() for reader in view.readers):
+        links = wanted.get(record.url)
+        if links and (anchors := anchors_of(kept)) is not None:
             for target, fragment in links:
                 if not leads_to_anchor(fragment, anchors):
                     missing[f"{target}#{fragment}"] = NO_ANCHOR

@@ -81,5 +81,9 @@ class Dashboard:
 
 
 def name_of(location: str) -> str:
-    """Return the name of a crawl for its page: that of its directory."""
+    """Return the name of a crawl for its page: that of its directory, or its own in a server."""
+    from mannerly.crawler import store
+
+    if store.is_in_server(location):
+        return f"{store.name_of(location)} (this worker)"  # the figures are its own
     return Path(location).name or location

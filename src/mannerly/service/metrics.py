@@ -60,6 +60,27 @@ _GAUGES = (
     ("in_flight_requests", "Requests that wait for their answer.", "in_flight"),
     ("known_hosts", "Hosts that the crawls have met.", "hosts_known"),
 )
+# Of a crawl in a server, as one process sees it (`FleetFigures`).
+_STORE_COUNTERS = (
+    ("shard_takeovers", "Shards that were claimed after their owner was lost.", "takeovers"),
+    ("store_writes", "Writes to shards in the server.", "commits"),
+    (
+        "store_writes_refused",
+        "Writes that came too late: the shard had another owner.",
+        "refused",
+    ),
+    ("store_wait_seconds", "Time for which answers of the server were waited for.", "waited_s"),
+)
+_STORE_GAUGES = (
+    ("shard_leases", "Shards that this process owns.", "leases"),
+    ("unread_links", "Links in the inboxes of the shards that this process owns.", "unread_links"),
+    ("store_memory_bytes", "Memory that the server uses.", "memory_bytes"),
+    (
+        "store_memory_limit_bytes",
+        "Memory that the server may use; 0 for no limit.",
+        "memory_limit_bytes",
+    ),
+)
 _CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 
 
@@ -101,6 +122,7 @@ class _Crawls(Collector):
         for name, text, field in _GAUGES:
             yield GaugeMetricFamily(f"mannerly_{name}", text, value=getattr(stats, field))
         yield from _host_counts(stats)
+        yield from _store(stats)
         yield from _limits(limits)
         if jobs is not None:
             states = GaugeMetricFamily("mannerly_jobs", "Jobs by state.", labels=["state"])
@@ -131,6 +153,15 @@ def _by_status(stats: Stats) -> Iterator[Metric]:
     answers.add_metric(["error"], failed + stats.other_statuses[0])
     yield pages
     yield answers
+
+
+def _store(stats: Stats) -> Iterator[Metric]:
+    if stats.fleet is None:
+        return
+    for name, text, field in _STORE_COUNTERS:
+        yield CounterMetricFamily(f"mannerly_{name}", text, value=getattr(stats.fleet, field))
+    for name, text, field in _STORE_GAUGES:
+        yield GaugeMetricFamily(f"mannerly_{name}", text, value=getattr(stats.fleet, field))
 
 
 def _host_counts(stats: Stats) -> Iterator[Metric]:

@@ -9,10 +9,13 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
 from tests.crawler.fleet.fleet_world import Fleet, run
 from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer, free_port, shared_url
 
+from mannerly.crawler.store import create_crawl
+from mannerly.crawler.store.contract import new_manifest
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -267,3 +270,24 @@ def test_lost_records_of_a_finished_crawl_wait_for_a_worker(fleet: Fleet) -> Non
     assert (code, sorted(urls)) == (0, sorted(lost.pages()))
     assert set(fleet.fetched().values()) == {2}
     assert "nothing to fetch again" in nothing.stderr
+
+
+@pytest.mark.parametrize("command", ["crawl", "status", "wipe"])
+def test_a_crawl_of_a_newer_release_is_left_alone(command: str, fleet: Fleet) -> None:
+    """Exit code 4, and the release to use; --fresh does not wipe it either."""
+    location = f"{fleet.url}#{fleet.name}"
+    create_crawl(location, new_manifest()).close()
+    key = f"mannerly:{{{fleet.name}}}:manifest"
+    with redis.Redis.from_url(fleet.url) as client:
+        text = client.get(key).replace(b'"schema":1', b'"schema":2')
+        client.set(key, text)
+        words = {
+            "crawl": ["crawl", *fleet.seeds[:1], "--redis-url", fleet.url, "--fresh"],
+            "status": ["status", fleet.url],
+            "wipe": ["wipe", fleet.url, "--yes"],
+        }[command]
+
+        done = run(*words, "--crawl", fleet.name)
+
+        assert (done.returncode, client.get(key)) == (4, text)
+    assert "newer release of mannerly (schema 2" in done.stderr

@@ -11,8 +11,9 @@ from mannerly.crawler.shard.shard import Shard
 
 def test_a_shard_that_leaves_has_no_room_for_requests() -> None:
     """Else the loop would not wait while one of its hosts is due, until it has left."""
-    first, second = (cast(Shard, SimpleNamespace(number=number)) for number in (3, 5))
-    shards = OwnShards([first, second])
+    parts = SimpleNamespace(archive=None)
+    both = [SimpleNamespace(number=number, parts=parts) for number in (3, 5)]
+    shards = OwnShards([cast(Shard, each) for each in both])
 
     shards.release(3)
 

@@ -99,6 +99,7 @@ class BesideMemory(RuleBasedStateMachine):
             hosts=records,
             retries=retries if self.keeps_order or most <= LIMIT else [],
             traffic={1: [2, 1]},
+            elements={each.seq: b"%d %d" % (each.seq, len(found)) for each in entries[:fetched]},
         )
         self.arm(fails_at)
         try:

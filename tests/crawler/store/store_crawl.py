@@ -37,6 +37,7 @@ class State(NamedTuple):
     skipped: list[Skipped]
     given_up: list[Skipped]
     hosts: list[HostRecord]
+    elements: list[bytes | None]
 
 
 def state(store: ShardStore) -> State:
@@ -53,6 +54,7 @@ def state(store: ShardStore) -> State:
         list(store.skipped()),
         sorted(store.given_up()),
         list(store.hosts()),
+        [kept for _, kept in store.elements()],
     )
 
 

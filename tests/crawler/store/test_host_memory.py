@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from mannerly.crawler.model import Now
@@ -14,6 +16,7 @@ from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.base import StoreBusy, StoreError
 from mannerly.crawler.store.contract.hosts import HOST, LESSON, HostMemoryContract
 from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, is_private, usable
+from mannerly.crawler.store.sqlite import host_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +118,73 @@ class TestHostFile(HostMemoryContract):
         assert after_days == {HOST}
         assert three.memory.budgets([HOST], self.now) == {}
         assert three.memory._file.rows("SELECT count(*) FROM leases") == [(0,)]  # type: ignore[attr-defined]
+
+    def test_a_holder_that_is_alone_writes_no_row_for_a_host(self) -> None:
+        """Until another process joins: its hosts get their rows before that one is a holder."""
+        one = self.joined("x")
+        hosts = {f"{n}.example": 0.5 for n in range(100)}
+        one.memory.claim(one.holder.id, hosts, self.now)
+        alone = self.rows("leases"), self.rows("claimed")
+        self.joined("y")
+
+        assert alone == (0, 1)
+        assert (self.rows("leases"), self.rows("claimed")) == (100, 0)
+
+    def test_many_leases_are_moved_in_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each is a transaction of its own: the holder is not kept waiting for all of them."""
+        monkeypatch.setattr(host_journal, "MANY_CLAIMED", 4)
+        one = self.joined("x")
+        for n in range(10):
+            one.memory.claim(one.holder.id, {f"{n}.example": 0.5, f"{n}.test": 0.5}, self.now)
+        two = self.joined("y")
+
+        in_use = two.memory.in_use([f"{n}.test" for n in range(10)], self.now)
+
+        assert set(in_use.values()) == {one.holder}
+        assert (len(in_use), self.rows("leases")) == (10, 20)
+
+    def test_many_budgets_are_moved_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A lone holder that learns much does not leave all of it to the next process."""
+        monkeypatch.setattr(host_journal, "MANY_NOTED", 3)
+        one = self.joined("x")
+        counts = []
+        for n in range(6):
+            one.claim(f"{n}.example")
+            one.memory.write(one.holder.id, [HostBudget(f"{n}.example", LESSON)], self.now)
+            counts.append((self.rows("hosts"), self.rows("noted")))
+
+        assert counts == [(0, 1), (0, 2), (0, 3), (4, 0), (4, 1), (4, 2)]
+
+    def test_a_file_without_a_journal_gets_one(self) -> None:
+        """What was learned stays."""
+        one = self.joined("x")
+        one.claim()
+        one.memory.leave(one.holder.id, [HostBudget(HOST, LESSON)], self.now)
+        file = one.memory._file  # type: ignore[attr-defined]
+        with file.transaction():
+            file.execute("DROP TABLE claimed; DROP TABLE noted; PRAGMA user_version = 1")
+        one.memory.close()
+
+        two = self.joined("y")
+
+        assert two.memory.budgets([HOST], self.now)[HOST].lesson == LESSON
+        assert isinstance(two.claim(), Granted)
+
+    def test_a_damaged_journal_is_refused(self) -> None:
+        """It is not taken for "nothing is known"."""
+        one = self.joined("x")
+        file = one.memory._file  # type: ignore[attr-defined]
+        with file.transaction():
+            file.execute("INSERT INTO noted (holder, name, budgets) VALUES (1, 'x', 'soon')")
+
+        with pytest.raises(StoreError, match="damaged"):
+            one.memory.budgets([HOST], self.now)
+        with pytest.raises(StoreError, match="--memory none"):
+            self.joined("y")
+
+    def rows(self, table: str) -> int:
+        with closing(apsw.Connection(str(self.path))) as file:
+            return int(str(file.execute(f"SELECT count(*) FROM {table}").get))
 
     def test_two_processes_create_it_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The one that comes second uses the file of the first."""

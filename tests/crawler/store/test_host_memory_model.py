@@ -1,6 +1,7 @@
 """Processes that share hosts, die and hand over at random: nobody ever sends too early.
 
-The file and the memory in this process are asked the same; they give the same answers.
+The file and the memory in this process are asked the same; they give the same answers. Often one
+process is alone, so that its part in the file is a journal: the answers must not show it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
@@ -83,15 +85,21 @@ class SharedHosts(RuleBasedStateMachine):
         self.living.append(process)
         return process
 
-    @rule(process=processes, hosts=st.sets(st.sampled_from(HOSTS), min_size=1))
-    def claim(self, process: Process, hosts: set[str]) -> None:
+    @rule(
+        process=processes,
+        hosts=st.sets(st.sampled_from(HOSTS), min_size=1),
+        stopped_s=st.sampled_from((0.0, 0.0, 0.0, 2.0, 16.0)),
+    )
+    def claim(self, process: Process, hosts: set[str], stopped_s: float) -> None:
+        """It may have been stopped after it read its clock."""
         if process not in self.living:
             return
+        now = Now(self.mono - stopped_s, self.wall - stopped_s)
         asked = dict.fromkeys(sorted(hosts), process.gap_s)
         answers = []
         for memory in self.memories:
             try:
-                answers.append(memory.claim(process.holder.id, asked, self.now))
+                answers.append(memory.claim(process.holder.id, asked, now))
             except HolderLost:
                 answers.append({})
         assert answers[0] == answers[1]
@@ -161,6 +169,19 @@ class SharedHosts(RuleBasedStateMachine):
         """Time passes; a wall clock that steps changes nothing."""
         self.mono += seconds
         self.wall += seconds + step_s
+
+    @rule(crawl=st.sampled_from(("", "x")))
+    def look(self, crawl: str) -> None:
+        """A command reads what is known and who sends."""
+        known, users = (
+            [memory.budgets(HOSTS, self.now) for memory in self.memories],
+            [memory.in_use(HOSTS, self.now, besides=crawl) for memory in self.memories],
+        )
+        assert known[0].keys() == known[1].keys()
+        for host, budget in known[0].items():
+            assert budget.next_in_s == pytest.approx(known[1][host].next_in_s)
+            assert budget.gap_s == known[1][host].gap_s
+        assert users[0] == users[1]
 
     def lose(self, process: Process) -> None:
         """It has been told that it is dead: it ends, and another one may start."""

@@ -27,6 +27,7 @@ def server():
 class TestValkeyHosts(HostMemoryContract):
     times = TIMES
     tolerance_s = 0.5
+    has_time_of_callers = False
 
     @pytest.fixture(autouse=True)
     def _server(self, server) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mannerly.crawler.store import SCHEMES, create_crawl, exists, open_crawl, wipe
+from mannerly.crawler.store import SCHEMES, create_crawl, exists, name_of, open_crawl, wipe
 from mannerly.crawler.store.base import StoreError, StoreMissing
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.memory_crawl import MemoryCrawl
 from mannerly.crawler.store.sqlite.crawl import SqliteCrawl
+from mannerly.service import beside
 
 
 def run(code: str) -> str:
@@ -86,3 +87,17 @@ def test_a_store_is_imported_when_it_is_used(monkeypatch: pytest.MonkeyPatch) ->
     assert not exists("memory:nothing")
     with pytest.raises(ModuleNotFoundError):
         exists("later:x")
+
+
+@pytest.mark.parametrize(
+    ("location", "name", "on_its_page"),
+    [
+        ("crawls/example", "example", "example"),
+        ("redis://h:1/0#example", "example", "example (this worker)"),
+        ("rediss://u@h:1/0#n%C3%A4ws%2F2026:1", "näws/2026:1", "näws/2026:1 (this worker)"),
+    ],
+)
+def test_a_crawl_is_shown_under_its_name(location: str, name: str, on_its_page: str) -> None:
+    """That of its directory, or the one that --crawl gave it in a server."""
+    assert name_of(location) == name
+    assert beside.name_of(location) == on_its_page

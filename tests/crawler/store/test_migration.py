@@ -16,7 +16,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_5 import (
+from tests.crawler.store.fixtures.make_format_6 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,
@@ -245,7 +245,7 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, FORMAT])
+@pytest.mark.parametrize("number", [2, 3, 4, 5, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
@@ -303,10 +303,11 @@ def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
     assert found == GIVEN_UP
 
 
-def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [5, FORMAT])
+def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path, number: int) -> None:
     """The elements of a page, and the lastmod of its sitemap, as they were written."""
     here = SHARDING.shard_of("a.example")
-    with closing(open_crawl(unpacked(f"crawl-{FORMAT}", tmp_path))) as crawl:
+    with closing(open_crawl(unpacked(f"crawl-{number}", tmp_path))) as crawl:
         reader = crawl.read(here)
         found = {record.url: (record, each) for record, each in reader.elements()}
 

@@ -13,8 +13,9 @@ from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import ArchivePlace, Entry, Kind, ListedPage, PageItems, Skipped
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.contract import candidate, enter, page
+from mannerly.crawler.store.element_streams import packed
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.store.records.frames import LogDamaged
+from mannerly.crawler.store.records.frames import ElementsFrame, LogDamaged, RecordedFrame, pack
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent, RecordWriter
 
@@ -227,3 +228,76 @@ def batches(draw: Any, entries: list[Entry]) -> Batch:
         dropped=[(each, draw(reasons)) for each in dropped],
         elements={each.seq: b"%d" % draw(st.integers(0, 9)) for each in pages},
     )
+
+
+def test_elements_of_a_batch_are_compressed_together(logs: Logs, tmp_path: Path) -> None:
+    """And only those of its own pages; a reader finds each in any order."""
+    menu = b"utf-8" + b"".join(b"\0/menu/%d\0Entry %d" % (n, n) for n in range(99))
+    writer = logs.writer(tmp_path, 1)
+    pages = [(entry(n), page(entry(n))) for n in range(1, 41)]
+    elements = {n: menu + b"%d" % n for n in range(1, 99)}
+    writer.add(Batch(pages=pages[:20], elements=elements), 0)
+    writer.add(Batch(pages=pages[20:], elements=elements), 0)
+    committed = writer.flush()
+    found = logs.reader(tmp_path, committed=committed)
+
+    assert [kept for _, kept in found.elements()] == [menu + b"%d" % n for n in range(1, 41)]
+    backwards = [found.elements_of(each.url) for each, _ in reversed(pages)]
+    assert backwards == [menu + b"%d" % n for n in range(40, 0, -1)]
+    (extent,) = committed.values()
+    assert extent.length < 40 * 500  # bytes; the elements of one page are 2,000
+
+
+def test_elements_of_an_earlier_release_are_read(logs: Logs, tmp_path: Path) -> None:
+    """Its records have them as they are."""
+    one, two = entry(1), entry(2)
+    old = [
+        RecordedFrame(1, 0, one, page(one), False, b"links", None, None),
+        RecordedFrame(2, 0, two, page(two), False, b"", None, None),
+    ]
+    content = b"".join(map(pack, old))
+    (tmp_path / "records-0-1-1.log").write_bytes(content)
+    found = logs.reader(tmp_path, committed={"records-0-1-1.log": Extent(len(content), 2)})
+
+    assert [kept for _, kept in found.elements()] == [b"links", b""]
+
+
+@pytest.mark.parametrize("data", [b"", b"no frame", packed([]), packed([b"one", b"more"])])
+def test_elements_that_cannot_be_read_are_named(logs: Logs, tmp_path: Path, data: bytes) -> None:
+    """With the file and the place; the record itself is read."""
+    one = entry(1)
+    frames = [
+        ElementsFrame([1], data),
+        RecordedFrame(1, 0, one, page(one), False, True, None, None),
+    ]
+    content = b"".join(map(pack, frames))
+    (tmp_path / "records-0-1-1.log").write_bytes(content)
+    found = logs.reader(tmp_path, committed={"records-0-1-1.log": Extent(len(content), 1)})
+
+    assert urls(found) == [one.url]
+    with pytest.raises(LogDamaged, match=r"records-0-1-1.log has invalid links at byte 0"):
+        found.elements_of(one.url)
+
+
+def test_elements_in_a_segment_that_is_nowhere_are_not_those_of_another_page(
+    logs: Logs, tmp_path: Path
+) -> None:
+    """A segment may end between the elements of a batch and its records."""
+    one, two = entry(1), entry(2)
+    contents = [
+        pack(ElementsFrame([2], packed([b"of another page"]))),
+        pack(ElementsFrame([1], packed([b"links"]))),
+        pack(RecordedFrame(1, 0, one, page(one), False, True, None, None)),
+    ]
+    committed = {}
+    for number, content in enumerate(contents, 1):
+        name = f"records-0-1-{number}.log"
+        (tmp_path / name).write_bytes(content)
+        committed[name] = Extent(len(content), int(number == 3))
+    whole = logs.reader(tmp_path, committed=committed)
+    (tmp_path / "records-0-1-2.log").unlink()
+    found = logs.reader(tmp_path, committed=committed)
+
+    assert (urls(found), found.missing_segments) == ([one.url], ["records-0-1-2.log"])
+    assert (whole.elements_of(one.url), found.elements_of(one.url)) == (b"links", None)
+    assert found.find(two.url) is None

@@ -109,6 +109,7 @@ def scripted(store: ShardStore) -> Iterator[Batch]:
             dropped=[(entry, "robots") for entry in entries[1:]],
             found=[candidate(f"/{number}/{n}", host) for n in range(3)],
             outgoing=[(1, candidate(f"/{number}", "c.example"))],
+            elements={entry.seq: f"links of {entry.url}".encode() for entry in entries[:1]},
         )
 
 
@@ -203,6 +204,7 @@ while True:
         pages=[(entry, page(entry))],
         found=[candidate(f"/{number}/{n}") for n in range(3)],
         hosts=[HostRecord(host="a.example", fetched=number)],
+        elements={entry.seq: entry.url.encode()},
     ))
     print(number, flush=True)
 """
@@ -219,7 +221,9 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
             done = store.counts().fetched
             urls = {candidate(f"/{n}/{i}").url for n in range(1, done + 1) for i in range(3)}
             record = store.host("a.example")
+            kept = [(record.url.encode(), elements) for record, elements in store.elements()]
 
+            assert [elements for _, elements in kept] == [url for url, _ in kept]
             assert done >= acknowledged
             assert set(store.urls()) == urls | {candidate("/0/0").url}
             assert record is not None

@@ -9,7 +9,8 @@ from tests.crawler.store.valkey_server import new_location
 
 from mannerly.crawler.model import RobotsRecord
 from mannerly.crawler.store.base import Batch, ShardOptions
-from mannerly.crawler.store.contract import candidate, enter, new_manifest
+from mannerly.crawler.store.contract import candidate, enter, new_manifest, page
+from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
@@ -17,6 +18,8 @@ from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from mannerly.crawler.store.valkey.client import Call
 
 SHARDS = 8
 OPTIONS = ShardOptions(1000)
@@ -80,3 +83,79 @@ def test_a_commit_tells_whether_there_is_mail(crawl: ValkeyCrawl, server: _Count
     store.receive(10)
 
     assert server.exchanges == before
+
+
+def test_a_call_whose_making_needs_an_exchange_gets_its_own_answer(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """Calls are made while those before them are on their way, on the same connection."""
+    key = crawl.keys.shard(0)
+    met: list[object] = []
+
+    def calls() -> Iterator[Call]:
+        for number in range(3):
+            yield "time", [key], {"number": number, "filler": "x" * 20_000 * number}
+            met.append(server.ask("HGET", key, "id"))
+
+    answers = server.calls(calls())
+
+    assert met == [crawl.manifest.id.encode()] * 3
+    assert all(isinstance(answer, int) for answer in answers)
+    assert server.ask("HGET", key, "id") == crawl.manifest.id.encode()
+
+
+def test_urls_of_fetched_pages_are_packed_while_many_shards_commit(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """A block of them is read in the middle of the exchange."""
+    stores = [crawl.claim(number, OPTIONS) for number in range(SHARDS)]
+    for part in range(4):
+        names = [f"/{part}/{number}" for number in range(100)]
+        found = [candidate(name) for name in names]
+        new = crawl.fleet.commit([(store, Batch(found=list(found))) for store in stores])
+        batches = [Batch(pages=[(entry, page(entry)) for entry in each.new]) for each in new]  # type: ignore[union-attr]
+        for store in stores[::2]:
+            store._fetched._known = None  # type: ignore[union-attr]  # as after an answer that was lost
+        done = crawl.fleet.commit(list(zip(stores, batches, strict=True)))
+        assert not any(isinstance(each, Exception) for each in done)
+
+    assert [store.counts().fetched for store in stores] == [400] * SHARDS
+    assert [server.ask("LLEN", crawl.keys.of_shard(number, "u")) for number in range(SHARDS)] == [
+        1
+    ] * SHARDS
+
+
+def test_calls_whose_answers_were_lost_meanwhile_fail(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """Whoever makes the next one may go on without its exchange; the answers are not mixed up."""
+    key = crawl.keys.shard(0)
+
+    def calls() -> Iterator[Call]:
+        yield "time", [key], {"filler": "x" * 20_000}  # on its way
+        server._link._sock.close()
+        with pytest.raises(StoreAway):
+            server.ask("HGET", key, "id")
+        yield "time", [key], {}
+
+    with pytest.raises(StoreAway):
+        server.calls(calls())
+
+    assert server.ask("HGET", key, "id") == crawl.manifest.id.encode()
+
+
+def test_a_script_and_questions_are_one_exchange(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """Whether the server knows the script or not."""
+    key = crawl.keys.shard(0)
+    questions = [("HGET", key, "id"), ("HLEN", key)]
+    server.ask("SCRIPT", "FLUSH")
+
+    first = server.call_and_ask(("time", [key], {}), questions)
+    before = server.exchanges
+    second = server.call_and_ask(("time", [key], {}), questions)
+
+    assert server.exchanges - before == 1
+    assert first[0] <= second[0]
+    assert first[1][0] == second[1][0] == crawl.manifest.id.encode()

@@ -13,7 +13,14 @@ from tests.crawler.store.valkey_faults import FailingServer
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import Batch, ShardOptions, StoreFull, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import (
+    Batch,
+    ShardOptions,
+    StoreError,
+    StoreFull,
+    StoreInUse,
+    WorkerCard,
+)
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.valkey.address import parse
@@ -580,16 +587,23 @@ def test_poisoned_values_are_refused_with_their_key(
     assert key in str(caught.value)
 
 
-def test_a_newer_schema_is_refused(opened: ExitStack, tmp_path: Path) -> None:
-    """It says so, and nothing is changed."""
+@pytest.mark.parametrize(("schema", "age"), [(99, "newer"), (0, "older")])
+def test_another_schema_is_refused(
+    schema: int, age: str, opened: ExitStack, tmp_path: Path
+) -> None:
+    """It says which release to use, whatever else is in the manifest, and changes nothing."""
     location = new_location()
     crawl = create(opened, location, tmp_path)
+    text = b'{"schema":%d,"shards":"as many as you like"}' % schema
     with LocalClient(location) as client:
-        text = client.get(crawl.keys.manifest).replace(b'"schema":1', b'"schema":99')
         client.set(crawl.keys.manifest, text)
 
-    with pytest.raises(Exception, match="schema 99"):
-        ValkeyCrawl.open(location)
+        for use in (ValkeyCrawl.open, ValkeyCrawl.wipe):
+            with pytest.raises(StoreError, match=f"{age} release .*schema {schema}") as caught:
+                use(location)
+
+        assert caught.value.exit_code == 4
+        assert client.get(crawl.keys.manifest) == text
 
 
 def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_path: Path) -> None:

@@ -30,13 +30,17 @@ KnownUrl: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
 """A URL as the stores know it; None: they do not."""
 
 INSIDE = "inside"
+_OUT_OF_REACH = (
+    "fetched, failed or skipped: its record is in the data directory of a worker, give that "
+    "(--data-dir)"
+)
 
 
 class UrlExplanation(NamedTuple):
     """The state of a URL and the reason; `because` is a sentence, the rest are values."""
 
     url: str
-    state: str  # fetched, failed, skipped, given up, queued or unknown
+    state: str  # fetched, failed, skipped, given up, queued, known or unknown
     because: str
     depth: int | None
     found_by: list[str]  # the parent first, the seed last
@@ -56,7 +60,9 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
     depth = None if place is None else place.depth
     scope = _scope(crawl, settings, url, depth)
     state, because = _state(crawl, place, now)
-    if place is None and scope != INSIDE:
+    if place is None and crawl.reader_of(host_key_of(url)).knows(url):
+        state, because = "known", _OUT_OF_REACH
+    elif place is None and scope != INSIDE:
         because = "links out of scope are counted, but not stored"
     found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
     return UrlExplanation(url, state, because, depth, found_by, scope, robots)

@@ -29,13 +29,13 @@ def holders(crawl: View, hosts: list[str], now: float) -> dict[str, str]:
     """
     if not hosts or not crawl.store.is_running():
         return {}
+    own = crawl.store.manifest.id
     try:
         with _memory(crawl.store) as memory:
-            found = {} if memory is None else memory.in_use(hosts, _now(now))
+            found = {} if memory is None else memory.in_use(hosts, _now(now), besides=own)
     except StoreError:  # the crawl itself says what is wrong with it
         return {}
-    own = crawl.store.manifest.id
-    return {host: holder.name for host, holder in found.items() if holder.crawl != own}
+    return {host: holder.name for host, holder in found.items()}
 
 
 def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None:

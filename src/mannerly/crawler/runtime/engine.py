@@ -18,6 +18,7 @@ This module is long because the loop and everything that makes it start less are
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.events import BatchCommitted, Events, ShardLost
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import Committed
-    from mannerly.crawler.store.fleet import Fleet
+    from mannerly.crawler.store.fleet import Fleet, FleetFigures
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget
@@ -139,6 +140,7 @@ class Engine:
         self.is_paused = False
         self.dropped: list[Shard] = []  # lost by this engine; the worker closes their stores
         self.away: StoreAway | None = None  # since a call failed; the worker takes it back
+        self.figures: FleetFigures | None = None  # of the store, as of the last look; for metrics
 
     @property
     def in_flight(self) -> int:
@@ -335,8 +337,10 @@ class Engine:
 
     def drop(self, number: int) -> None:
         """Forget a shard without a commit: it has another owner, or its state is unsure."""
-        shard = self._by_number[number]
-        self._cancel(shard, self._now())
+        shard, now = self._by_number[number], self._now()
+        self._cancel(shard, now)
+        with suppress(StoreError):
+            shard.store.remember_hosts(shard.parts.hosts.changes(now))
         self._forget(shard)
 
     def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:
@@ -554,6 +558,7 @@ class Engine:
         """Return the totals of this process, as they are now."""
         stats = self._fold.summed()
         stats.trouble = self._trouble
+        stats.fleet = self.figures
         if self._leases is not None:
             stats.trouble = stats.trouble or self._leases.trouble
         stats.oldest = self._oldest()

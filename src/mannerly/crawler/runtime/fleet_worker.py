@@ -225,6 +225,8 @@ class FleetWorker(Worker):
             self._lose(number)
         self._next_renewal = now + RENEW_S
         self._away_since = self.engine.away = None
+        if self.news is not None:  # they are read
+            self.engine.figures = self._fleet.figures()
 
     def _is_away(self, error: StoreAway) -> None:
         now = self._clock.now()

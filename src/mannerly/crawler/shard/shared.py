@@ -14,7 +14,7 @@ crawl that has nothing to send, or is paused, hands over at once.
 
 **Written when?** Lessons with the next sign of life; a pause in the turn of the loop in which it
 came in, as for the crawl's own commit; a long gap within a tick, which is before the next request.
-A host that no other crawl wants costs one row of one claim, which it shares with many hosts.
+A host that no other crawl wants costs its part of one claim, which it shares with many hosts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SharedHosts:
         self._granted: dict[str, _Grant] = {}  # of hosts that are about to be recalled
         self._away: dict[str, _Away] = {}
         self._ending: set[str] = set()  # held; their turn is over
-        self._learned: dict[str, None] = {}  # keys with something new to write, in order
+        self._learned: dict[str, Remembered] = {}  # by key: what is new and not written, in order
         self.is_urgent = False  # a pause is not written yet
         self._is_long = False  # a long gap is not
         leases.add(self)
@@ -119,8 +119,9 @@ class SharedHosts:
         answers, at = self._leases.claim(gaps, now) if gaps else ({}, now.mono)
         # Written out for the many hosts of which nothing is known.
         held.update(dict.fromkeys(answers, _Turn(now.mono, 0)))
-        for key in gaps.keys() - answers.keys():
-            self._refused(key, None, now)
+        if len(answers) < len(gaps):
+            for key in gaps.keys() - answers.keys():
+                self._refused(key, None, now)
         for key, answer in answers.items():
             if answer is NOTHING_KNOWN:
                 continue
@@ -146,7 +147,7 @@ class SharedHosts:
     def learned(self, lesson: Remembered) -> None:
         """The politeness core has learned of a host: it is written with the next sign of life."""
         if lesson.lesson != _NO_LESSON or lesson.crawl_delay_s or lesson.failing_since:
-            self._learned[lesson.host] = None
+            self._learned[lesson.host] = lesson
             state = self._politeness.state(lesson.host)
             self._is_long |= state is not None and state.delay_s > LONG_GAP_S
 
@@ -165,7 +166,8 @@ class SharedHosts:
 
     def unwritten(self, now: Now) -> list[HostBudget]:
         """Return what was learned since the last time."""
-        return [self._budget(key, now) for key in self._learned if key in self._held]
+        held = self._held
+        return [self._budget(key, now, new) for key, new in self._learned.items() if key in held]
 
     def written(self, budgets: list[HostBudget]) -> None:
         """These have been written."""
@@ -292,26 +294,27 @@ class SharedHosts:
             if not is_gap:
                 self._audit.blocked(key, until)
 
-    def _budget(self, key: str, now: Now) -> HostBudget:
+    def _budget(self, key: str, now: Now, known: Remembered | None = None) -> HostBudget:
+        """Return what the next holder of a host must know; `known`: what was just learned."""
         politeness = self._politeness
         state = politeness.state(key)
         if state is None:
             return HostBudget(key)
-        known = politeness.remembered(key, now=now.mono, wall=now.wall)
+        known = known or politeness.remembered(key, now=now.mono, wall=now.wall)
         assert known is not None
         is_new = key in self._learned and known.lesson != _NO_LESSON
         sent_at = max(state.base_at, state.left_at)
         return HostBudget(
             key,
-            lesson=known.lesson if is_new else None,
-            crawl_delay_s=known.crawl_delay_s,
-            gap_s=state.delay_s,
-            sent_s_ago=None if sent_at == NEVER else max(0.0, now.mono - sent_at),
-            next_in_s=max(0.0, state.allowed_at - now.mono),
-            failing_s=known.updated_at - known.failing_since if known.failing_since else None,
-            failures_in_a_row=known.failures_in_a_row,
-            breaker_opens=known.breaker_opens,
-            breaker_in_s=max(0.0, known.breaker_until - now.wall) if known.breaker_until else None,
+            known.lesson if is_new else None,
+            known.crawl_delay_s,
+            state.delay_s,
+            None if sent_at == NEVER else max(0.0, now.mono - sent_at),
+            max(0.0, state.allowed_at - now.mono),
+            known.updated_at - known.failing_since if known.failing_since else None,
+            known.failures_in_a_row,
+            known.breaker_opens,
+            max(0.0, known.breaker_until - now.wall) if known.breaker_until else None,
         )
 
 

@@ -232,10 +232,14 @@ def repair(location: str | Path) -> list[str]:
 
 
 def name_of(location: str) -> str:
-    """Return the name of a crawl as other crawls show it: the last part of its location.
+    """Return the name of a crawl as people see it: in a server its own, else its last directory.
 
     The runs of a job are called run-1, run-2 …, so they have the name of the job, too.
     """
+    if is_in_server(location):
+        from urllib.parse import unquote
+
+        return unquote(location.partition("#")[2]) or location
     parts = re.split(r"[/\\:]", location.rstrip("/\\"))
     return "/".join(parts[-2:] if parts[-1].startswith("run-") else parts[-1:]) or location
 

@@ -86,7 +86,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -286,7 +286,11 @@ class ShardReader(Protocol):
         """Yield every host that was given up or has URLs that were, and how many."""
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown."""
+        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+
+    def knows(self, url: str) -> bool:
+        """Return whether a URL is known, also if its record is out of reach."""
+        return self.find(url) is not None
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""
@@ -337,6 +341,12 @@ class ShardStore(ShardReader, Protocol):
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
+
+    def remember_hosts(self, records: Sequence[HostRecord]) -> None:
+        """Take records that were not committed, of a shard that is lost: the waits in them still
+        hold. A store whose server may have forgotten waits tells it again.
+        """
+        del records  # a store that forgets nothing has them
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""

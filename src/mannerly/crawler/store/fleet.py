@@ -74,6 +74,34 @@ class Rhythm(NamedTuple):
 SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024)
 
 
+class FleetFigures(NamedTuple):
+    """The store of a crawl as one process sees it: plain values for metrics."""
+
+    leases: int = 0  # shards that it owns
+    takeovers: int = 0  # of them, those whose owner was lost, so far
+    lost: int = 0  # shards that it has lost, so far
+    commits: int = 0  # writes to its shards, so far
+    refused: int = 0  # of them, those that came too late: another owner was there
+    unread_links: int = 0  # in the inboxes of its shards
+    waited_s: float = 0.0  # for answers of the server, so far
+    memory_bytes: int = 0  # of the server
+    memory_limit_bytes: int = 0  # 0: none
+
+    def plus(self, other: FleetFigures) -> FleetFigures:
+        """Return the figures of two processes that use one server."""
+        return FleetFigures(
+            leases=self.leases + other.leases,
+            takeovers=self.takeovers + other.takeovers,
+            lost=self.lost + other.lost,
+            commits=self.commits + other.commits,
+            refused=self.refused + other.refused,
+            unread_links=self.unread_links + other.unread_links,
+            waited_s=self.waited_s + other.waited_s,
+            memory_bytes=max(self.memory_bytes, other.memory_bytes),
+            memory_limit_bytes=max(self.memory_limit_bytes, other.memory_limit_bytes),
+        )
+
+
 class StoreAway(StoreError):  # noqa: N818 - a state of the server
     """The server cannot be reached, or does not answer in time: try the same again."""
 
@@ -154,6 +182,9 @@ class Fleet(Protocol):
         Raises:
             StoreError: it is not known where records are.
         """
+
+    def figures(self) -> FleetFigures:
+        """Return what this process knows of the store. Asks the server once."""
 
     def return_pages(self, pages: int) -> None:
         """Give back pages that were taken and not started."""

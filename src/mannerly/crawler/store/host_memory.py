@@ -36,8 +36,8 @@ Retry-After that came last.
 what is left of the longest wait that any holder has written. After a death it is at least the gap
 in force, counted from the takeover, because the last request of a dead holder is not known. A
 holder writes a pause (Retry-After, a back-off) before it sends anything else to that host, and
-`renew` takes what is still unwritten: no lease is prolonged without it. A process that does not
-hold the host (its answer came late) can only prolong the wait.
+`renew` takes what is still unwritten: no lease is prolonged without it. A process whose host
+another one holds (its answer came late) can only prolong the wait.
 
 **Lessons.** `HostBudget.lesson` None means "as it is stored". A lesson keeps its age: a holder that
 has learned nothing does not make it younger. Lessons of private hosts are used for a day
@@ -167,7 +167,7 @@ class HostMemory(Protocol):
         """Return the hosts of a holder that other crawls wait for, and how many of them."""
 
     def write(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
-        """Write the budgets of hosts; of a host that it does not hold, only a longer wait counts.
+        """Write the budgets of hosts; of a host that another holds, only a longer wait counts.
 
         It is no error if the holder is dead.
         """
@@ -184,8 +184,11 @@ class HostMemory(Protocol):
     def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
         """Return what is known of some hosts, without claiming them."""
 
-    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
-        """Return the holders of these hosts; free hosts are left out."""
+    def in_use(self, hosts: Iterable[str], now: Now, *, besides: str = "") -> dict[str, Holder]:
+        """Return the holders of these hosts; free hosts are left out.
+
+        Holders of the crawl `besides` are left out, too: without them it costs less.
+        """
 
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host, not its waits; return whether it was known."""

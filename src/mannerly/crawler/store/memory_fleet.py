@@ -16,7 +16,7 @@ from mannerly.crawler.control import is_for_shards
 from mannerly.politeness.clock import MonotonicClock
 
 from .base import StoreError, StoreInUse
-from .fleet import LEASE_S, MARGIN_S, SHARED, CrawlGone, LeaseLost, StoreAway
+from .fleet import LEASE_S, MARGIN_S, SHARED, CrawlGone, FleetFigures, LeaseLost, StoreAway
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
@@ -269,6 +269,10 @@ class SharedMemoryCrawl(MemoryCrawl):
         """Give back pages that were taken and not started."""
         self.reach()
         self._shared.pages += pages
+
+    def figures(self) -> FleetFigures:
+        """Return what this process knows of the store."""
+        return FleetFigures(leases=len(self._leased))
 
     def recall(self, host: str | None) -> int:  # noqa: ARG002
         """Return 0: no record is lost without the crawl."""

@@ -157,13 +157,13 @@ class MemoryHosts:
         found = {host: self._budget(host, now) for host in hosts}
         return {host: budget for host, budget in found.items() if budget is not None}
 
-    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
+    def in_use(self, hosts: Iterable[str], now: Now, *, besides: str = "") -> dict[str, Holder]:
         """Return who holds these hosts."""
         found: dict[str, Holder] = {}
         for host in hosts:
             lease = self._data.leases.get(host)
             holder = None if lease is None else self._alive(lease.holder, now)
-            if holder is not None:
+            if holder is not None and holder.crawl != besides:
                 found[host] = holder
         return found
 

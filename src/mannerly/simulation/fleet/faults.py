@@ -1,8 +1,7 @@
 """The faults of a fleet, and what they excuse: times in which nobody can know what a member knows.
 
-`Faults.happen` makes one fault happen. The judge asks `was_heard` and `was_forgotten` about what a
-member was told at an instant: what the server could not hear binds that member alone, and what the
-server forgot binds no member.
+`Faults.happen` makes one fault happen. The judge asks `was_heard`, `was_told` and `was_lost` about
+what a member was told: what the server could not hear binds that member alone.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import VirtualClock
 
     from .calm import Calm
+    from .judge import ToldMember
     from .members import SimulatedMember
     from .server import ModelServer
 
@@ -64,9 +64,28 @@ class Faults:
         """Return whether what a member was told at an instant was committed for good."""
         spans = chain(self._members[member].unheard, self._unheard)
         is_unheard = any(first <= at <= last for first, last in spans)
-        return not is_unheard and not self.was_forgotten(member, at)
+        return not is_unheard and not self._was_forgotten(member, at)
 
-    def was_forgotten(self, member: int, at: float) -> bool:
+    def was_told(self, told: ToldMember) -> bool:
+        """Return whether a wait that a member was told came to be known to the others."""
+        spans = chain(self._members[told.member].unheard, self._unheard)
+        is_unheard = any(first <= told.at <= last for first, last in spans)
+        return not is_unheard and not self.was_lost(told)
+
+    def was_lost(self, told: ToldMember) -> bool:
+        """Return whether a wait was forgotten, and could not be told again."""
+        member = self._members[told.member]
+        if any(first <= told.at <= last for first, last in member.forgotten):
+            return True  # it was stopped meanwhile
+        for first, last in self._forgotten:
+            if first <= told.at <= last:
+                spans = chain(member.unheard, self._unheard)
+                is_disturbed = any(begin <= last and first <= end for begin, end in spans)
+                if is_disturbed or any(told.sent_at <= at <= told.at for at in member.let_go):
+                    return True
+        return False
+
+    def _was_forgotten(self, member: int, at: float) -> bool:
         """Return whether the server may know nothing of what a member was told at an instant."""
         spans = chain(self._members[member].forgotten, self._forgotten)
         return any(first <= at <= last for first, last in spans)
@@ -136,7 +155,7 @@ class Faults:
         now = self._clock.now
         member.stopped_until = until
         member.unheard.append((now - COMMIT_S, until + COMMIT_S))
-        if self.was_forgotten(member.number, now):  # it learns that when it is woken
+        if self._was_forgotten(member.number, now):  # it learns that when it is woken
             member.forgotten.append((now, until + LEARN_S))
         self._disturbed([member], until)
 

@@ -4,8 +4,9 @@ A broken promise counts for every member that sends, with exceptions that no fle
 
 - What a member was told while the server could not hear it (its link was cut, it was stopped, or
   it died before its commit) binds that member alone. The others cannot know it.
-- What the server forgot binds no member: its owner has to let go of the shard, and the next one
-  knows what the server knows.
+- What the server forgot binds all members, because the one that was told it tells the server again;
+  unless that one was disturbed before it could, or the answer was under way when it let go of the
+  shard.
 - A page may be fetched again if its first answer went to a member that was disturbed before it
   could commit it, or if the server forgot that commit. Every other repetition is counted.
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.simulation.audit import TOLERANCE_S, asked_wait_s
 from mannerly.simulation.crawl_web import ROBOTS, place_of
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
     from mannerly.simulation.crawl_web import GeneratedWeb
 
 
+class ToldMember(NamedTuple):
+    """Something that a member was told: it sent the request and got the answer at these times."""
+
+    member: int
+    sent_at: float
+    at: float
+
+
 class _Host:
     """A host as the judge sees it: its last request, and what it asked of which member."""
 
@@ -40,15 +49,16 @@ class _Host:
 
     def __init__(self) -> None:
         self.last_start = -inf
-        self.asked: list[tuple[int, float, float]] = []  # member, told at, silent until
-        self.rules: list[tuple[int, float]] = []  # member, told at
+        self.asked: list[tuple[ToldMember, float]] = []  # and silent until
+        self.rules: list[ToldMember] = []
 
 
 class FleetJudge:
     """Counts broken promises.
 
     `was_heard(member, instant)` says whether what a member learned at an instant came to be known
-    to the others, `was_forgotten(member, instant)` whether the server has forgotten it.
+    to the others for good, `was_told(what)` the same of a wait, which is told again if the server
+    has forgotten it, and `was_lost(what)` whether it could not be told again.
     """
 
     def __init__(
@@ -57,14 +67,16 @@ class FleetJudge:
         least_gap_s: float,
         *,
         was_heard: Callable[[int, float], bool],
-        was_forgotten: Callable[[int, float], bool],
+        was_told: Callable[[ToldMember], bool],
+        was_lost: Callable[[ToldMember], bool],
     ) -> None:
         self.broken: Counter[str] = Counter()
         self.excused = 0  # pages that were fetched again with a reason
         self._web = web
         self._least_gap_s = least_gap_s
         self._was_heard = was_heard
-        self._was_forgotten = was_forgotten
+        self._was_told = was_told
+        self._was_lost = was_lost
         self._hosts: dict[int, _Host] = {}
         self._delivered: dict[tuple[int, int], tuple[int, float]] = {}
 
@@ -73,15 +85,15 @@ class FleetJudge:
         number, _ = place_of(request.url)
         host = self._hosts.setdefault(number, _Host())
         gap_s = self._least_gap_s
-        if any(self._binds(member, told, at, now) for told, at in host.rules):
+        if any(self._binds(member, told, now) for told in host.rules):
             gap_s = max(gap_s, self._web.limit_and_delay(number)[1])
         if now - host.last_start < gap_s - TOLERANCE_S:
             self.broken["gap"] += 1
         host.last_start = now
-        host.asked = [each for each in host.asked if each[2] > now]
+        host.asked = [each for each in host.asked if each[1] > now]
         if any(
-            self._binds(member, told, at, now) and now < until - TOLERANCE_S
-            for told, at, until in host.asked
+            self._binds(member, told, now) and now < until - TOLERANCE_S
+            for told, until in host.asked
         ):
             self.broken["retry_after"] += 1
 
@@ -92,9 +104,9 @@ class FleetJudge:
         if reply.error is not None or reply.latency_s > request.timeout_s:
             return
         if wait_s := asked_wait_s(reply.headers) if reply.status != 200 else 0.0:
-            host.asked.append((member, at, at + wait_s))
+            host.asked.append((ToldMember(member, now, at), at + wait_s))
         elif reply.status == 200 and page == ROBOTS:
-            host.rules.append((member, at))
+            host.rules.append(ToldMember(member, now, at))
         elif reply.status == 200:
             self._deliver((number, page), member, at)
 
@@ -106,10 +118,8 @@ class FleetJudge:
             self.excused += 1
         self._delivered[page] = member, at
 
-    def _binds(self, asker: int, told: int, at: float, now: float) -> bool:
+    def _binds(self, asker: int, told: ToldMember, now: float) -> bool:
         """Return whether something that a member was told holds for the one that asks now."""
-        if at > now:
+        if told.at > now:
             return False
-        if asker == told:
-            return not self._was_forgotten(told, at)
-        return self._was_heard(told, at)
+        return not self._was_lost(told) if asker == told.member else self._was_told(told)

@@ -122,6 +122,7 @@ class SimulatedMember:
         self.stopped_until = 0.0
         self.unheard: list[tuple[float, float]] = []  # times in which the server cannot hear it
         self.forgotten: list[tuple[float, float]] = []  # times of which the server may know nothing
+        self.let_go: list[float] = []  # when it learned that shards were lost
         self.is_watchful = True  # it looks every second (`calm`)
         self.has_looked = False  # and renewed, since it was roused
         self.ticket, self.turn_at = 0, -inf  # of its next turn
@@ -174,6 +175,11 @@ class SimulatedMember:
             due = shard.next_due(now)
             until = until if due is None else min(until, due)
         return until
+
+    @property
+    def lost(self) -> int:
+        """Return how many shards it has lost so far."""
+        return self.worker.lost + len(self.worker.engine.dropped)
 
     @property
     def owned(self) -> list[int]:

@@ -122,7 +122,8 @@ class World:
             self.web,
             politeness.floor_s,
             was_heard=self._faults.was_heard,
-            was_forgotten=self._faults.was_forgotten,
+            was_told=self._faults.was_told,
+            was_lost=self._faults.was_lost,
         )
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._aimed: list[tuple[float, Fault]] = []  # for the next request after an instant
@@ -235,7 +236,10 @@ class World:
             return
         if self._calm is not None:
             self._calm.before_turn(member)
+        lost = member.lost
         member.turn()
+        if member.lost > lost:
+            member.let_go.append(self.clock.now)
         if self._calm is not None:
             self._calm.after_turn(member)
         self._plan_turn(member)

@@ -40,6 +40,7 @@ class HostMemoryContract:
 
     times: ClassVar[LeaseTimes] = LeaseTimes()
     tolerance_s: ClassVar[float] = 0.001  # of a memory with a clock of its own
+    has_time_of_callers: ClassVar[bool] = True  # False: it has a clock of its own
 
     def open_memory(self) -> HostMemory:
         """Open the memory of this test."""
@@ -250,6 +251,88 @@ class HostMemoryContract:
         assert three.wanted() == {}
         with pytest.raises(HolderLost):
             one.renew()
+
+    # ------------------------------------------------------------------ holders that are alone
+
+    def test_who_joins_later_finds_every_lease(self) -> None:
+        """The holder was alone when it claimed; two that join at once see the same."""
+        one = self.joined("x")
+        one.claim()
+        one.claim("b.example", 7.0)
+        two, three = self.joined("y"), self.joined("z")
+
+        assert two.claim() == InUse(one.holder, 1)
+        assert three.claim("b.example") == InUse(one.holder, 1)
+        assert one.wanted() == {HOST: 1, "b.example": 1}
+        assert two.memory.in_use([HOST], self.now, besides="x") == {}
+        assert two.memory.in_use([HOST], self.now, besides="y") == {HOST: one.holder}
+
+    def test_who_comes_after_the_death_of_a_lone_holder_waits_as_long_as_any_other(self) -> None:
+        """The gap in force counts from the takeover; a pause that was written stays."""
+        one = self.joined("x")
+        one.claim("a.example", 7.0)
+        one.claim("b.example")
+        one.claim("c.example")
+        long_gap = HostBudget("b.example", crawl_delay_s=30.0, gap_s=30.0, next_in_s=30.0)
+        pause = HostBudget("c.example", gap_s=GAP_S, next_in_s=600.0)
+        one.memory.write(one.holder.id, [long_gap, pause], self.now)
+        self.wait(self.times.lease_s * 1.1)
+        two = self.joined("y")
+
+        answers = two.memory.claim(
+            two.holder.id, dict.fromkeys(("a.example", "b.example", "c.example"), GAP_S), self.now
+        )
+
+        waits = [
+            each.budget.next_in_s
+            for each in answers.values()
+            if isinstance(each, Granted) and each.budget is not None
+        ]
+        left_s = 600.0 - self.times.lease_s * 1.1
+        assert waits == pytest.approx([7.0, 30.0, left_s], abs=self.tolerance_s)
+        with pytest.raises(HolderLost):
+            one.renew()
+
+    def test_a_lone_holder_that_was_stopped_claims_nothing_of_the_next_one(self) -> None:
+        """It read its clock in time; meanwhile another was alone, and has a host."""
+        one = self.joined("x")
+        before = self.now
+        self.wait(self.times.lease_s * 1.1)
+        two = self.joined("y")
+        two.claim()
+
+        with pytest.raises(HolderLost):
+            one.claim()
+        if self.has_time_of_callers:
+            answer = one.memory.claim(one.holder.id, {HOST: GAP_S}, before)[HOST]
+            assert answer == InUse(two.holder, 1)
+
+    def test_a_lone_holder_knows_what_it_has_written(self) -> None:
+        """A claim that is repeated has the budget; so has whoever only looks."""
+        one = self.joined("x")
+        one.claim()
+        one.memory.write(one.holder.id, [HostBudget(HOST, LESSON, gap_s=2.0)], self.now)
+        looked = self.memory().budgets([HOST, "b.example"], self.now)
+        answer = one.claim()
+
+        assert set(looked) == {HOST}
+        assert isinstance(answer, Granted)
+        assert answer.budget is not None
+        for budget in (looked[HOST], answer.budget):
+            assert (budget.lesson, budget.gap_s, budget.learned_by) == (LESSON, 2.0, "crawl-x")
+
+    def test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written(self) -> None:
+        """A late answer of a process that has ended; the holder has read the memory before."""
+        one = self.joined("x")
+        for host in ("b.example", "c.example", "d.example"):
+            one.claim(host)
+        late = self.memory()
+        late.write("ended", [HostBudget(HOST, next_in_s=30.0)], self.now)
+        answer = one.claim()
+
+        assert isinstance(answer, Granted)
+        assert answer.budget is not None
+        assert answer.budget.next_in_s == pytest.approx(30.0, abs=self.tolerance_s)
 
     # ------------------------------------------------------------------ callers that were stopped
 

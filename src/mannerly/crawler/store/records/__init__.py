@@ -6,6 +6,7 @@ skipped URLs, links and extracted items are too many for its memory. They go to 
 committed. Nothing here knows a server.
 
     frames    the values that a log holds, and their bytes
+    elements  where the elements of pages are, and how they are read
     writer    appends what a batch brought to the log of one claim of a shard
     reader    the records of a shard, from the logs of all its claims
 

@@ -1,5 +1,7 @@
 """The frames of a log: one for each page, skipped URL, return to the queue or list of a sitemap.
 
+The elements of a batch's pages are compressed together, in a frame before those of the pages.
+
 A frame is its length and its checksum, four bytes each, and a msgpack array that begins with a
 letter for its kind. The checksum is for disks that lose power: a log is never read beyond its
 committed length, but what was committed may not have reached the disk.
@@ -37,6 +39,13 @@ class LogDamaged(StoreError):  # noqa: N818 - a state of the file
     """A committed frame cannot be read."""
 
 
+class ElementsFrame(msgspec.Struct, tag="e", array_like=True, frozen=True):
+    """The elements of pages whose records follow."""
+
+    seqs: list[int]  # of the pages, in the order of their elements
+    data: bytes  # see `element_streams.packed`
+
+
 class RecordedFrame(msgspec.Struct, tag="r", array_like=True, frozen=True):
     """A page or a list was recorded."""
 
@@ -45,7 +54,7 @@ class RecordedFrame(msgspec.Struct, tag="r", array_like=True, frozen=True):
     entry: Entry
     record: PageRecord
     keeps_elements: bool  # it is unchanged: what its earlier record has stays
-    elements: bytes | None
+    elements: bytes | bool | None  # True: in an `ElementsFrame`; bytes: by an earlier release
     place: ArchivePlace | None
     items: PageItems | None
 
@@ -91,7 +100,8 @@ class CheckedFrame(msgspec.Struct, tag="c", array_like=True, frozen=True):
 
 
 Frame: TypeAlias = (
-    RecordedFrame
+    ElementsFrame
+    | RecordedFrame
     | DroppedFrame
     | ReturnedFrame
     | AskedFrame

@@ -23,10 +23,12 @@ from mannerly.crawler.store.lastmod import unchanged
 from mannerly.crawler.store.memory_reader import SitemapSays
 from mannerly.crawler.store.sqlite.files import open_regular
 
+from .elements import LoggedElements
 from .frames import (
     AskedFrame,
     CheckedFrame,
     DroppedFrame,
+    ElementsFrame,
     ListedFrame,
     LogDamaged,
     RecordedFrame,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import ArchivePlace, Entry, PageItems
 
+    from .elements import ElementsPlace
     from .frames import Frame
     from .writer import Extent
 
@@ -67,7 +70,7 @@ class _Url:
         # Places of frames: the number of the segment and the offset in it.
         self.record_at: tuple[int, int] | None = None
         self.reason_at: tuple[int, int] | None = None
-        self.elements_at: tuple[int, int] | None = None
+        self.elements_at: ElementsPlace | None = None
         self.items_at: tuple[int, int] | None = None
         self.place: ArchivePlace | None = None
         self.error: str | None = None  # it was dropped when it was checked again
@@ -86,6 +89,7 @@ class LogReader:
         self._listed: dict[str, SitemapSays] = {}
         self._traffic: dict[int, tuple[int, int]] = {}
         self._files: list[BinaryIO] = []
+        self._logged_elements = LoggedElements(self._files)
         self._numbers: dict[str, int] = {}  # of segments that were found, by name
         self._read_to: dict[str, int] = {}
 
@@ -132,6 +136,8 @@ class LogReader:
 
     def _take(self, frame: Frame, at: tuple[int, int]) -> None:
         match frame:
+            case ElementsFrame():
+                self._logged_elements.meet(frame, at)
             case RecordedFrame():
                 self._recorded(frame, at)
             case DroppedFrame():
@@ -152,6 +158,7 @@ class LogReader:
 
     def _recorded(self, frame: RecordedFrame, at: tuple[int, int]) -> None:
         url = self._url(frame.entry)
+        elements_at = self._logged_elements.place_of(frame, at)
         # Of a page that is offered again, the latest answer and items count.
         url.place = frame.place or url.place
         if frame.items is not None:
@@ -162,10 +169,8 @@ class LogReader:
         url.checked_round = 0
         url.position = url.position or frame.position
         url.record_at, url.reason_at, url.error = at, None, None
-        if frame.elements is not None:
-            url.elements_at = at
-        elif not frame.keeps_elements:
-            url.elements_at = None
+        if elements_at is not None or not frame.keeps_elements:
+            url.elements_at = elements_at
 
     def _dropped(self, frame: DroppedFrame, at: tuple[int, int]) -> None:
         url = self._url(frame.entry)
@@ -362,8 +367,7 @@ class LogReader:
         )
 
     def _elements(self, url: _Url) -> bytes | None:
-        frame = None if url.elements_at is None else self._frame(url.elements_at)
-        return frame.elements if isinstance(frame, RecordedFrame) else None
+        return None if url.elements_at is None else self._logged_elements.read(url.elements_at)
 
     def _reason(self, url: _Url) -> DroppedFrame | None:
         frame = None if url.reason_at is None else self._frame(url.reason_at)

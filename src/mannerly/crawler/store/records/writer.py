@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import Kind
+from mannerly.crawler.store.element_streams import in_blocks, packed
 from mannerly.crawler.store.segments import SegmentWriter
 
 from .frames import (
     AskedFrame,
     CheckedFrame,
     DroppedFrame,
+    ElementsFrame,
     ListedFrame,
     RecordedFrame,
     ReturnedFrame,
@@ -68,6 +70,8 @@ class RecordWriter:
 
     def add(self, batch: Batch, round_number: int) -> None:
         """Append the pages, dropped URLs, lists and traffic of a batch."""
+        if batch.elements:
+            self._add_elements(batch)
         for entry, record in batch.pages:
             seq = entry.seq
             frame = RecordedFrame(
@@ -76,7 +80,7 @@ class RecordWriter:
                 entry._replace(attempts=0),
                 record,
                 seq in batch.unchanged,
-                batch.elements.get(seq),
+                True if seq in batch.elements else None,
                 batch.kept.get(seq),
                 batch.items.get(seq),
             )
@@ -88,6 +92,13 @@ class RecordWriter:
             self._append(ListedFrame(round_number, batch.listed))
         if batch.traffic:
             self._append(TrafficFrame(batch.traffic))
+
+    def _add_elements(self, batch: Batch) -> None:
+        """Append the elements of a batch's pages; those of other pages are not written again."""
+        seqs = {entry.seq for entry, _ in batch.pages}
+        kept = {seq: each for seq, each in batch.elements.items() if seq in seqs}
+        for block in in_blocks(kept):
+            self._append(ElementsFrame(list(block), packed(list(block.values()))))
 
     def returned(self, seqs: Iterable[int]) -> None:
         """Note that URLs are queued again, without what was recorded of them."""

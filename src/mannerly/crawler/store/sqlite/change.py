@@ -34,7 +34,6 @@ from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
 
 from .bring_back import keep_order
 from .database import REPAIR
-from .elements import write_elements
 from .inbox import encode_links
 from .kept import keep_answers
 from .reader import checked_entries
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord
 
     from .database import Database, Row
+    from .elements import ElementsWriter
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"
 _PAGE = insert("pages", "position", "seq", "host", "kind", "hops", "round", "elements", *PAGE)
@@ -128,9 +128,12 @@ class Applied(NamedTuple):
 class Change:
     """One transaction's worth of changes. `finish` writes the totals; call it last."""
 
-    def __init__(self, database: Database, ids: HostIds, *, frontier_limit: int) -> None:
+    def __init__(
+        self, database: Database, ids: HostIds, elements: ElementsWriter, *, frontier_limit: int
+    ) -> None:
         self.database = database
         self.ids = ids
+        self._write_elements = elements.write
         self._limit = frontier_limit
         row = database.execute(_READ_TOTALS).fetchone()
         self.totals: dict[str, int] = dict(zip(TOTALS, row or (), strict=True))
@@ -267,7 +270,7 @@ class Change:
         """Store the elements of pages; return the number of each, also of those that are kept."""
         kept = {seq: known[seq][2] for seq in batch.unchanged if seq in known}
         new = {seq: each for seq, each in batch.elements.items() if seq in taken}
-        numbers = write_elements(self.database, self.totals["next_elements"], new)
+        numbers = self._write_elements(self.database, self.totals["next_elements"], new)
         self.totals["next_elements"] += len(numbers)
         return kept | numbers
 

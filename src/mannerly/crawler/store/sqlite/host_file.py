@@ -5,8 +5,9 @@
     leases    one row a host that is held; without its holder's row it counts as released
     wishes    who waits for a host, in order
     times     how long leases last; fixed when the file is made
+    claimed, noted    leases and budgets of a holder that is alone (`host_journal`)
 
-A claim of many hosts is three statements, whatever their number: new leases are inserted, leases of
+A claim of many hosts is few statements, whatever their number: new leases are inserted, leases of
 others are found, known budgets are read. Only hosts that have a lease already are handled singly.
 
 Dates are `now.mono` within one boot of the machine. After a reboot a wait is served in full (a day
@@ -16,18 +17,13 @@ returns, which survives kill -9; no disk is waited for.
 
 from __future__ import annotations
 
-import os
-from contextlib import closing, contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 from mannerly.crawler.store.host_memory import (
     NOTHING_KNOWN,
-    PRIVATE_LESSON_S,
-    STALE_S,
     Granted,
     Holder,
     HolderLost,
@@ -35,15 +31,17 @@ from mannerly.crawler.store.host_memory import (
     InUse,
     LeaseTimes,
     after_death,
-    is_private,
     merged,
     prolonged,
     unlearned,
 )
 
 from .database import Database
-from .files import DIRECTORY_MODE
-from .host_rows import FIELDS, WRITE, budget_of, is_of_boot, row_of
+from .host_format import convert, create, explained
+from .host_journal import HostJournal
+from .host_rows import budget_of, is_of_boot, row_of
+from .host_table import HostTable
+from .host_tidying import tidy
 from .schema import HOSTS
 
 if TYPE_CHECKING:
@@ -58,12 +56,8 @@ if TYPE_CHECKING:
 
 BUSY_MS = 50  # the loop of a crawl waits no longer for another writer: it tries again soon
 OPEN_BUSY_MS = 5000  # at the start, and for commands
-KEPT_S = 90 * 86_400.0  # a lesson that was not used for so long is removed
-MANY_HOSTS = 1_000_000  # beyond it the oldest lessons are removed
-FORGOTTEN_S = 3600.0  # after which a dead holder's leases are removed
 
 _ASKED = "FROM json_each(?) AS asked CROSS JOIN"
-_READ = f"SELECT {FIELDS} {_ASKED} hosts ON hosts.host = asked.value"
 _HOLD = """
 INSERT INTO leases (host, holder, gap_s) SELECT key, ?, value FROM json_each(?) WHERE true
 ON CONFLICT (host) DO NOTHING
@@ -80,12 +74,6 @@ _WANTED = """
 SELECT wishes.host, wishes.holder FROM wishes CROSS JOIN leases ON leases.host = wishes.host
 WHERE leases.holder = ?
 """
-_OVER = "iif(boot = ?, mono + next_in_s <= ?, next_in_s <= 60.0)"  # the wait of a host
-_EXPIRE = f"DELETE FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
-_OLD = f"SELECT host FROM hosts WHERE wall < ? AND {_OVER}"  # noqa: S608
-_SHRINK = f"""
-DELETE FROM hosts WHERE host IN (SELECT host FROM hosts WHERE {_OVER} ORDER BY wall LIMIT ?)
-"""  # noqa: S608
 _USED = f"""
 SELECT leases.host, leases.holder {_ASKED} leases ON leases.host = asked.value
 """
@@ -107,21 +95,31 @@ class HostFile:
     ) -> None:
         self.location = str(path)
         self._boot = boot
-        with _explained(path):
+        with explained(path):
             if not path.exists():
-                _create(path, times or LeaseTimes())
+                create(path, times or LeaseTimes())
+            else:
+                convert(path, OPEN_BUSY_MS)
             self._file = Database.open(path, HOSTS, busy_ms=OPEN_BUSY_MS, vfs=vfs)
             row = self._file.row(f"SELECT {', '.join(LeaseTimes._fields)} FROM times")  # noqa: S608
             if row is None:
                 raise self._file.damaged("it has no times")
         self.times = LeaseTimes(*map(float, row))
+        self._table = HostTable(self._file)
+        self._journal = HostJournal(self._file, self._table)
         self._numbers: dict[str, int] = {}  # of the holders of this process
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder; what is out of date is removed on this occasion."""
         self._file.wait_for(OPEN_BUSY_MS)
         with self._changed():
-            self._tidy(now)
+            self._journal.apply_noted()
+            tidy(self._file, self._boot, now)
+        while self._journal.has_many_claimed():
+            with self._changed():
+                self._journal.apply(some=True)
+        with self._changed():
+            self._journal.apply()
             row = self._file.row(
                 "INSERT INTO holders (id, crawl, name, worker, mono, wall, boot, lease_s) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
@@ -146,9 +144,15 @@ class HostFile:
         asked = msgspec.json.encode(hosts).decode()
         with self._changed():
             me = self._require(holder, now)
-            self._file.execute(_HOLD, (me.number, asked))
+            if self._is_alone(me.number, now):
+                self._journal.claim(me.number, hosts, asked)
+                are_free = self._file.row("SELECT 1 FROM leases LIMIT 1") is None
+            else:
+                self._journal.apply()
+                self._file.execute(_HOLD, (me.number, asked))
+                are_free = self._file.changes() == len(hosts)
             held: list[Row] = []
-            if self._file.changes() < len(hosts):  # else all of them were free
+            if not are_free:
                 held = self._file.execute(_HELD, (asked, me.number)).fetchall()
             stored = self._budgets(hosts, now)
             answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)
@@ -219,6 +223,7 @@ class HostFile:
         """Write the budgets of hosts and give these hosts back."""
         number = self._numbers.get(holder, -1)
         with self._changed():
+            self._journal.apply()
             self._write(number, budgets, now)
             for budget in budgets:
                 lease = (budget.host, number)
@@ -242,6 +247,8 @@ class HostFile:
         self._file.wait_for(OPEN_BUSY_MS)
         with self._changed():
             self._write(number, budgets, now)
+            self._journal.apply_noted()
+            self._journal.leave(number)
             self._file.execute("DELETE FROM wishes WHERE holder = ?", (number,))
             self._file.execute("DELETE FROM holders WHERE number = ?", (number,))
             if self._file.row("SELECT 1 FROM holders LIMIT 1") is None:
@@ -255,21 +262,31 @@ class HostFile:
 
     def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
         """Return what is known of some hosts."""
-        with self._file.translated():
-            return self._budgets(hosts, now)
+        noted, names = self._journal.noted(), list(hosts)
+        rows = self._table.read_anyway(names)
+        found = {str(row[0]): budget_of(row, now, self._boot) for row in rows}
+        # What is moved between these two looks is in both.
+        journal = {name: noted[name] for name in names if name in noted}
+        return found | {name: budget_of(row, now, self._boot) for name, row in journal.items()}
 
-    def in_use(self, hosts: Iterable[str], now: Now) -> dict[str, Holder]:
+    def in_use(self, hosts: Iterable[str], now: Now, *, besides: str = "") -> dict[str, Holder]:
         """Return who holds these hosts."""
-        rows = self._file.rows(_USED, (msgspec.json.encode(list(hosts)).decode(),))
-        found = {host: self._holder(int(number), now) for host, number in rows}
+        names = list(hosts)
+        numbers = self._journal.holders_of(names, besides)
+        rows = self._file.rows(_USED, (msgspec.json.encode(names).decode(),))
+        numbers = {host: int(number) for host, number in rows} | numbers
+        found = {host: self._holder(number, now) for host, number in numbers.items()}
         return {
-            host: each.holder for host, each in found.items() if each is not None and each.is_alive
+            host: each.holder
+            for host, each in found.items()
+            if each is not None and each.is_alive and each.holder.crawl != besides
         }
 
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host."""
         self._file.wait_for(OPEN_BUSY_MS)
         with self._changed():
+            self._journal.apply_noted()
             stored = self._budgets([host], now).get(host)
             if stored is None:
                 return False
@@ -285,32 +302,44 @@ class HostFile:
     @contextmanager
     def _changed(self) -> Iterator[None]:
         """Commit what is done in here; explain what is wrong with the file."""
-        with _explained(self._file.path), self._file.transaction():
+        with explained(self._file.path), self._file.transaction():
             yield
 
     def _write(self, number: int, budgets: Sequence[HostBudget], now: Now) -> None:
         if not budgets:
             return
         hosts = msgspec.json.encode([each.host for each in budgets]).decode()
-        leases: list[Row] = self._file.execute(_USED, (hosts,)).fetchall()
-        mine = {host for host, holder in leases if holder == number}
-        stored = self._budgets([each.host for each in budgets], now)
         known = self._holder(number, now)
         name = "" if known is None else known.holder.name
+        if known is not None and known.is_alive and self._is_alone(number, now):
+            leases = self._leased(hosts)
+            if all(holder == number for holder in leases.values()):
+                rows = [row_of(each, now, self._boot) for each in budgets]
+                self._journal.note(number, name, rows)
+                return
+        self._journal.apply()
+        leases = self._leased(hosts)
+        mine = {host for host, holder in leases.items() if holder == number}
+        stored = self._budgets([each.host for each in budgets], now)
         rows = []
         for budget in budgets:
             before = stored.get(budget.host)
             is_mine = budget.host in mine
             kept = merged(before, budget, name) if is_mine else prolonged(before, budget)
             rows.append(row_of(kept, now, self._boot))
-        self._file.executemany(WRITE, rows)
+        self._table.write(rows)
+
+    def _leased(self, hosts: str) -> dict[str, int]:
+        """Return the holders of these hosts (JSON) in the table of leases."""
+        if self._file.row("SELECT 1 FROM leases LIMIT 1") is None:
+            return {}
+        return {str(host): int(holder) for host, holder in self._file.rows(_USED, (hosts,))}
 
     def _put(self, budget: HostBudget, now: Now) -> None:
-        self._file.execute(WRITE, row_of(budget, now, self._boot))
+        self._table.write([row_of(budget, now, self._boot)])
 
     def _budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
-        asked = msgspec.json.encode(list(hosts)).decode()
-        rows = self._file.execute(_READ, (asked,)).fetchall()
+        rows = self._table.read(hosts)
         return {str(row[0]): budget_of(row, now, self._boot) for row in rows}
 
     def _waiting(self, host: str, now: Now) -> list[_Known]:
@@ -325,6 +354,16 @@ class HostFile:
             raise HolderLost(holder)
         return known
 
+    def _is_alone(self, number: int, now: Now) -> bool:
+        """Return whether no other holder is alive."""
+        others = self._file.rows(
+            "SELECT mono, boot, lease_s FROM holders WHERE number <> ?", (number,)
+        )
+        return not any(self._is_alive(*each, now=now) for each in others)
+
+    def _is_alive(self, mono: float, boot: str, lease_s: float, *, now: Now) -> bool:
+        return is_of_boot(boot, mono, now, self._boot) and now.mono - mono < lease_s
+
     def _holder(self, number: int, now: Now) -> _Known | None:
         row = self._file.row(
             "SELECT id, crawl, name, worker, mono, boot, lease_s FROM holders WHERE number = ?",
@@ -333,59 +372,5 @@ class HostFile:
         if row is None:
             return None
         *names, mono, boot, lease_s = row
-        is_alive = is_of_boot(boot, mono, now, self._boot) and now.mono - mono < lease_s
+        is_alive = self._is_alive(mono, boot, lease_s, now=now)
         return _Known(number, Holder(*map(str, names)), is_alive)
-
-    def _tidy(self, now: Now) -> None:
-        """Remove dead holders with their leases, and lessons that are too old."""
-        file, over = self._file, (self._boot, now.mono)
-        file.execute(
-            "DELETE FROM holders WHERE boot <> ?1 OR mono < ?2 - ?3 "
-            "OR (?1 = '' AND mono > ?2 + ?4)",
-            (self._boot, now.mono, FORGOTTEN_S, STALE_S),
-        )
-        if file.row("SELECT 1 FROM holders LIMIT 1") is None:
-            file.execute("DELETE FROM leases")
-            file.execute("DELETE FROM wishes")
-        # A wait that is not over stays, whatever the wall clock says.
-        file.execute(_EXPIRE, (now.wall - KEPT_S, *over))
-        row = file.row("SELECT count(*) FROM hosts")
-        beyond = (0 if row is None else int(row[0])) - MANY_HOSTS
-        if beyond > 0:
-            file.execute(_SHRINK, (*over, beyond + MANY_HOSTS // 10))
-        old: list[Row] = file.execute(_OLD, (now.wall - PRIVATE_LESSON_S, *over)).fetchall()
-        file.executemany(
-            "DELETE FROM hosts WHERE host = ?", [(host,) for (host,) in old if is_private(host)]
-        )
-
-
-def _create(path: Path, times: LeaseTimes) -> None:
-    """Make an empty file. Of several processes that do this at once, one wins."""
-    path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    for number in count():
-        new = path.with_name(f"{path.name}.{os.getpid()}-{number}.new")
-        with suppress(FileExistsError):
-            with closing(Database.create(new, HOSTS)) as file, file.transaction():
-                file.execute("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", times)
-            break
-    try:
-        os.link(new, path)  # fails if another process was faster, and that is fine
-    except FileExistsError:
-        pass
-    finally:
-        new.unlink()
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Say of which file an error speaks, and what to do about it."""
-    try:
-        yield
-    except (StoreBusy, StoreFull):
-        raise
-    except (StoreError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error).partition(": ")[0]
-        raise StoreError(
-            f"cannot use the memory of hosts {path} ({why}): move it away to begin a new one, name "
-            "another with --memory FILE, or go on without one with --memory none"
-        ) from error

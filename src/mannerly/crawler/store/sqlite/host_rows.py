@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.host_memory import LONGEST_UNSURE_S, STALE_S, HostBudget, later
+from mannerly.crawler.model import Now
+from mannerly.crawler.store.host_memory import (
+    LONGEST_UNSURE_S,
+    STALE_S,
+    HostBudget,
+    later,
+    merged,
+)
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Now
-
     from .database import Row
 
 FIELDS = (
@@ -17,8 +22,12 @@ FIELDS = (
     "sent_s_ago, next_in_s, failing_s, failures_in_a_row, breaker_opens, breaker_in_s, "
     "learned_at, learned_by, mono, wall, boot"
 )
+READ = f"""
+SELECT {FIELDS} FROM json_each(?) AS asked CROSS JOIN hosts ON hosts.host = asked.value
+"""  # noqa: S608
 WRITE = f"INSERT OR REPLACE INTO hosts ({FIELDS}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
 
+_LEARNED_BY = FIELDS.split(", ").index("learned_by")
 _NO_LESSON = Lesson()
 
 
@@ -52,6 +61,16 @@ def row_of(budget: HostBudget, now: Now, boot: str) -> Row:
         now.wall,
         boot,
     )
+
+
+def merged_row(stored: Row | None, new: Row, by: str) -> Row:
+    """Return the row that is kept after a holder has written its word: see `merged`."""
+    if stored is None:  # of most hosts nothing was known
+        return (*new[:_LEARNED_BY], by if new[_LEARNED_BY - 1] else "", *new[_LEARNED_BY + 1 :])
+    (mono, wall, boot) = new[-3:]
+    at = Now(mono, wall)
+    kept = merged(budget_of(stored, at, boot), budget_of(new, at, boot), by)
+    return row_of(kept, at, boot)
 
 
 def budget_of(row: Row, now: Now, boot: str) -> HostBudget:

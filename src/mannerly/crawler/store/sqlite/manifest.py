@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 5
+FORMAT = 6
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(

@@ -5,7 +5,8 @@
     format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
     format 3    shards have version 4: no segments, items, links and contents of sitemaps
     format 4    shards have version 5: orders to bring back say nothing about missing answers
-    format 5    the present one
+    format 5    shards have version 6: the links of each commit are compressed alone
+    format 6    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -158,6 +159,7 @@ _SHARD_4_TO_5 = """
     );
 """
 _SHARD_5_TO_6 = "ALTER TABLE retries ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;"
+_SHARD_6_TO_7 = "ALTER TABLE elements ADD COLUMN begins INTEGER NOT NULL DEFAULT 0;"
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
@@ -168,6 +170,7 @@ _SCRIPTS = {
     ("shard", 3): _SHARD_3_TO_4,
     ("shard", 4): _SHARD_4_TO_5,
     ("shard", 5): _SHARD_5_TO_6,
+    ("shard", 6): _SHARD_6_TO_7,
     ("inbox", 2): _INBOX_2_TO_3,
 }  # by the kind of a file and its version
 _WITHOUT_KINDS = 2  # the version in which links have no kind

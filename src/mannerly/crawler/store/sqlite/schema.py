@@ -11,7 +11,8 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
                 window is one short range
     pages       by position: always at the end. A position is never used again, so that a reader
                 who goes on from one meets no URL twice, even if the URL was fetched again
-    elements    by number: the links and other elements of many pages, compressed together. A page's
+    elements    by number: the links and other elements of a commit's pages, compressed with those
+                of the rows before, back to the one with the number `begins` (0: alone). A page's
                 row has its number; numbers that no row has belong to pages that have changed since
     listed      by URL: what sitemaps say, which is asked for when a page is read
     given_up    by (host, seq): a host is given up as a whole and brought back as a whole
@@ -48,7 +49,7 @@ class FileKind(NamedTuple):
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    6,
+    7,
     """
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -117,7 +118,10 @@ SHARD = FileKind(
         change TEXT, previous_status INTEGER, previous_digest TEXT, previous_fetched_at REAL,
         round INTEGER NOT NULL DEFAULT 0, elements INTEGER NOT NULL DEFAULT 0
     );
-    CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE elements (
+        first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL,
+        begins INTEGER NOT NULL DEFAULT 0
+    );
     CREATE TABLE listed (
         url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
     ) WITHOUT ROWID;
@@ -207,11 +211,22 @@ CONTROL = FileKind(
     """,
 )
 
+HOST_JOURNAL = """
+    CREATE TABLE claimed (
+        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, count INTEGER NOT NULL,
+        hosts TEXT NOT NULL
+    );
+    CREATE TABLE noted (
+        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, name TEXT NOT NULL,
+        budgets TEXT NOT NULL
+    );
+"""
+
 HOSTS = FileKind(
     "host memory",
     0x6D6E686D,  # "mnhm"
-    1,
-    """
+    2,  # 1: without a journal
+    f"""
     CREATE TABLE hosts (
         host TEXT PRIMARY KEY NOT NULL,
         delay_s REAL NOT NULL, floor_s REAL NOT NULL, allowance REAL NOT NULL,
@@ -238,6 +253,7 @@ HOSTS = FileKind(
         lease_s REAL NOT NULL, heartbeat_s REAL NOT NULL, silent_s REAL NOT NULL,
         grace_s REAL NOT NULL, turn_s REAL NOT NULL, round_s REAL NOT NULL
     );
+    {HOST_JOURNAL}
     """,
 )
 

@@ -35,6 +35,7 @@ from .bring_back import bring_back
 from .change import Applied, Change, HostIds
 from .counters import mend_counters
 from .database import START_OVER, Database
+from .elements import ElementsWriter
 from .files import write_file
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
@@ -127,6 +128,7 @@ class SqliteStore(SqliteReader, ShardStore):
             self._check_owner()
             self._open_cleanly()
             self._ids = HostIds(database)
+            self._elements_writer = ElementsWriter()
             self._recent = self._arrivals()
             self._note = ParsingNote(directory, shard)
             self._parsed = self._note.cell
@@ -220,11 +222,17 @@ class SqliteStore(SqliteReader, ShardStore):
         """Make a change in a transaction of its own."""
         try:
             with self._database.transaction(on_disk=on_disk):
-                change = Change(self._database, self._ids, frontier_limit=self._frontier_limit)
+                change = Change(
+                    self._database,
+                    self._ids,
+                    self._elements_writer,
+                    frontier_limit=self._frontier_limit,
+                )
                 yield change
                 change.finish()
         except BaseException:
             self._ids.clear()  # those of a transaction that was rolled back are void
+            self._elements_writer.forget()
             raise
 
     def _fresh(self, urls: set[str]) -> set[str]:

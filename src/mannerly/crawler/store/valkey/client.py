@@ -51,6 +51,34 @@ class ScriptRefused(StoreError):  # noqa: N818 - the answer of a script
         self.word = word
 
 
+class _Talk:
+    """One exchange: the names of its commands, what is not sent of them, the answers so far."""
+
+    __slots__ = ("_packed", "_size", "answers", "is_broken", "names")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.answers: list[Any] = []
+        self.is_broken = False  # answers are lost
+        self._packed: list[bytes] = []
+        self._size = 0
+
+    def add(self, name: str, packed: Iterable[bytes]) -> int:
+        """Add a command; return how many bytes are not sent."""
+        self.names.append(name)
+        for part in packed:
+            self._packed.append(part)
+            self._size += len(part)
+        return self._size
+
+    def piece(self) -> bytes:
+        """Return what is not sent: it is from now on."""
+        piece = b"".join(self._packed)
+        self._packed.clear()
+        self._size = 0
+        return piece
+
+
 class ValkeyServer:
     """A connection to a server, made when it is first needed and again when it was lost."""
 
@@ -76,6 +104,7 @@ class ValkeyServer:
         self._sentinels = Sentinels(address) if address.sentinels else None
         self._client: Any = None
         self._link: Any = None  # the connection of the client, unless it is a cluster's
+        self._talking: _Talk | None = None  # on the link, while its commands are made
 
     def __repr__(self) -> str:
         return f"<Server {self.address.server}>"
@@ -123,6 +152,23 @@ class ValkeyServer:
                 answers[at] = answer
         return [self._known(each) for each in answers]
 
+    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
+        """Run a script, and then commands that change nothing: in one exchange, if possible.
+
+        Raises:
+            StoreAway: it is not known whether the script ran.
+            StoreError: something was refused.
+        """
+        name, keys, payload = call
+        if self.is_cluster:  # they may be for several servers
+            return self.call(name, keys, payload), self.ask_all(commands)
+        first: Command = ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
+        answers = self._exchange([first, *commands])
+        if _is_unknown_script(answers[0]):
+            return self.call(name, keys, payload), self.ask_all(commands)
+        answer, *others = self._sound(answers)
+        return answer, others
+
     def ask(self, *command: str | bytes | float) -> Any:
         """Run a command that changes nothing, and return its answer."""
         (answer,) = self.ask_all([command])
@@ -132,11 +178,15 @@ class ValkeyServer:
         """Run several commands that change nothing, in one exchange."""
         if not commands:
             return []
-        answers = [self._known(each) for each in self._exchange(commands)]
-        for answer in answers:
+        return self._sound(self._exchange(commands))
+
+    def _sound(self, answers: list[Any]) -> list[Any]:
+        """Return answers; the first error among them is raised."""
+        known = [self._known(each) for each in answers]
+        for answer in known:
             if isinstance(answer, StoreError):
                 raise answer
-        return answers
+        return known
 
     def change(self, *command: str | bytes | float) -> Any:
         """Run a command that changes something and may be repeated."""
@@ -205,41 +255,46 @@ class ValkeyServer:
     def _talk(self, client: Any, commands: Iterable[Command]) -> list[Any]:
         """Send commands in pieces while they are made, and read the answers.
 
-        The client library's own pipeline takes several times the CPU.
+        Whoever makes a command may need an exchange for it: then the answers to those before it are
+        read first. The client library's own pipeline takes several times the CPU.
         """
-        import redis
-
-        connection, names = self._link, list[str]()
+        connection, outer = self._link, self._talking
+        self._talking = talk = _Talk()
         try:
-            piece: list[bytes] = []
-            size = 0
+            if outer is not None:
+                self._hear(client, connection, outer)
             for command in commands:
-                if not names:
+                if not talk.names and (outer is None or not outer.names):
                     self._be_connected(connection)
-                names.append(str(command[0]))
-                packed = b"".join(connection.pack_command(*command))
-                piece.append(packed)
-                size += len(packed)
-                if size >= _PIECE_BYTES:
-                    connection.send_packed_command((b"".join(piece),))
-                    piece.clear()
-                    size = 0
-            began = self.mono()
-            try:
-                if piece:
-                    connection.send_packed_command((b"".join(piece),))
-                answers: list[Any] = []
-                for name in names:
-                    try:
-                        answers.append(client.parse_response(connection, name))
-                    except redis.ResponseError as error:
-                        answers.append(error)
-            finally:
-                self.busy_s += self.mono() - began
+                if talk.add(str(command[0]), connection.pack_command(*command)) >= _PIECE_BYTES:
+                    connection.send_packed_command((talk.piece(),))
+            self._hear(client, connection, talk)
         except BaseException:
             connection.disconnect()  # answers may be under way
+            if outer is not None:
+                outer.is_broken = len(outer.answers) < len(outer.names)
             raise
-        return answers
+        finally:
+            self._talking = outer
+        return talk.answers
+
+    def _hear(self, client: Any, connection: Any, talk: _Talk) -> None:
+        """Send what is not sent, and read all answers that are missing."""
+        import redis
+
+        if talk.is_broken:
+            raise redis.ConnectionError("the connection was lost meanwhile")
+        began = self.mono()
+        try:
+            if rest := talk.piece():
+                connection.send_packed_command((rest,))
+            for name in talk.names[len(talk.answers) :]:
+                try:
+                    talk.answers.append(client.parse_response(connection, name))
+                except redis.ResponseError as error:
+                    talk.answers.append(error)
+        finally:
+            self.busy_s += self.mono() - began
 
     def _be_connected(self, connection: Any) -> None:
         """Connect, unless the connection is there and nothing waits to be read from it."""
@@ -458,7 +513,7 @@ def _whole(error: Exception) -> str:
 
 def _refused(text: str, address: Address) -> StoreError:
     return AddressRefused(
-        f"{address.server} refused us: {text}. Check the user and the password "
+        f"{address.server} refused us: {text.rstrip('.?')}. Check the user and the password "
         "(MANNERLY_REDIS_URL or --redis-password-file), and what the user may do"
     )
 

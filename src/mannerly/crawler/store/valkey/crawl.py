@@ -37,6 +37,7 @@ from .leases import ValkeyFleet
 from .mailbox import Mailbox
 from .packing import Poisoned, text_of, unpack_letter
 from .reader import ValkeyReader, pairs
+from .reminders import Reminders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,10 +56,15 @@ _CLOCKS_AGREE_S = 2.0
 _PIECE = 500  # letters, or scripts of one exchange
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """The manifest as it is kept."""
+class _Schema(msgspec.Struct, frozen=True):
+    """The number of the schema, which every release can read."""
 
     schema: int
+
+
+class _Kept(_Schema, frozen=True):
+    """The manifest as it is kept."""
+
     id: str
     created_at: float
     shards: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHARDS)]
@@ -66,6 +72,7 @@ class _Kept(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
 
 
+_decode_schema = msgspec.json.Decoder(_Schema).decode
 _decode_manifest = msgspec.json.Decoder(_Kept).decode
 _decode_card = msgspec.json.Decoder(WorkerCard).decode
 
@@ -83,6 +90,7 @@ class ValkeyCrawl:
         self.folders: list[Path] = []
         self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
         self.mail = Mailbox(server, self.keys, self.mono)
+        self.reminders = Reminders(server, self.keys, manifest.id)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
@@ -374,14 +382,16 @@ class ValkeyCrawl:
 
 def _manifest(data: bytes, key: str) -> Manifest:
     try:
-        kept = _decode_manifest(data)
+        schema = _decode_schema(data).schema  # alone: another schema may have other fields
+        if schema != SCHEMA:
+            age = "a newer" if schema > SCHEMA else "an older"
+            raise StoreError(
+                f"{key} was written by {age} release of mannerly (schema {schema}, and this one "
+                f"knows {SCHEMA}): use that release, or another name for a new crawl (--crawl)"
+            )
+        return Manifest(**_values(_decode_manifest(data)))
     except msgspec.MsgspecError as error:
         raise Poisoned(f"the manifest in {key} is damaged ({error})") from None
-    if kept.schema != SCHEMA:
-        raise StoreError(
-            f"{key} was written by another release (schema {kept.schema}, here {SCHEMA}): use that"
-        )
-    return Manifest(**_values(kept))
 
 
 def _values(of: Manifest | _Kept) -> dict[str, Any]:

@@ -27,6 +27,8 @@ _INSTANTS = (
     "breaker_until",
     "smallest_gap_at",
 )
+_WAITS = ("blocked_until", "next_at", "breaker_until")
+_TOTALS = ("fetched", "refused", "failed", "retired", "failures_in_a_row", "requests")
 _CLOCKS_AGREE_S = 5.0
 _ON_SERVER = "server"  # the boot of a record whose instants are on the server's clock
 
@@ -56,15 +58,47 @@ def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:
     Raises:
         Poisoned: this is no record; the message names the key.
     """
-    try:
-        record = _decode_host(data)
-    except msgspec.MsgspecError as error:
-        raise Poisoned(f"a host's record in {key} is damaged ({error})") from None
+    record = unpacked_on_server(data, key)
     if record.boot != _ON_SERVER:
         return record
     record = _shifted(record, -clocks.server.ahead_s)
     age_s = max(0.0, clocks.wall - record.updated_at)
     return record._replace(boot=clocks.boot, updated_mono=clocks.mono - age_s)
+
+
+def unpacked_on_server(data: bytes, key: str) -> HostRecord:
+    """Return a record as it is kept, its instants on the server's clock.
+
+    Raises:
+        Poisoned: this is no record; the message names the key.
+    """
+    try:
+        return _decode_host(data)
+    except msgspec.MsgspecError as error:
+        raise Poisoned(f"a host's record in {key} is damaged ({error})") from None
+
+
+def packed_on_server(record: HostRecord) -> str:
+    """Return a record as text whose instants are on the server's clock already."""
+    return text_of(record)
+
+
+def merged(known: HostRecord, ours: HostRecord) -> HostRecord:
+    """Return what is kept of a host, with what else we know: no wait becomes shorter.
+
+    Both are on the server's clock. The totals are those that are kept.
+    """
+    waits = {name: max(getattr(known, name), getattr(ours, name)) for name in _WAITS}
+    newer = ours if ours.updated_at > known.updated_at else known
+    if newer is known and all(getattr(known, name) == until for name, until in waits.items()):
+        return known
+    return newer._replace(
+        **waits,
+        **{name: getattr(known, name) for name in _TOTALS},
+        updated_at=max(known.updated_at, ours.updated_at),
+        boot=_ON_SERVER,
+        updated_mono=0.0,
+    )
 
 
 def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:

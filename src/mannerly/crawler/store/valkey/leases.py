@@ -12,7 +12,8 @@ lease has passed, because the server may have forgotten the other owner.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mannerly.crawler.control import in_force
@@ -22,6 +23,7 @@ from mannerly.crawler.store.fleet import (
     MARGIN_S,
     SHARED,
     CrawlGone,
+    FleetFigures,
     StoreAway,
 )
 from mannerly.crawler.store.records.writer import RecordWriter
@@ -61,20 +63,6 @@ class NoRecords(StoreError):  # noqa: N818 - a state of the command
     """No directory with records was given."""
 
     exit_code = 2
-
-
-class FleetFigures(NamedTuple):
-    """The store of a crawl as one process sees it: plain values for metrics."""
-
-    leases: int  # shards that it owns
-    takeovers: int  # of them, those whose owner was lost, so far
-    lost: int  # shards that it has lost, so far
-    commits: int  # writes to its shards, so far
-    refused: int  # of them, those that came too late: another owner was there
-    unread_links: int  # in the inboxes of its shards
-    waited_s: float  # for answers of the server, so far
-    memory_bytes: int  # of the server
-    memory_limit_bytes: int  # 0: none
 
 
 class ValkeyFleet:
@@ -175,6 +163,7 @@ class ValkeyFleet:
             self.claimed[number].close()
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
+        crawl.reminders.look()
         return lost
 
     # ------------------------------------------------------------------ several shards at once
@@ -257,6 +246,7 @@ class ValkeyFleet:
             mail=crawl.mail,
             note=note,
             keeps_urls=crawl.keeps_urls,
+            reminders=crawl.reminders,
             on_close=self._released,
         )
         shard.sure_until = began + self.lease_s - MARGIN_S
@@ -276,6 +266,9 @@ class ValkeyFleet:
             self._crawl.mail.unwatch(shard.number)
         if not shard.is_lost:
             shard.release()
+            return
+        with suppress(StoreAway, CrawlGone):  # else at the next renewal
+            self._crawl.reminders.tell(shard.number)
 
     def rest(self, shards: Sequence[int]) -> set[int]:
         """Note that there is nothing to do in shards of this process; return where that holds."""

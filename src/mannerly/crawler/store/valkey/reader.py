@@ -2,6 +2,8 @@
 
 What is left to do comes from the server, records come from files (`store.records`). Every question
 is one or a few exchanges; long answers come in pieces.
+
+The module is long because it answers every question of `ShardReader`, each in a few lines.
 """
 
 from __future__ import annotations
@@ -252,8 +254,8 @@ class ValkeyReader(ShardReader):
     # ------------------------------------------------------------------ URLs
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown."""
-        if not self._is_known(url):
+        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+        if not self.knows(url):
             return None
         for entry, reason in self._given_up():
             if entry.url == url:
@@ -347,7 +349,8 @@ class ValkeyReader(ShardReader):
                         yield unpack_waiting(data[4:], number_of(data), key)
                 start += _PIECE
 
-    def _is_known(self, url: str) -> bool:
+    def knows(self, url: str) -> bool:
+        """Return whether a URL is known; its record may be on another machine."""
         print_, address = fingerprint(url)
         for _ in range(_ENDS):  # its bucket may be split between the two questions
             buckets = self._number(

@@ -16,6 +16,7 @@ import msgspec
 from mannerly.crawler.control import Recrawl, RetryUrls, decode
 from mannerly.crawler.model import LISTS as LIST_KINDS
 from mannerly.crawler.model import Kind
+from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
@@ -154,6 +155,12 @@ class Returning:
         if self._again is None:
             if order.stage == PAGES and shard.counts().rechecks and order.after == "0":
                 return None
+            if lost := shard.missing:
+                raise StoreError(
+                    f"{lost:,} records of shard {shard.number} cannot be read here, and a recrawl "
+                    "compares every page with its record: give all workers --segments with the "
+                    "directory of all records"
+                )
             kinds = LIST_KINDS if order.stage == LISTS else (Kind.PAGE,)
             self._again = [
                 (entry, record)

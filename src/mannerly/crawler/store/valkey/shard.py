@@ -27,6 +27,7 @@ from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
 from .fetched import FetchedUrls
+from .host_codec import pack_host
 from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
 from .reader import COUNTERS, KEPT, ValkeyReader, pairs
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .mailbox import Mailbox
     from .notes import Note
     from .outbox import Outbox
+    from .reminders import Reminders
     from .writes import Answer, Writes
 
 LETTERS = 64  # that are read at once
@@ -79,6 +81,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         mail: Mailbox,
         note: Note,
         keeps_urls: bool,
+        reminders: Reminders,
         on_close: Callable[[ValkeyShard], None],
     ) -> None:
         ValkeyReader.__init__(self, server, keys.of_shard(number, ""), clocks, folders)
@@ -102,6 +105,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._returning = Returning(self, records)
         self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
+        self._reminders = reminders
         self._note = note
         if note.seq:  # it is counted by now
             note.write(0)
@@ -193,6 +197,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Write nothing more: the shard has another owner."""
         self._writes.is_lost = True
 
+    def remember_hosts(self, records: Sequence[HostRecord]) -> None:
+        """Take records that were not committed, of a shard that is lost."""
+        packed = [(each, pack_host(each, self._server)) for each in records]
+        self._reminders.note(self.number, packed)
+
     # ------------------------------------------------------------------ batches
 
     def commit(self, batch: Batch) -> Committed:
@@ -218,6 +227,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def _begin_commit(self, batch: Batch, whole: Batch) -> None:
         fetched, entries = self._fetched, list(batch.found)
         payload = commit_payload(batch, self.round, self._server)
+        self._reminders.note(self.number, zip(batch.hosts, payload["records"][1::2], strict=True))
         payload["keeps"] = fetched is not None
         if fetched is not None:
             payload |= fetched.payload()

@@ -58,7 +58,7 @@ for i = 1, #A.pages, 5 do
     if IS_FAILED[kind] then
       redis.call('ZADD', P .. 'f', redis.call('HINCRBY', S, 'stamp', 1), seq)
       redis.call('HSET', P .. 'fe', seq, C.round .. ' ' .. A.entries[tostring(i)])
-    elseif not before or IS_FAILED[before] then
+    elseif A.keeps and (not before or IS_FAILED[before]) then
       urls[#urls + 1] = hosts[A.pages[i]] .. '\0' .. A.pages[i + 1] .. '\0' .. A.pages[i + 3]
     end
   end

@@ -1,0 +1,55 @@
+"""The table of hosts of which something is known: rows are read by name and written through here.
+
+Of most hosts of a crawl nothing is known, and a search for each would still cost more than its
+lease. So the names in a table of ordinary size are kept in memory while no other process writes to
+the file, which SQLite tells by its `data_version`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .host_rows import READ, WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .database import Database, Row
+
+MOST_NAMES = 50_000  # in memory: about 100 bytes each
+
+
+class HostTable:
+    """The table in an open file."""
+
+    def __init__(self, file: Database) -> None:
+        self._file = file
+        self._version: object = None  # of the file when it was last read
+        self._names: set[str] | None = None  # at least those in the table; None: not known
+
+    def read(self, hosts: Iterable[str]) -> list[Row]:
+        """Return the rows of some hosts, inside a transaction."""
+        row = self._file.row("PRAGMA data_version")
+        assert row is not None
+        if row[0] != self._version:  # others may write more often than this is asked
+            self._version, self._names = row[0], None
+        elif self._names is None:
+            self._names = self._all_names()
+        names = list(hosts) if self._names is None else list(self._names.intersection(hosts))
+        return self.read_anyway(names) if names else []
+
+    def read_anyway(self, hosts: list[str]) -> list[Row]:
+        """Return the rows of some hosts, also outside of a transaction."""
+        return self._file.rows(READ, (msgspec.json.encode(hosts).decode(),))
+
+    def _all_names(self) -> set[str] | None:
+        rows = self._file.rows("SELECT host FROM hosts LIMIT ?", (MOST_NAMES + 1,))
+        return {str(name) for (name,) in rows} if len(rows) <= MOST_NAMES else None
+
+    def write(self, rows: list[Row]) -> None:
+        """Add or replace rows, inside a transaction."""
+        self._file.executemany(WRITE, rows)
+        if self._names is not None:  # too many if this is rolled back, and that is fine
+            self._names.update([row[0] for row in rows])
