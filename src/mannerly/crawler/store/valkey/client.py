@@ -152,6 +152,23 @@ class ValkeyServer:
                 answers[at] = answer
         return [self._known(each) for each in answers]
 
+    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
+        """Run a script, and then commands that change nothing: in one exchange, if possible.
+
+        Raises:
+            StoreAway: it is not known whether the script ran.
+            StoreError: something was refused.
+        """
+        name, keys, payload = call
+        if self.is_cluster:  # they may be for several servers
+            return self.call(name, keys, payload), self.ask_all(commands)
+        first: Command = ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
+        answers = self._exchange([first, *commands])
+        if _is_unknown_script(answers[0]):
+            return self.call(name, keys, payload), self.ask_all(commands)
+        answer, *others = self._sound(answers)
+        return answer, others
+
     def ask(self, *command: str | bytes | float) -> Any:
         """Run a command that changes nothing, and return its answer."""
         (answer,) = self.ask_all([command])
@@ -161,11 +178,15 @@ class ValkeyServer:
         """Run several commands that change nothing, in one exchange."""
         if not commands:
             return []
-        answers = [self._known(each) for each in self._exchange(commands)]
-        for answer in answers:
+        return self._sound(self._exchange(commands))
+
+    def _sound(self, answers: list[Any]) -> list[Any]:
+        """Return answers; the first error among them is raised."""
+        known = [self._known(each) for each in answers]
+        for answer in known:
             if isinstance(answer, StoreError):
                 raise answer
-        return answers
+        return known
 
     def change(self, *command: str | bytes | float) -> Any:
         """Run a command that changes something and may be repeated."""
